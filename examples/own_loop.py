@@ -1,0 +1,41 @@
+"""BRB in your own PyTorch training loop, in three lines.
+
+The loop below is a plain DEC: an encoder, learnable centres, Adam. The three lines marked BRB are all that reclust adds.
+Run it with `python examples/own_loop.py`; it clusters scikit-learn's digits and prints the accuracy as it goes.
+"""
+
+import torch
+from sklearn.datasets import load_digits
+from torch import nn
+
+from reclust import BRB, Target, draws  # BRB 1
+from reclust.kmeans import kmeans
+from reclust.metrics import accuracy
+
+images, y = load_digits(return_X_y=True)
+X = torch.tensor((images - images.mean()) / images.std(), dtype=torch.float32)
+
+torch.manual_seed(0)
+encoder = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10))
+centers = nn.Parameter(kmeans(encoder(X).detach(), 10, key=draws.key(0)).centers)
+optimizer = torch.optim.Adam([*encoder.parameters(), centers], lr=1e-3)
+brb = BRB(interval=10, keep=0.8)  # BRB 2
+
+
+def soft_assignment(z):
+    q = 1 / (1 + torch.cdist(z, centers).pow(2))
+    return q / q.sum(1, keepdim=True)
+
+
+for epoch in range(60):
+    fired = brb(epoch, Target.of(encoder, centers, optimizer, embed=lambda: encoder(X)))  # BRB 3
+    for rows in torch.randperm(len(X)).split(256):
+        q = soft_assignment(encoder(X[rows]))
+        p = (q**2 / q.sum(0)).detach()
+        loss = -(p / p.sum(1, keepdim=True) * q.log()).sum(1).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    if fired or epoch % 10 == 9:
+        labels = soft_assignment(encoder(X)).argmax(1)
+        print(f"epoch {epoch:2d}  loss {loss.item():.3f}  accuracy {accuracy(y, labels):.3f}" + ("  <- reset" if fired else ""))

@@ -1,0 +1,70 @@
+"""Deep clustering that does not get stuck."""
+
+from .checkpoint import Checkpoint
+from .estimators import DCN, DEC, IDEC, DeepClustering
+from .exceptions import ReclustWarning, TrainingFailed
+from .interventions import (
+    BRB,
+    Every,
+    InitialNoise,
+    Intervention,
+    KaimingNoise,
+    Recluster,
+    ResetMomentum,
+    SoftReset,
+    Step,
+    Target,
+)
+from .kmeans import KMeans
+from .monitors import Evaluation, Monitor, Progress, Snapshot
+from .objectives import DCNObjective, DECObjective, IDECObjective, Objective
+from .replicas import Replicas
+from .representations import Autoencoder, OwnAutoencoder, Representation
+from .result import Curve, Result
+from .saving import load
+from .settings import Execution, Schedule, Settings
+from .training import train
+from .values import value
+from .version import __version__
+
+__all__ = [
+    "Autoencoder",
+    "BRB",
+    "Checkpoint",
+    "Curve",
+    "DCN",
+    "DCNObjective",
+    "DEC",
+    "DECObjective",
+    "DeepClustering",
+    "Evaluation",
+    "Every",
+    "Execution",
+    "IDEC",
+    "IDECObjective",
+    "InitialNoise",
+    "Intervention",
+    "KMeans",
+    "KaimingNoise",
+    "Monitor",
+    "Objective",
+    "OwnAutoencoder",
+    "Progress",
+    "ReclustWarning",
+    "Recluster",
+    "Replicas",
+    "Representation",
+    "ResetMomentum",
+    "Result",
+    "Schedule",
+    "Settings",
+    "Snapshot",
+    "SoftReset",
+    "Step",
+    "Target",
+    "TrainingFailed",
+    "__version__",
+    "load",
+    "train",
+    "value",
+]

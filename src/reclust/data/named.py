@@ -1,0 +1,122 @@
+"""load(): the named sets, from their original files or a packed `.npz` in the data folder, downloaded where missing."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from . import cifar, gtsrb, idx, optdigits, usps
+from .dataset import TRAIN, Dataset
+from .errors import DataError
+from .folder import VARIABLE, data_folder, fetch
+from .read import read
+from .source import Form, NamedSet, Part
+
+SETS = {known.name: known for family in (idx, usps, optdigits, gtsrb, cifar) for known in family.SETS}
+
+
+def names() -> tuple[str, ...]:
+    """The sets that `load` knows by name."""
+    return tuple(SETS)
+
+
+def load(name: str, *, folder: str | os.PathLike[str] | None = None, download: bool = True) -> Dataset:
+    """A set by its name, complete and checked: images as distributed, labels, split, what to cite.
+
+    Looked for in `folder` (else the folder RECLUST_DATA names, else the platform's cache): the original files, then
+    NAME.npz with `images`, `labels` and perhaps `split`; then downloaded. Any other NAME.npz in the folder loads by its
+    name too; one whose name starts with that of a known set, as kmnist_test, is checked and described as part of it.
+    """
+    root, known = data_folder(folder), SETS.get(name)
+    if known is not None:
+        for form in known.forms:
+            paths = [_find(known, file.name, root) for file in form.files]
+            if all(path is not None for path in paths):
+                return _from_form(known, form, [path for path in paths if path is not None])
+    packed = root / f"{name}.npz"
+    if re.fullmatch(r"\w[\w.+-]*", name) and packed.is_file():
+        return _from_npz(name, packed)
+    if known is None:
+        raise DataError(
+            f"There is no set named {name!r} and no {packed}. Known: {', '.join(SETS)}. For other files: read(path)."
+        )
+    if not download:
+        raise DataError(f"{name} is not in {root}. {_what_to_put_where(known, root)}")
+    return _downloaded(known, root)
+
+
+def _downloaded(known: NamedSet, root: Path) -> Dataset:
+    form = known.forms[0]
+    try:
+        paths = [_find(known, file.name, root) or fetch(file, root / known.folders[0]) for file in form.files]
+    except (DataError, OSError) as error:
+        raise DataError(f"{known.name} is not in {root}. {error} {_what_to_put_where(known, root)}") from error
+    return _from_form(known, form, paths)
+
+
+def _find(known: NamedSet, file: str, root: Path) -> Path | None:
+    return next((path for folder in known.folders if (path := root / folder / file).is_file()), None)
+
+
+def _what_to_put_where(known: NamedSet, root: Path) -> str:
+    ways = [", ".join(file.urls[0] if file.urls else file.name for file in form.files) for form in known.forms]
+    return (
+        f"Put into {root / known.folders[0]}: {'; or '.join(ways)}; or into {root}: {known.name}.npz with `images` and "
+        f"`labels`. Another folder: folder=… or the variable {VARIABLE}."
+    )
+
+
+def _from_form(known: NamedSet, form: Form, paths: Sequence[Path]) -> Dataset:
+    parts = form.read(paths)
+    where = ", ".join(map(str, paths)) or known.name
+    known.check_whole(parts, where=where, exact=form.exact)
+    ids = (
+        None
+        if any(part.ids is None for part in parts)
+        else np.concatenate([part.ids for part in parts if part.ids is not None])
+    )
+    whole = Dataset(
+        samples=np.concatenate([part.images for part in parts]),
+        labels=np.concatenate([part.labels for part in parts]).astype(np.int64),
+        split=np.repeat(np.arange(len(parts), dtype=np.uint8), known.counts) if len(parts) > 1 else None,
+        ids=ids,
+        name=known.name,
+        image_shape=known.image_shape,
+        files=tuple(map(str, paths)),
+    )
+    return _described(whole, known, known.n_clusters)
+
+
+def _from_npz(name: str, path: Path) -> Dataset:
+    found = replace(read(path), name=name)
+    family = max((known for known in SETS if name == known or name.startswith(known + "_")), key=len, default=None)
+    if family is None:
+        return found
+    known = SETS[family]
+    if found.labels is None:
+        raise DataError(f"{path} has no `labels`; a file of the set {family} needs `images` and `labels`.")
+    known.check_images(np.asarray(found.samples), found.labels, where=str(path))
+    if name == family:
+        # Parts are told apart where the file says so; without a split the whole is checked as one.
+        first = np.full(len(found), True) if found.split is None else found.split == TRAIN
+        parts = [Part(found.images[mask], found.labels[mask]) for mask in (first, ~first) if mask.any()]
+        whole = replace(known, counts=(sum(known.counts),)) if len(parts) == 1 else known
+        whole.check_whole(parts, where=str(path), exact=True)
+    return _described(found, known, len(np.unique(found.labels)))
+
+
+def _described(found: Dataset, known: NamedSet, n_clusters: int) -> Dataset:
+    return replace(
+        found,
+        n_clusters=n_clusters,
+        max_value=float(known.max_value),
+        resize_to=known.resize_to,
+        equalize=known.equalize,
+        citation=known.citation,
+        licence=known.licence,
+    )

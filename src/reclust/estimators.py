@@ -1,0 +1,301 @@
+"""Deep clustering with scikit-learn's contract."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from . import draws
+from .checkpoint import Checkpoint
+from .data.augment import Affine, Noise
+from .data.inputs import Inputs
+from .exceptions import ReclustWarning
+from .interventions import Intervention
+from .kmeans import kmeans
+from .monitors import Evaluation, Monitor, Progress
+from .objectives import Objective, soft_assignment
+from .preparation import Preparation, as_array, check_samples
+from .presets import OBJECTIVES, PRESETS
+from .representations import Representation
+from .result import Curve, Result
+from .selection import Candidates, Consistency, Selector
+from .settings import Augmentation, Execution, Schedule, Settings
+from .training import choose_device, train
+
+AUGMENTATIONS: dict[str, Augmentation] = {"affine": Affine(), "noise": Noise()}
+CHUNK = 4096
+
+
+@dataclass(frozen=True)
+class Replica:
+    """One of the `n_init` replicas of a fit: its seed, its label-free score (the higher the better) and its labels."""
+
+    seed: int
+    score: float
+    labels: np.ndarray
+    failed: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Plain k-means on the standardised samples, to tell whether the deep model was worth it."""
+
+    labels_: np.ndarray
+    cluster_centers_: np.ndarray
+    inertia_: float
+
+
+class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+    """Learns an embedding and clusters in it at the same time.
+
+    Parameters
+    ----------
+    n_clusters : how many clusters to look for.
+    objective : what is minimised beside the representation's own loss; the named children have one already.
+    intervention : what happens between epochs. "auto" is the preset's BRB; None switches it off.
+    representation : how samples become embeddings. None is the preset's autoencoder.
+    preset : "everyday", or "paper" for the published protocol. What is given below takes precedence over it.
+    pretrain_epochs, epochs, batch_size, lr : None takes the preset's; `pretrain_epochs=0` starts from scratch.
+    augment : random views of samples: "affine" for grey images, "noise" for tables, a callable, or None.
+    image_shape : (h, w) or (h, w, channels) of images given as flat rows. Arrays (n, h, w[, channels]) need no hint.
+    standardize : scale each feature, or each channel of images, to mean 0 and standard deviation 1 first.
+    n_init : so many replicas train together, and the one that `select` scores highest is kept.
+    select : a label-free score; None is the share of samples that keep their cluster under augmentation.
+    device : "auto" takes a GPU where there is one.
+    random_state : int, RandomState or None.
+    progress : show progress bars; None does where somebody is watching a terminal.
+    time_budget : seconds after which training stops with what it has.
+
+    Attributes
+    ----------
+    labels_, cluster_centers_, n_clusters_ : of the clusters that have samples, counted from 0.
+    history_ : phase -> column -> `Curve` of the kept replica.
+    replicas_ : all `n_init` replicas with scores and labels. best_replica_ : which one was kept.
+    baseline_ : k-means on the standardised samples. result_ : everything that training produced.
+    """
+
+    algorithm: ClassVar[str | None] = None
+    """Which of the named objectives is the default; the general estimator has none."""
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        objective: Objective | None = None,
+        intervention: Intervention | str | None = "auto",
+        representation: Representation | None = None,
+        preset: str = "everyday",
+        pretrain_epochs: int | None = None,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        lr: float | None = None,
+        augment: Augmentation | str | None = None,
+        image_shape: Sequence[int] | None = None,
+        standardize: bool = True,
+        n_init: int = 1,
+        select: Selector | None = None,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        progress: bool | None = None,
+        time_budget: float | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.objective = objective
+        self.intervention = intervention
+        self.representation = representation
+        self.preset = preset
+        self.pretrain_epochs = pretrain_epochs
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.lr = lr
+        self.augment = augment
+        self.image_shape = image_shape
+        self.standardize = standardize
+        self.n_init = n_init
+        self.select = select
+        self.device = device
+        self.random_state = random_state
+        self.progress = progress
+        self.time_budget = time_budget
+
+    def fit(self, X: Any, y: Any = None, *, checkpoint: Checkpoint | None = None) -> DeepClustering:
+        """Cluster X: (n, features), or images (n, h, w[, channels]). `y` is never needed and only scored in `history_`."""
+        X = check_samples(self, X, reset=True)
+        settings, seeds = self._settings(), self._seeds()
+        execution = Execution(device=self.device, time_budget=self.time_budget)
+        device = choose_device(execution.device)
+        if len(X) < settings.n_clusters:
+            raise ValueError(f"n_clusters={settings.n_clusters} needs at least {settings.n_clusters} samples, "
+                             f"X has n_samples={len(X)}. Ask for fewer clusters or bring more samples.")
+        preparation = Preparation.fit(X, self.image_shape, standardize=self.standardize)
+        inputs = preparation.inputs(X).to(device, torch.float32)
+        progress = Progress(shown=self.progress)
+        monitors: list[Monitor] = [progress, *([] if y is None else [Evaluation(as_array(y))])]
+        try:
+            result = train(inputs, settings, seeds=seeds, monitors=monitors, execution=execution, checkpoint=checkpoint)
+        finally:
+            progress.close()
+        self._adopt(result, preparation, *self._choose(result, inputs))
+        self._keep_living(np.unique(self._over(X, self._model.assign)))
+        self.labels_ = self._over(X, self._model.assign)
+        self._warn_of_dead_clusters(settings.n_clusters)
+        self.baseline_ = self._baseline(preparation, X, seeds[0], device)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The cluster of each sample, (n,)."""
+        X = self._checked(X)
+        return self._over(X, self._model.assign)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Student-t similarity to each centre, rows sum to one, (n, n_clusters_)."""
+        return self._over(self._checked(X), lambda z: soft_assignment(z, self._model.state["centers"]))
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The embeddings, (n, d), in the floating type of X."""
+        X = self._checked(X)
+        return self._over(X, lambda z: z).astype(np.float32 if X.dtype == np.float32 else np.float64, copy=False)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """The fitted model in one file without pickle; `reclust.load` reads it."""
+        from .saving import save_estimator
+
+        check_is_fitted(self)
+        save_estimator(self, path)
+
+    def _settings(self) -> Settings:
+        """The preset with everything on top that was given here; every mistake in the parameters is found at this point."""
+        if self.preset not in PRESETS:
+            raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {self.preset!r}.")
+        objective = self.objective
+        if objective is None:
+            if self.algorithm is None:
+                raise ValueError(f"{type(self).__name__} needs an objective; DEC, IDEC and DCN bring their own.")
+            objective = OBJECTIVES[self.algorithm]
+        base = PRESETS[self.preset](self.n_clusters, objective, augment=self._augmentation())
+        if isinstance(self.intervention, str) and self.intervention != "auto":
+            raise ValueError(f"intervention must be 'auto', None or an intervention such as BRB(), got {self.intervention!r}.")
+        if not isinstance(self.n_init, Integral) or self.n_init < 1:
+            raise ValueError(f"n_init must be a whole number of at least 1, got {self.n_init!r}.")
+        if self.epochs is not None and self.epochs < 1:
+            raise ValueError(f"epochs must be at least 1, got {self.epochs!r}.")
+        assert base.pretraining is not None and base.clustering is not None
+        settings = replace(
+            base,
+            representation=base.representation if self.representation is None else self.representation,
+            intervention=base.intervention if isinstance(self.intervention, str) else self.intervention,
+            pretraining=None if self.pretrain_epochs == 0 else self._schedule(base.pretraining, self.pretrain_epochs),
+            clustering=self._schedule(base.clustering, self.epochs),
+        )
+        self._warn_if_it_never_fires(settings)
+        return settings
+
+    def _schedule(self, base: Schedule, epochs: int | None) -> Schedule:
+        given: dict[str, Any] = {"epochs": epochs, "batch_size": self.batch_size, "lr": self.lr}
+        return replace(base, **{name: value for name, value in given.items() if value is not None})
+
+    def _augmentation(self) -> Augmentation | None:
+        if not isinstance(self.augment, str):
+            return self.augment
+        if self.augment not in AUGMENTATIONS:
+            raise ValueError(f"augment must be one of {', '.join(AUGMENTATIONS)}, a callable or None, got {self.augment!r}.")
+        return AUGMENTATIONS[self.augment]
+
+    def _warn_if_it_never_fires(self, settings: Settings) -> None:
+        assert settings.clustering is not None
+        epochs, intervention = settings.clustering.epochs, settings.intervention
+        if isinstance(intervention, Intervention) and not any(intervention.fires(epoch) for epoch in range(epochs)):
+            warnings.warn(f"The intervention never fires within epochs={epochs}: train longer, choose a shorter interval, "
+                          "or pass intervention=None to say that you want none.", ReclustWarning, stacklevel=4)
+
+    def _seeds(self) -> list[int]:
+        """One seed a replica; those of a smaller `n_init` come first, so that more replicas never lose one."""
+        if self.random_state is None:  # not scikit-learn's way: its global generator belongs to the caller
+            return np.random.default_rng().integers(2**31 - 1, size=self.n_init).tolist()
+        return check_random_state(self.random_state).randint(2**31 - 1, size=self.n_init).tolist()
+
+    def _choose(self, result: Result, inputs: Inputs) -> tuple[list[float], int]:
+        """Everybody's label-free score, and the replica to keep."""
+        if len(result) == 1:
+            return [float("nan")], 0
+        scores = (self.select or Consistency())(Candidates(result, inputs)).tolist()
+        return scores, max(result.living, key=lambda replica: scores[replica])
+
+    def _adopt(self, result: Result, preparation: Preparation, scores: list[float], best: int) -> None:
+        """Take over what the chosen replica learned."""
+        assert result.labels is not None
+        self.result_, self.best_replica_, self._preparation = result, best, preparation
+        self.replicas_ = [Replica(seed, score, labels, result.failed.get(i))
+                          for i, (seed, score, labels) in enumerate(zip(result.seeds, scores, result.labels, strict=True))]
+        self.history_ = {phase: {column: Curve(curve.epochs, curve.values[:, best]) for column, curve in columns.items()}
+                         for phase, columns in result.history.items()}
+        # In float64, so that what is said of a row does not depend on the rows beside it.
+        self._model = result.model(best).to("cpu", torch.float64)
+
+    def _keep_living(self, living: np.ndarray) -> None:
+        """Speak of these clusters only."""
+        self._living = living
+        self._model = self._model.only(torch.from_numpy(living))
+        self.cluster_centers_ = self._model.state["centers"].numpy().copy()
+        self.n_clusters_ = len(living)
+
+    def _warn_of_dead_clusters(self, wanted: int) -> None:
+        if self.n_clusters_ < wanted:
+            warnings.warn(f"{wanted - self.n_clusters_} of {wanted} clusters ended without samples; {self.n_clusters_} are "
+                          "left. Ask for fewer clusters, or let BRB fire more often.", ReclustWarning, stacklevel=3)
+
+    def _baseline(self, preparation: Preparation, X: np.ndarray, seed: int, device: torch.device) -> Baseline:
+        flat = torch.cat([preparation.network_input(X[rows]).flatten(1).float() for rows in _chunks(len(X))]).to(device)
+        fit = kmeans(flat, self.n_clusters, key=draws.key(seed, device=device), n_init=3)
+        return Baseline(fit.labels.cpu().numpy(), fit.centers.cpu().numpy(), float(fit.inertia))
+
+    def _checked(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return check_samples(self, X, reset=False)
+
+    def _over(self, X: np.ndarray, function: Callable[[Tensor], Tensor]) -> np.ndarray:
+        """A function of embeddings, over X in chunks."""
+        parts = [function(self._model.embed(self._preparation.network_input(X[rows]))) for rows in _chunks(len(X))]
+        return torch.cat(parts).numpy()
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.cluster_centers_.shape[1]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class DEC(DeepClustering):
+    """Deep embedded clustering: no reconstruction while clustering, centres are learned."""
+
+    algorithm = "dec"
+
+
+class IDEC(DeepClustering):
+    """Improved DEC: the same objective at a tenth of its weight beside the reconstruction."""
+
+    algorithm = "idec"
+
+
+class DCN(DeepClustering):
+    """Deep clustering network: reconstruction and distance to the assigned centre; centres follow their samples."""
+
+    algorithm = "dcn"
+
+
+def _chunks(n: int) -> list[slice]:
+    return [slice(start, start + CHUNK) for start in range(0, n, CHUNK)]

@@ -1,0 +1,9 @@
+"""What can go wrong while training, as types to catch or filter."""
+
+
+class ReclustWarning(UserWarning):
+    """Something about a fit that its user should know. Every warning of this package is one."""
+
+
+class TrainingFailed(RuntimeError):
+    """No replica is left whose loss is a number."""

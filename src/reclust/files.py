@@ -1,0 +1,54 @@
+"""One file of tensors with a JSON header (safetensors), written whole or not at all, read without pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+FORMAT = 1
+
+
+def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    """Write to a temporary file beside `path`, sync it to the disk, then rename: a crash leaves the old file or the new one."""
+    path = Path(path)
+    content = save(
+        {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
+        metadata={"reclust": json.dumps({"format": FORMAT, "kind": kind, **header})},
+    )
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The header and the tensors of a file that `write` made for the same kind of content."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {path}.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = json.loads((file.metadata() or {}).get("reclust", "null"))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
+    except (SafetensorError, ValueError) as error:
+        raise ValueError(f"{path} is damaged or not a reclust file: {error}") from error
+    if not isinstance(header, dict) or "kind" not in header:
+        raise ValueError(f"{path} is not a reclust file: it has no reclust header.")
+    if header.get("format") != FORMAT:
+        raise ValueError(f"{path} has format {header.get('format')!r}; this version of reclust reads format {FORMAT}.")
+    if header["kind"] != kind:
+        raise ValueError(f"{path} holds a {header['kind']}, not a {kind}.")
+    return header, tensors

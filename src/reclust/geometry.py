@@ -1,0 +1,106 @@
+"""Where samples lie relative to classes, centres and neighbours. Chunked: no n × n matrix is ever held, on any device.
+
+Shapes: n samples, d features, k classes or centres.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+_CHUNK, _CHUNK_CPU = 2**26, 2**22  # distances held at a time
+
+
+class ClassDistances(NamedTuple):
+    """Of each sample (n,): mean cosine distance to the rest of its class, to the nearest other class, and silhouette.
+
+    A class of one has intra-class distance 0 and silhouette 0. With a single class there is no other: the inter-class
+    distance and the silhouette are NaN.
+    """
+
+    intra: Tensor
+    inter: Tensor
+    silhouette: Tensor
+
+
+@torch.no_grad()
+def class_distances(z: Tensor, labels: Tensor) -> ClassDistances:
+    """Class distances of embeddings z (n, d) under integer labels (n,), in float64.
+
+    The mean cosine distance to a class is 1 - u · m, with m the mean of its unit vectors: exact, in O(n k d). A vector
+    of zeros is at distance 1 from everything.
+    """
+    _check(z, labels)
+    unit = normalize(z.double(), dim=-1, eps=1e-300)  # float32 loses the distances of nearly parallel vectors
+    own, sizes = torch.unique(labels, return_inverse=True, return_counts=True)[1:]
+    sums = unit.new_zeros(len(sizes), z.shape[-1]).index_add_(0, own, unit)
+    intra, inter = torch.empty_like(unit[:, 0]), torch.empty_like(unit[:, 0])
+    size = _rows(len(sizes), z.device)
+    for u, label, near, far in zip(*(torch.split(a, size) for a in (unit, own, intra, inter)), strict=True):
+        others = (sizes[label] - 1).double()
+        # Without the sample itself: its unit vector leaves the sum of its class.
+        alike = ((sums[label] - u) * u).sum(-1)
+        near.copy_(torch.where(others > 0, 1 - alike / others.clamp(min=1), 0.0))
+        distance = 1 - (u @ sums.mT) / sizes
+        far.copy_(distance.scatter_(1, label[:, None], torch.inf).amin(1))
+    intra, inter = intra.clamp_(min=0), inter.clamp_(min=0).masked_fill_(inter.isinf(), torch.nan)
+    widest = torch.maximum(intra, inter)
+    silhouette = torch.where(widest == 0, 0.0, (inter - intra) / widest)
+    return ClassDistances(intra, inter, torch.where((sizes[own] == 1) & ~inter.isnan(), 0.0, silhouette))
+
+
+@torch.no_grad()
+def distance_ratio(z: Tensor, centers: Tensor) -> Tensor:
+    """Distance to the nearest centre over that to the second nearest: z (..., n, d), centers (..., k, d) -> (..., n).
+
+    0 on a centre, 1 half-way between two, and 1 where two centres coincide on the sample.
+    """
+    k = centers.shape[-2]
+    if k < 2:
+        raise ValueError(f"centers has {k} rows, a distance ratio needs at least 2.")
+    z, centers = _at_least_float32(z), _at_least_float32(centers)
+    parts = torch.split(z, _rows(z.shape[:-2].numel() * k, z.device), dim=-2)
+    # Differences, not products: the ratio is about samples that are close to their centre.
+    exact = "donot_use_mm_for_euclid_dist"
+    nearest = [torch.cdist(part, centers, compute_mode=exact).topk(2, largest=False).values for part in parts]
+    first, second = torch.cat(nearest, -2).unbind(-1)
+    return torch.where(second == 0, 1.0, first / second)
+
+
+@torch.no_grad()
+def local_purity(z: Tensor, labels: Tensor, *, neighbors: int = 10) -> Tensor:
+    """Share of the Euclidean nearest neighbours, without oneself, that have the same label: (n, d), (n,) -> (n,)."""
+    _check(z, labels)
+    n = len(z)
+    if not 1 <= neighbors < n:
+        raise ValueError(f"neighbors={neighbors} must be at least 1 and below the number of samples, which is {n}.")
+    x = _at_least_float32(z)
+    x = x - x.mean(0)  # products lose digits when the data lies far from the origin
+    squares, index = x.square().sum(-1), torch.arange(n, device=z.device)
+    shares = []
+    for at in torch.split(index, _rows(n, z.device)):
+        distance = torch.addmm(squares, x[at], x.mT, alpha=-2)  # less |x|² of the sample itself, which orders nothing
+        distance[index[: len(at)], at] = torch.inf
+        near = distance.topk(neighbors, largest=False).indices
+        shares.append((labels[near] == labels[at, None]).to(x.dtype).mean(-1))
+    return torch.cat(shares)
+
+
+def _at_least_float32(x: Tensor) -> Tensor:
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def _rows(distances: int, device: torch.device) -> int:
+    """How many samples to take at a time when each has so many distances."""
+    return max(1, (_CHUNK_CPU if device.type == "cpu" else _CHUNK) // max(1, distances))
+
+
+def _check(z: Tensor, labels: Tensor) -> None:
+    if z.ndim != 2 or labels.shape != z.shape[:1]:
+        raise ValueError(
+            f"z has shape {tuple(z.shape)} and labels {tuple(labels.shape)}: (n, d) and (n,) are needed, "
+            "one label for each sample."
+        )

@@ -1,0 +1,166 @@
+"""What an intervention may see and change, and when it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from .. import draws
+from ..clock import Clock
+from ..objectives.base import nearest
+from ..representations.base import encoder_blocks
+from ..values import value
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer's parameters, (..., *shape) each, to be written in place. `module` only tells what kind of layer it is."""
+
+    name: str
+    module: nn.Module
+    parameters: Mapping[str, Tensor]
+
+
+@dataclass
+class Target:
+    """All that an intervention may touch, for one model or for several stacked on leading axes.
+
+    Shapes: centers (..., k, d), key (...), moments and step counts whatever the optimizer keeps for the centres. All of it
+    is written in place and nothing is replaced, so the owner's tensors, optimizer and captured graphs stay valid.
+    """
+
+    blocks: Mapping[str, tuple[Layer, ...]]
+    centers: Tensor
+    key: Tensor
+    embedder: Callable[[Tensor | None], Tensor]
+    """Rows (..., m), or None for all -> embeddings (..., m, d), in eval mode and without gradients."""
+    assigner: Callable[[Tensor], Tensor]
+    n_samples: int | None = None
+    moments: tuple[Tensor, ...] = ()
+    step_counts: tuple[Tensor, ...] = ()
+    clock: Clock = field(default_factory=Clock)
+    labels: Tensor | None = None
+    """A note between the steps of one firing, (..., n): the labels from before a reset."""
+
+    @classmethod
+    def of(
+        cls,
+        encoder: nn.Module,
+        centers: Tensor,
+        optimizer: torch.optim.Optimizer | None = None,
+        *,
+        embed: Callable[[], Tensor],
+        blocks: Mapping[str, nn.Module] | None = None,
+        seed: int = 0,
+    ) -> Target:
+        """The target in somebody's own training loop: one model, `centers` (k, d), `embed()` -> (n, d) of all samples.
+
+        Without `blocks` every layer of the encoder is a block of its own, the last one 'embedding'.
+        """
+        state: dict[str, Any] = optimizer.state.get(centers, {}) if optimizer is not None else {}
+        kept = {name: entry for name, entry in state.items() if isinstance(entry, Tensor)}
+
+        def all_rows(rows: Tensor | None) -> Tensor:
+            modes = [(module, module.training) for module in encoder.modules()]
+            encoder.eval()
+            try:
+                z = embed().detach()
+            finally:
+                for module, training in modes:
+                    module.training = training
+            return z if rows is None else z[rows]
+
+        return cls(
+            blocks=_blocks_of(encoder, blocks),
+            centers=centers,
+            key=draws.key(seed, device=centers.device),
+            embedder=all_rows,
+            assigner=lambda z: nearest(z, centers.detach()),
+            moments=tuple(entry for name, entry in kept.items() if name != "step"),
+            step_counts=tuple(entry for name, entry in kept.items() if name == "step"),
+        )
+
+    def at(self, *values: int | str) -> Target:
+        """The same target with a key of its own for this epoch or step."""
+        return replace(self, key=draws.fold(self.key, *values))
+
+    def embed(self, rows: Tensor | None = None) -> Tensor:
+        """(..., n, d), or (..., m, d) for rows (..., m)."""
+        with self.clock("embedding"):
+            return self.embedder(rows)
+
+    def embed_some(self, limit: int | None, pick: Callable[[Tensor, int, int], Tensor]) -> Tensor:
+        """Embeddings of at most `limit` samples, (..., m, d); `pick(key, n, m)` says which."""
+        z = None
+        n = self.n_samples
+        if n is None:  # somebody's own loop: only its embeddings tell how many samples there are
+            z = self.embed()
+            n = z.shape[-2]
+        if limit is None or limit >= n:
+            return self.embed() if z is None else z
+        rows = pick(draws.fold(self.key, "subsample"), n, limit)
+        return self.embed(rows) if z is None else z[rows]
+
+
+def _blocks_of(encoder: nn.Module, blocks: Mapping[str, nn.Module] | None) -> dict[str, tuple[Layer, ...]]:
+    if blocks is None:
+        named = {block: {name: encoder.get_submodule(name) for name in names}
+                 for block, names in encoder_blocks(encoder).items()}
+    else:
+        named = {block: {f"{block}.{name}": layer for name, layer in module.named_modules()}
+                 for block, module in blocks.items()}
+    return {
+        block: tuple(
+            Layer(name, layer, dict(layer.named_parameters(recurse=False)))
+            for name, layer in members.items() if next(layer.parameters(recurse=False), None) is not None
+        )
+        for block, members in named.items()
+    }
+
+
+class Step(Protocol):
+    """One thing an intervention does to a target, in place."""
+
+    part: ClassVar[str]
+    """Under which name its time is recorded."""
+
+    def __call__(self, target: Target) -> None: ...
+
+
+@runtime_checkable
+class Intervention(Protocol):
+    def fires(self, epoch: int) -> bool: ...
+
+    def __call__(self, epoch: int, target: Target) -> bool:
+        """Do what is due at the start of this epoch; whether anything was."""
+        ...
+
+
+@value
+class Every:
+    """Takes its steps, in order, at the start of epochs interval, 2 × interval, …; never at epoch 0."""
+
+    interval: int
+    steps: tuple[Step, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", tuple(self.steps))
+        if int(self.interval) != self.interval or self.interval < 1:
+            raise ValueError(f"interval must be a whole number of at least 1 epoch, got {self.interval!r}.")
+
+    def fires(self, epoch: int) -> bool:
+        return epoch > 0 and epoch % self.interval == 0
+
+    @torch.no_grad()
+    def __call__(self, epoch: int, target: Target) -> bool:
+        if not self.fires(epoch):
+            return False
+        at_epoch = target.at("intervention", epoch)
+        for step in self.steps:
+            with target.clock(step.part):
+                step(at_epoch)
+        return True

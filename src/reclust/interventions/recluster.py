@@ -1,0 +1,56 @@
+"""Reclustering: new centres from the current embeddings."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from .. import draws
+from ..kmeans import KMeans
+from ..values import value
+from .base import Target
+
+
+class Method(Protocol):
+    """A way to find centres: (z (..., n, d), k, key (...)) -> (..., k, d)."""
+
+    def __call__(self, z: Tensor, k: int, key: Tensor) -> Tensor: ...
+
+
+def _random_rows(key: Tensor, n: int, m: int) -> Tensor:
+    return draws.permutation(key, n)[..., :m]
+
+
+def _first_rows(key: Tensor, n: int, m: int) -> Tensor:
+    return torch.arange(m, device=key.device).expand(*key.shape, m)
+
+
+_PICKS = {"random": _random_rows, "first": _first_rows}
+
+
+@value
+class Recluster:
+    """Centres by `method` on the embeddings of at most `subsample` samples (None: all of them).
+
+    rows: "random" draws the subsample anew each time; "first" takes the first rows, which made the published numbers.
+    """
+
+    method: Method = KMeans()
+    subsample: int | None = 10_000
+    rows: Literal["random", "first"] = "random"
+    part: ClassVar[str] = "clustering"
+
+    def __post_init__(self) -> None:
+        if self.subsample is not None and self.subsample < 1:
+            raise ValueError(f"subsample must be at least 1, or None for all samples, got {self.subsample!r}.")
+        if self.rows not in _PICKS:
+            raise ValueError(f"rows must be 'random' or 'first', got {self.rows!r}.")
+
+    def __call__(self, target: Target) -> None:
+        k = target.centers.shape[-2]
+        # Fewer samples than clusters cannot be clustered: a smaller subsample would be a trap, not a saving.
+        limit = None if self.subsample is None else max(self.subsample, k)
+        z = target.embed_some(limit, _PICKS[self.rows])
+        target.centers.copy_(self.method(z, k, draws.fold(target.key, "recluster")))

@@ -1,0 +1,129 @@
+"""How well two labelings agree, all of it from one contingency table, and how large clusters are.
+
+Shapes: r replicas, n samples, k clusters. Names of classes and clusters carry no meaning: any values serve as labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+Labels = Tensor | npt.NDArray[Any] | Sequence[Any]
+Table = npt.NDArray[np.int64]
+
+
+def contingency(labels_true: Labels, labels_pred: Labels) -> Table:
+    """How many samples each class shares with each cluster, both in sorted order and without empty ones."""
+    true, pred = _host(labels_true), _host(labels_pred)
+    if true.ndim != 1 or true.shape != pred.shape or not len(true):
+        raise ValueError(
+            f"labels_true has shape {true.shape}, labels_pred {pred.shape}: both must be (n,), n at least 1, "
+            "with one label for each sample."
+        )
+    classes, rows = np.unique(true, return_inverse=True)
+    clusters, columns = np.unique(pred, return_inverse=True)
+    counts = np.bincount(rows * len(clusters) + columns, minlength=len(classes) * len(clusters))
+    return counts.reshape(len(classes), len(clusters)).astype(np.int64, copy=False)
+
+
+def batched_contingency(true: Tensor, predicted: Tensor, k_true: int | None = None, k: int | None = None) -> Tensor:
+    """Tables of r labelings against one, (n,) and (r, n) -> (r, k_true, k), counted on the device of the labels.
+
+    Labels are integers from 0 to k_true - 1 and to k - 1. Counts left out are read from the labels, for which the host
+    waits for the device.
+    """
+    k_true = int(true.max()) + 1 if k_true is None else k_true
+    k = int(predicted.max()) + 1 if k is None else k
+    return _counts(true * k + predicted, k_true * k).reshape(-1, k_true, k)
+
+
+def accuracy(labels_true: Labels, labels_pred: Labels) -> float:
+    """Share of samples that agree after the best one-to-one match of clusters with classes; the numbers may differ."""
+    return accuracy_of_table(contingency(labels_true, labels_pred))
+
+
+def nmi(labels_true: Labels, labels_pred: Labels) -> float:
+    """Mutual information over the arithmetic mean of the two entropies."""
+    return nmi_of_table(contingency(labels_true, labels_pred))
+
+
+def ari(labels_true: Labels, labels_pred: Labels) -> float:
+    """Adjusted Rand index: agreement on pairs, 0 in expectation for random labels, 1 for equal partitions."""
+    return ari_of_table(contingency(labels_true, labels_pred))
+
+
+def scores(labels_true: Labels, labels_pred: Labels) -> dict[str, float]:
+    """accuracy, nmi and ari, from one table."""
+    return scores_of_table(contingency(labels_true, labels_pred))
+
+
+def label_change(before: Labels, after: Labels) -> float:
+    """How much a labeling changed, in percent: (1 - NMI) × 100."""
+    return (1.0 - nmi(before, after)) * 100.0
+
+
+def scores_of_table(table: Table | Tensor) -> dict[str, float]:
+    """accuracy, nmi and ari of one table (classes, clusters), in which rows and columns may be empty."""
+    host = _host(table).astype(np.int64)
+    return {"accuracy": accuracy_of_table(host), "nmi": nmi_of_table(host), "ari": ari_of_table(host)}
+
+
+def accuracy_of_table(table: Table) -> float:
+    rows, columns = linear_sum_assignment(table, maximize=True)
+    return float(table[rows, columns].sum() / table.sum())
+
+
+def nmi_of_table(table: Table) -> float:
+    table = table[table.any(1)][:, table.any(0)]
+    if table.shape == (1, 1):
+        return 1.0  # two labelings that split nothing agree
+    if 1 in table.shape:
+        return 0.0  # exactly: rounding must not leave a trace of information
+    joint = table / table.sum()
+    outer = np.multiply.outer(joint.sum(1), joint.sum(0))
+    shared = table > 0
+    information = np.sum(joint[shared] * np.log(joint[shared] / outer[shared]))
+    return float(np.clip(2 * information / (_entropy(joint.sum(1)) + _entropy(joint.sum(0))), 0.0, 1.0))
+
+
+def ari_of_table(table: Table) -> float:
+    # Ordered pairs, in Python's integers: products of two of these counts pass 2**63 from some 60,000 samples on.
+    n = int(table.sum())
+    both = int((table**2).sum()) - n
+    true, pred = int((table.sum(1) ** 2).sum()) - n, int((table.sum(0) ** 2).sum()) - n
+    only_true, only_pred, neither = true - both, pred - both, n * (n - 1) - true - pred + both
+    if only_true == 0 and only_pred == 0:
+        return 1.0
+    chance = true * (only_true + neither) + pred * (only_pred + neither)
+    return 2 * (both * neither - only_true * only_pred) / chance
+
+
+def cluster_sizes(labels: Tensor | npt.NDArray[np.integer[Any]], k: int) -> Tensor:
+    """How many of the labels (..., n) name each cluster from 0 to k - 1: (..., k), on the device of the labels."""
+    labels = torch.as_tensor(labels)
+    return _counts(labels.reshape(-1, labels.shape[-1]), k).reshape(*labels.shape[:-1], k)
+
+
+def empty_clusters(labels: Tensor | npt.NDArray[np.integer[Any]], k: int) -> Tensor:
+    """How many of k clusters no label (..., n) names: (...)."""
+    return (cluster_sizes(labels, k) == 0).sum(-1)
+
+
+def _counts(index: Tensor, size: int) -> Tensor:
+    """Occurrences of 0 to size - 1 in each row, (r, n) -> (r, size); unlike bincount it does not wait for a GPU."""
+    index = index.to(torch.int64)
+    return index.new_zeros(len(index), size).scatter_add_(1, index, torch.ones_like(index))
+
+
+def _entropy(shares: npt.NDArray[np.float64]) -> float:
+    return float(-np.sum(shares * np.log(shares)))
+
+
+def _host(values: Labels) -> npt.NDArray[Any]:
+    return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)

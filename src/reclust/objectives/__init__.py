@@ -1,0 +1,17 @@
+"""Clustering objectives."""
+
+from .base import Objective, State, nearest, squared_distances
+from .dcn import DCNObjective
+from .dec import DECObjective, IDECObjective, soft_assignment, target_distribution
+
+__all__ = [
+    "DCNObjective",
+    "DECObjective",
+    "IDECObjective",
+    "Objective",
+    "State",
+    "nearest",
+    "soft_assignment",
+    "squared_distances",
+    "target_distribution",
+]

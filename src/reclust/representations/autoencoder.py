@@ -1,0 +1,99 @@
+"""Autoencoders: the encoder's output is z, and reconstruction keeps it honest."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import skip_init
+
+from ..values import value
+from ..weights import expanded_weights, initial_weights
+from .base import encode_together, encoder_blocks
+
+
+class EncoderDecoder(nn.Module):
+    """A pair of modules: x -> z -> reconstruction of x."""
+
+    def __init__(self, encoder: nn.Module, decoder: nn.Module) -> None:
+        super().__init__()
+        self.encoder, self.decoder = encoder, decoder
+
+
+class _Reconstruction:
+    """The half that every autoencoder shares, whatever its layers."""
+
+    def encode(self, net: EncoderDecoder, x: Tensor) -> Tensor:
+        return net.encoder(x)
+
+    def encode_views(self, net: EncoderDecoder, views: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return encode_together(net.encoder, views)
+
+    def loss(self, net: EncoderDecoder, views: tuple[Tensor, ...], z: tuple[Tensor, ...]) -> Tensor:
+        """Mean squared error, averaged over the views."""
+        reconstructions = net.decoder(torch.cat(z)).chunk(len(z))
+        errors = [nn.functional.mse_loss(made, x.reshape(made.shape)) for made, x in zip(reconstructions, views, strict=True)]
+        return torch.stack(errors).mean()
+
+    def initial_weights(self, net: EncoderDecoder, key: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
+        return initial_weights(net, key, dtype=dtype)
+
+    def blocks(self, net: EncoderDecoder) -> dict[str, tuple[str, ...]]:
+        return encoder_blocks(net.encoder, prefix="encoder.")
+
+
+@value
+class Autoencoder(_Reconstruction):
+    """Fully connected, ReLU, mirrored decoder. `embedding=None` takes the number of clusters."""
+
+    hidden: tuple[int, ...] = (1024, 512, 256)
+    embedding: int | None = None
+    batch_norm: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(self.hidden))
+        sizes = (*self.hidden, *(() if self.embedding is None else (self.embedding,)))
+        if any(int(size) != size or size < 1 for size in sizes):
+            raise ValueError(f"Layer sizes must be whole numbers of at least 1, got hidden={self.hidden}, "
+                             f"embedding={self.embedding}.")
+
+    def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> EncoderDecoder:
+        sizes = (math.prod(sample_shape), *self.hidden, self.embedding or n_clusters)
+        return EncoderDecoder(
+            nn.Sequential(nn.Flatten(), *self._stack(sizes)), nn.Sequential(*self._stack(sizes[::-1]))
+        )
+
+    def _stack(self, sizes: tuple[int, ...]) -> list[nn.Module]:
+        made: list[nn.Module] = []
+        for wide, narrow in pairwise(sizes):
+            made.append(skip_init(nn.Linear, wide, narrow))
+            made += [nn.BatchNorm1d(narrow)] if self.batch_norm else []
+            made.append(nn.ReLU())
+        return made[: -2 if self.batch_norm else -1]  # nothing after the last linear layer
+
+
+@value
+class OwnAutoencoder(_Reconstruction):
+    """Your own pair of modules: encoder (B, *sample_shape) -> (B, d), decoder back to B times as many numbers.
+
+    `weights="fresh"` draws their initial weights from the seed; `"given"` starts every replica from the weights the
+    modules came with, for instance pretrained ones.
+    """
+
+    encoder: nn.Module
+    decoder: nn.Module
+    weights: Literal["fresh", "given"] = "fresh"
+
+    def __post_init__(self) -> None:
+        if self.weights not in ("fresh", "given"):
+            raise ValueError(f"weights must be 'fresh' or 'given', got {self.weights!r}.")
+
+    def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> EncoderDecoder:
+        return EncoderDecoder(self.encoder, self.decoder)
+
+    def initial_weights(self, net: EncoderDecoder, key: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
+        draw = initial_weights if self.weights == "fresh" else expanded_weights
+        return draw(net, key, dtype=dtype)

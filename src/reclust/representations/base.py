@@ -1,0 +1,71 @@
+"""What a representation is: how x becomes z, and the loss that keeps z honest."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from ..weights import NORMS, layers
+
+
+@runtime_checkable
+class Representation(Protocol):
+    """Written for one model. `net` is an ordinary module that `build` made; the methods use it and keep no state.
+
+    Shapes: B batch, d embedding size. A batch comes as one tensor (B, *sample_shape) for each of its views.
+    """
+
+    def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> nn.Module:
+        """The network for samples of this shape; its weights are drawn again by whoever trains it."""
+        ...
+
+    def initial_weights(self, net: Any, key: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
+        """What training starts from: parameter name -> (*key.shape, *shape)."""
+        ...
+
+    def encode(self, net: Any, x: Tensor) -> Tensor:
+        """(B, *sample_shape) -> (B, d)."""
+        ...
+
+    def encode_views(self, net: Any, views: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """One (B, d) for each view, as training sees them."""
+        ...
+
+    def loss(self, net: Any, views: tuple[Tensor, ...], z: tuple[Tensor, ...]) -> Tensor:
+        """The representation's own loss, a scalar, averaged over the views."""
+        ...
+
+    def blocks(self, net: Any) -> dict[str, tuple[str, ...]]:
+        """What may be reset: block name -> names of its layers in `net`. The last layer of the encoder is 'embedding'."""
+        ...
+
+
+def build_network(
+    representation: Representation, sample_shape: tuple[int, ...], n_clusters: int, dtype: torch.dtype
+) -> nn.Module:
+    """A network of one's own, in eval mode, whose construction leaves the caller's random state as it was."""
+    with torch.random.fork_rng(devices=[]):
+        net = representation.build(sample_shape, n_clusters)
+    return copy.deepcopy(net).to(dtype).eval().requires_grad_(False)
+
+
+def encode_together(encoder: nn.Module, views: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """One forward pass for all views, so that they share BatchNorm statistics and launch half the kernels."""
+    if len(views) == 1:
+        return (encoder(views[0]),)
+    return encoder(torch.cat(views)).chunk(len(views))
+
+
+def encoder_blocks(encoder: nn.Module, *, prefix: str = "") -> dict[str, tuple[str, ...]]:
+    """Every layer a block of its own, together with the norm that follows it: layer1, layer2, …, embedding."""
+    blocks: list[list[str]] = []
+    for name, layer in layers(encoder):
+        if isinstance(layer, NORMS) and blocks:
+            blocks[-1].append(prefix + name)
+        else:
+            blocks.append([prefix + name])
+    names = [f"layer{i + 1}" for i in range(len(blocks) - 1)] + ["embedding"]
+    return {name: tuple(block) for name, block in zip(names, blocks, strict=True)}

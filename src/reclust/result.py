@@ -1,0 +1,178 @@
+"""What a run produced, with its settings and where it came from."""
+
+from __future__ import annotations
+
+import copy
+import os
+import platform
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from . import files
+from .objectives import Objective, State
+from .replicas import Replicas
+from .representations import Representation, build_network
+from .settings import Settings
+from .values import from_json, to_json
+from .version import __version__
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Something measured over training: epochs (m,), values (m, r)."""
+
+    epochs: np.ndarray
+    values: np.ndarray
+
+
+History = dict[str, dict[str, Curve]]
+"""Phase -> column -> curve."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """One trained replica, to be used and not trained. Samples come as the network sees them."""
+
+    network: nn.Module
+    representation: Representation
+    objective: Objective
+    state: State
+
+    def to(self, device: torch.device | str, dtype: torch.dtype) -> Model:
+        state = {name: tensor.to(device, dtype) for name, tensor in self.state.items()}
+        return replace(self, network=copy.deepcopy(self.network).to(device, dtype), state=state)
+
+    def only(self, clusters: Tensor) -> Model:
+        """The model with some of its clusters: entries of the state whose first axis counts clusters lose the others."""
+        k = len(self.state["centers"])
+        state = {name: t[clusters] if t.ndim and len(t) == k else t for name, t in self.state.items()}
+        return replace(self, state=state)
+
+    @torch.no_grad()
+    def embed(self, x: Tensor) -> Tensor:
+        """(B, *sample_shape) -> (B, d)."""
+        return self.representation.encode(self.network, x)
+
+    def assign(self, z: Tensor) -> Tensor:
+        """(B, d) -> (B,)."""
+        return self.objective.assign(self.state, z)
+
+
+@dataclass
+class Result:
+    """r trained replicas. parameters, buffers, state: name -> (r, ...); labels (r, n), None after pretraining alone.
+
+    failed: replica -> (phase, epoch) at which its loss stopped being a number; its tensors are worthless.
+    """
+
+    settings: list[Settings]
+    seeds: tuple[int, ...]
+    sample_shape: tuple[int, ...]
+    parameters: State
+    buffers: State
+    state: State
+    labels: np.ndarray | None
+    history: History
+    seconds: dict[str, float]
+    failed: dict[int, tuple[str, int]] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    @property
+    def living(self) -> list[int]:
+        return [replica for replica in range(len(self)) if replica not in self.failed]
+
+    def model(self, replica: int) -> Model:
+        """One replica on its own, on the CPU."""
+        settings = self.settings[replica]
+        dtype = next(iter(self.parameters.values())).dtype
+        network = build_network(settings.representation, self.sample_shape, settings.n_clusters, dtype)
+        network.load_state_dict({name: stack[replica] for name, stack in (self.parameters | self.buffers).items()})
+        state = {name: stack[replica].clone() for name, stack in self.state.items()}
+        return Model(network, settings.representation, settings.objective, state)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """One file, readable by `Result.load`; no pickle."""
+        header, tensors = self.pack()
+        files.write(path, "result", header, tensors)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Result:
+        return cls.unpack(*files.read(path, "result"))
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Everything as a JSON header and named tensors."""
+        same = all(settings == self.settings[0] for settings in self.settings)
+        header = {
+            "settings": to_json(self.settings[:1] if same else self.settings),
+            "seeds": list(self.seeds),
+            "sample_shape": list(self.sample_shape),
+            "seconds": self.seconds,
+            "failed": [[replica, *when] for replica, when in self.failed.items()],
+            "provenance": self.provenance,
+        }
+        tensors = {f"{group}/{name}": stack for group in ("parameters", "buffers", "state")
+                   for name, stack in getattr(self, group).items()}
+        if self.labels is not None:
+            tensors["labels"] = torch.from_numpy(self.labels)
+        return header, tensors | pack_history(self.history)
+
+    @classmethod
+    def unpack(cls, header: dict[str, Any], tensors: dict[str, Tensor]) -> Result:
+        settings = list(from_json(header["settings"]))
+        return cls(
+            settings=settings * len(header["seeds"]) if len(settings) == 1 else settings,
+            seeds=tuple(header["seeds"]),
+            sample_shape=tuple(header["sample_shape"]),
+            **{group: group_of(tensors, group) for group in ("parameters", "buffers", "state")},
+            labels=tensors["labels"].numpy() if "labels" in tensors else None,
+            history=unpack_history(tensors),
+            seconds=header["seconds"],
+            failed={replica: (phase, epoch) for replica, phase, epoch in header["failed"]},
+            provenance=header["provenance"],
+        )
+
+
+def group_of(tensors: dict[str, Tensor], group: str) -> State:
+    return {name.removeprefix(f"{group}/"): tensor for name, tensor in tensors.items() if name.startswith(f"{group}/")}
+
+
+def pack_history(history: History) -> dict[str, Tensor]:
+    return {f"history/{phase}/{column}/{axis}": torch.from_numpy(np.ascontiguousarray(getattr(curve, axis)))
+            for phase, columns in history.items() for column, curve in columns.items() for axis in ("epochs", "values")}
+
+
+def unpack_history(tensors: dict[str, Tensor]) -> History:
+    history: History = {}
+    for name in sorted(group_of(tensors, "history")):
+        phase, column, axis = name.split("/")
+        if axis == "epochs":
+            epochs, values = (tensors[f"history/{phase}/{column}/{axis}"].numpy() for axis in ("epochs", "values"))
+            history.setdefault(phase, {})[column] = Curve(epochs, values)
+    return history
+
+
+def provenance(device: torch.device) -> dict[str, Any]:
+    """What a number depends on beside settings, data and seed."""
+    return {
+        "reclust": __version__,
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def stacked_result_tensors(replicas: Replicas) -> dict[str, State]:
+    """The replicas' tensors on the CPU, by the names `Result` gives them."""
+    return {
+        group: {name: stack.detach().cpu().clone() for name, stack in getattr(replicas, group).items()}
+        for group in ("parameters", "buffers", "state")
+    }

@@ -1,0 +1,68 @@
+"""Fitted estimators as files: safetensors and JSON in one file, no pickle."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import torch
+
+from . import estimators, files
+from .data.scaling import Scaling
+from .estimators import Baseline, DeepClustering
+from .preparation import Preparation
+from .result import Result, group_of
+from .values import from_json, to_json
+
+ESTIMATORS = {kind.__name__: kind for kind in (estimators.DeepClustering, estimators.DEC, estimators.IDEC, estimators.DCN)}
+
+
+def save_estimator(model: DeepClustering, path: str | os.PathLike[str]) -> None:
+    if ESTIMATORS.get(type(model).__name__) is not type(model):
+        raise TypeError(f"Only {', '.join(ESTIMATORS)} can be saved this way, not {type(model).__name__}; "
+                        "its result_ can, with result_.save(path).")
+    header, tensors = model.result_.pack()
+    parameters = model.get_params(deep=False)
+    if not isinstance(parameters["random_state"], int):
+        parameters["random_state"] = None  # a generator's state is of no use to a fitted model
+    header |= {
+        "estimator": type(model).__name__,
+        "parameters": to_json(parameters),
+        "n_features_in": model.n_features_in_,
+        "feature_names_in": list(getattr(model, "feature_names_in_", [])),
+        "best_replica": model.best_replica_,
+        "scores": [replica.score for replica in model.replicas_],
+        "image_shape": model._preparation.image_shape,
+        "baseline_inertia": model.baseline_.inertia_,
+    }
+    arrays = {
+        "fitted/labels": model.labels_, "fitted/living": model._living,
+        "fitted/baseline_labels": model.baseline_.labels_, "fitted/baseline_centers": model.baseline_.cluster_centers_,
+        **{f"scaling/{which}.{name}": getattr(getattr(model._preparation, which), name)
+           for which in ("first", "second") for name in ("shift", "scale")},
+    }
+    tensors |= {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+    files.write(path, "model", header, tensors)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """A model that `model.save(path)` wrote; its predictions are the same on every machine."""
+    header, tensors = files.read(path, "model")
+    if header["estimator"] not in ESTIMATORS:
+        raise ValueError(f"{path} holds an unknown estimator {header['estimator']!r}.")
+    model = ESTIMATORS[header["estimator"]](**from_json(header["parameters"]))
+    scalings, fitted = group_of(tensors, "scaling"), {name: t.numpy() for name, t in group_of(tensors, "fitted").items()}
+    first, second = (Scaling(scalings[f"{which}.shift"].numpy(), scalings[f"{which}.scale"].numpy())
+                     for which in ("first", "second"))
+    shape = header["image_shape"]
+    preparation = Preparation(None if shape is None else tuple(shape), first, second)
+    model.n_features_in_ = header["n_features_in"]
+    if header["feature_names_in"]:
+        model.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
+    model._adopt(Result.unpack(header, tensors), preparation, header["scores"], header["best_replica"])
+    model._keep_living(fitted["living"])
+    model.labels_ = fitted["labels"]
+    model.baseline_ = Baseline(fitted["baseline_labels"], fitted["baseline_centers"], header["baseline_inertia"])
+    return model
+

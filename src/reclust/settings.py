@@ -1,0 +1,133 @@
+"""The complete settings of a run, as one value."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from torch import Tensor
+
+from .interventions import Intervention, Recluster
+from .objectives import Objective
+from .representations import Autoencoder, Representation
+from .values import value
+
+Augmentation = Callable[[Tensor, Tensor], Tensor]
+"""(x (..., B, *sample_shape), keys (..., B)) -> x of the same shape; each sample's view is a function of its key alone."""
+
+View = Literal["clean", "augmented"]
+
+
+@value
+class Schedule:
+    """How one phase of training is optimised.
+
+    views: what a batch consists of. The first view decides assignments; all of them learn. Without an augmentation there
+        is only the clean view.
+    clip_norm: the largest l2 norm of a replica's network gradient; centres are not clipped.
+    warmup_epochs: over these the learning rate rises linearly from 1 %.
+    """
+
+    epochs: int
+    lr: float = 1e-3
+    batch_size: int = 256
+    views: tuple[View, ...] = ("clean", "augmented")
+    clip_norm: float | None = 500.0
+    warmup_epochs: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "views", tuple(self.views))
+        for name, least in (("epochs", 0), ("batch_size", 1), ("warmup_epochs", 0)):
+            given = getattr(self, name)
+            if isinstance(given, bool) or int(given) != given or given < least:
+                raise ValueError(f"{name} must be a whole number of at least {least}, got {given!r}.")
+        if not self.lr > 0:
+            raise ValueError(f"lr must be above 0, got {self.lr!r}.")
+        if self.clip_norm is not None and not self.clip_norm > 0:
+            raise ValueError(f"clip_norm must be above 0, or None for no clipping, got {self.clip_norm!r}.")
+        if not self.views or not set(self.views) <= {"clean", "augmented"}:
+            raise ValueError(f"views must name at least one of 'clean' and 'augmented', got {self.views!r}.")
+
+    def learning_rate(self, epoch: int) -> float:
+        if epoch >= self.warmup_epochs:
+            return self.lr
+        return self.lr * (0.01 + 0.99 * epoch / self.warmup_epochs)
+
+
+PRETRAINING = Schedule(epochs=50, views=("clean",))
+CLUSTERING = Schedule(epochs=100)
+
+
+@value
+class Settings:
+    """Everything that decides what a run computes, but for its data and its seed.
+
+    pretraining: representation loss alone; None starts from scratch.
+    clustering: None stops after pretraining, so that several runs can go on from it.
+    first_centers: how the first centres are found, after pretraining.
+    """
+
+    n_clusters: int
+    objective: Objective
+    representation: Representation = Autoencoder()
+    intervention: Intervention | None = None
+    pretraining: Schedule | None = PRETRAINING
+    clustering: Schedule | None = CLUSTERING
+    first_centers: Recluster = Recluster(subsample=None)
+    augment: Augmentation | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.n_clusters, bool) or int(self.n_clusters) != self.n_clusters or self.n_clusters < 1:
+            raise ValueError(f"n_clusters must be a whole number of at least 1, got {self.n_clusters!r}.")
+
+
+@value
+class Execution:
+    """How a run is computed: none of this changes what it means.
+
+    device: "auto" takes a GPU when there is one.
+    precision: of all arithmetic.
+    executor: "auto" runs one replica as a plain PyTorch loop and maps several with vmap; "plain" loops over replicas.
+    time_budget: seconds after which training stops between two epochs, with what it has.
+    """
+
+    device: str = "auto"
+    precision: Literal["float32", "float64"] = "float32"
+    executor: Literal["auto", "plain", "vmap"] = "auto"
+    time_budget: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("precision", ("float32", "float64")), ("executor", ("auto", "plain", "vmap"))):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}.")
+        if self.time_budget is not None and not self.time_budget > 0:
+            raise ValueError(f"time_budget must be above 0 seconds, or None for no limit, got {self.time_budget!r}.")
+
+
+def one_each(settings: Settings | Sequence[Settings], seeds: Sequence[int]) -> list[Settings]:
+    """The settings of each replica, checked to be such that they can train side by side."""
+    each = [settings] * len(seeds) if isinstance(settings, Settings) else list(settings)
+    if not seeds:
+        raise ValueError("seeds is empty: give at least one seed.")
+    if len(each) != len(seeds):
+        raise ValueError(f"{len(each)} settings for {len(seeds)} seeds: give one for all, or one for each seed.")
+    for name in ("n_clusters", "representation", "pretraining", "clustering", "first_centers", "augment"):
+        if any(getattr(other, name) != getattr(each[0], name) for other in each):
+            raise ValueError(f"Replicas that train together must agree in {name}: train the others in a run of their own.")
+    for other in each[1:]:
+        _check_stackable(each[0].objective, other.objective)
+    return each
+
+
+def _check_stackable(one: Objective, other: Objective) -> None:
+    """Objectives that train together may differ in their float fields only."""
+    if type(one) is not type(other):
+        raise ValueError(f"{type(one).__name__} and {type(other).__name__} cannot train together: give each a run of its own.")
+    for field in dataclasses.fields(one):  # type: ignore[arg-type]
+        here, there = getattr(one, field.name), getattr(other, field.name)
+        if here != there and not (isinstance(here, float) and isinstance(there, float)):
+            raise ValueError(
+                f"Objectives that train together may differ in numbers only, but {field.name} is {here!r} and {there!r}: "
+                "give each a run of its own."
+            )

@@ -1,0 +1,56 @@
+"""Choices as values: frozen dataclasses that can be compared, printed, written to JSON and read back without pickle."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from typing_extensions import dataclass_transform
+
+T = TypeVar("T")
+_KINDS: dict[str, type] = {}
+
+
+@dataclass_transform(frozen_default=True)
+def value(cls: type[T]) -> type[T]:
+    """Class decorator: a frozen dataclass whose instances can be stored in a file by their class name."""
+    made = dataclasses.dataclass(frozen=True)(cls)
+    known = _KINDS.setdefault(made.__name__, made)
+    if (known.__module__, known.__qualname__) != (made.__module__, made.__qualname__):
+        raise ValueError(f"A value named {made.__name__} exists already in {known.__module__}: choose another class name.")
+    _KINDS[made.__name__] = made
+    return made
+
+
+def to_json(thing: Any) -> Any:
+    """Plain JSON for a value, or for numbers, strings, None, sequences and mappings of such."""
+    if thing is None or isinstance(thing, (bool, int, float, str)):
+        return thing
+    if isinstance(thing, (tuple, list)):
+        return [to_json(item) for item in thing]
+    if isinstance(thing, Mapping):
+        return {"mapping": {str(name): to_json(item) for name, item in thing.items()}}
+    kind = type(thing)
+    if _KINDS.get(kind.__name__) is not kind:
+        raise TypeError(
+            f"{kind.__name__} cannot be written to a file: decorate the class with @reclust.value, "
+            "and import its module before loading the file."
+        )
+    fields = {field.name: to_json(getattr(thing, field.name)) for field in dataclasses.fields(thing)}
+    return {"kind": kind.__name__, "fields": fields}
+
+
+def from_json(data: Any) -> Any:
+    """The inverse of `to_json`; sequences come back as tuples. Only registered classes are ever created."""
+    if isinstance(data, list):
+        return tuple(from_json(item) for item in data)
+    if not isinstance(data, dict):
+        return data
+    if data.keys() == {"mapping"}:
+        return {name: from_json(item) for name, item in data["mapping"].items()}
+    if data.keys() != {"kind", "fields"}:
+        raise ValueError(f"Not a stored value: expected the keys 'kind' and 'fields', found {sorted(data)}.")
+    if data["kind"] not in _KINDS:
+        raise ValueError(f"Unknown kind of value {data['kind']!r}: import the module that defines it before loading.")
+    return _KINDS[data["kind"]](**{name: from_json(item) for name, item in data["fields"].items()})

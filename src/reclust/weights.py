@@ -1,0 +1,109 @@
+"""The initial weight distributions of layers, drawn by key.
+
+Layers' own `reset_parameters` uses the global generator, which a library must not touch, and cannot draw many replicas at
+once. A new kind of layer is one `@initial_distributions.register` away from being initialised and softly reset.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import singledispatch
+
+import torch
+from torch import Tensor, nn
+
+from . import draws
+from .values import value
+
+
+@value
+class Uniform:
+    bound: float
+
+
+@value
+class Normal:
+    std: float
+
+
+@value
+class Constant:
+    level: float
+
+
+Distribution = Uniform | Normal | Constant
+
+
+@singledispatch
+def initial_distributions(layer: nn.Module) -> dict[str, Distribution]:
+    """Parameter name -> distribution it is initialised from, for one layer's own parameters."""
+    raise TypeError(
+        f"The initial weights of a {type(layer).__name__} layer are not known. Register a function that returns its "
+        "parameters' distributions with reclust.weights.initial_distributions.register."
+    )
+
+
+@initial_distributions.register(nn.Linear)
+@initial_distributions.register(nn.modules.conv._ConvNd)
+def _(layer: nn.Linear | nn.modules.conv._ConvNd) -> dict[str, Distribution]:
+    bound = 1 / math.sqrt(fan_in(layer))
+    return {"weight": Uniform(bound), "bias": Uniform(bound)}
+
+
+@initial_distributions.register(nn.modules.batchnorm._BatchNorm)
+@initial_distributions.register(nn.LayerNorm)
+@initial_distributions.register(nn.GroupNorm)
+def _(layer: nn.Module) -> dict[str, Distribution]:
+    return {"weight": Constant(1.0), "bias": Constant(0.0)}
+
+
+@initial_distributions.register(nn.Embedding)
+def _(layer: nn.Embedding) -> dict[str, Distribution]:
+    return {"weight": Normal(1.0)}
+
+
+NORMS = (nn.modules.batchnorm._BatchNorm, nn.LayerNorm, nn.GroupNorm)
+
+
+def fan_in(layer: nn.Module) -> int:
+    """How many inputs feed one output of a linear or convolutional layer."""
+    weight = layer.weight
+    assert isinstance(weight, Tensor)
+    # A transposed convolution stores its weight as (in, out, ...); torch computes its fan from the second axis all the same.
+    return max(1, math.prod(weight.shape[1:]))
+
+
+def layers(net: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """The modules that own parameters themselves, with their names."""
+    for name, module in net.named_modules():
+        if next(module.parameters(recurse=False), None) is not None:
+            yield name, module
+
+
+def draw(distribution: Distribution, key: Tensor, shape: torch.Size, dtype: torch.dtype) -> Tensor:
+    """Shape (*key.shape, *shape)."""
+    if isinstance(distribution, Uniform):
+        return draws.uniform(key, shape, dtype=dtype).mul_(2).sub_(1).mul_(distribution.bound)
+    if isinstance(distribution, Normal):
+        return draws.normal(key, shape, dtype=dtype).mul_(distribution.std)
+    return torch.full((*key.shape, *shape), distribution.level, dtype=dtype, device=key.device)
+
+
+def initial_weights(net: nn.Module, key: Tensor, *, dtype: torch.dtype) -> dict[str, Tensor]:
+    """Freshly drawn parameters of `net`, one set for each key: name -> (*key.shape, *shape)."""
+    drawn = {}
+    for layer_name, layer in layers(net):
+        distributions = initial_distributions(layer)
+        for name, parameter in layer.named_parameters(recurse=False):
+            full_name = f"{layer_name}.{name}" if layer_name else name
+            drawn[full_name] = draw(distributions[name], draws.fold(key, full_name), parameter.shape, dtype)
+    return drawn
+
+
+def expanded_weights(net: nn.Module, key: Tensor, *, dtype: torch.dtype) -> dict[str, Tensor]:
+    """The parameters `net` has, copied for each key: name -> (*key.shape, *shape)."""
+    return {
+        name: parameter.detach().to(key.device, dtype).expand(*key.shape, *parameter.shape).clone()
+        for name, parameter in net.named_parameters()
+    }

@@ -1,0 +1,190 @@
+"""read(): every form of the same samples gives the same Dataset, and ids travel along."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from torch.utils.data import IterableDataset, TensorDataset
+
+from reclust.data import DataError, Dataset, read
+
+RNG = np.random.default_rng(1)
+TABLE = RNG.normal(size=(10, 4)).astype(np.float32)
+IMAGES = RNG.integers(0, 256, (10, 6, 5, 3), dtype=np.uint8)
+LABELS = np.arange(10) % 3
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        return ((torch.tensor(row), int(label)) for row, label in zip(TABLE, LABELS, strict=True))
+
+
+def in_files(tmp_path):
+    np.save(tmp_path / "x.npy", TABLE)
+    np.savez(tmp_path / "x.npz", samples=TABLE, y=LABELS, ids=np.array(list("abcdefghij")))
+    yield from (tmp_path / "x.npy", tmp_path / "x.npz")
+
+
+def test_every_form_gives_the_same_table(tmp_path):
+    forms = [TABLE, torch.from_numpy(TABLE), TABLE.tolist(), TensorDataset(torch.from_numpy(TABLE)), Stream()]
+    for form in [*forms, *in_files(tmp_path), str(tmp_path / "x.npy")]:
+        found = read(form, labels=LABELS)
+        np.testing.assert_array_equal(found.samples, np.asarray(TABLE))
+        assert (found.image_shape, found.n_clusters) == (None, 3)
+        np.testing.assert_array_equal(found.labels, LABELS)
+
+
+def test_a_npy_file_is_mapped_not_loaded(tmp_path):
+    np.save(tmp_path / "x.npy", np.asfortranarray(TABLE))
+    found = read(tmp_path / "x.npy", ids=range(10))
+    assert isinstance(found.samples, np.memmap)
+    np.testing.assert_array_equal(found.rows([3, 1]), TABLE[[3, 1]])
+    assert found.take(slice(2, 4)).ids.tolist() == [2, 3]
+
+
+def test_npz_and_hdf5_find_the_usual_names_or_those_asked_for(tmp_path):
+    np.savez(
+        tmp_path / "x.npz",
+        images=IMAGES,
+        labels=LABELS,
+        split=LABELS == 0,
+        ids=np.array(list("abcdefghij")),
+        more=TABLE,
+    )
+    found = read(tmp_path / "x.npz")
+    np.testing.assert_array_equal(found.images, IMAGES)
+    assert (found.image_shape, found.max_value, len(found.test)) == ((3, 6, 5), 255, 4)
+    assert found.test.ids.tolist() == ["a", "d", "g", "j"]
+    np.testing.assert_array_equal(read(tmp_path / "x.npz", key="more").samples, TABLE)
+    np.savez(tmp_path / "two.npz", a=TABLE, b=TABLE)
+    with pytest.raises(DataError, match=r"two\.npz holds a, b; say with key="):
+        read(tmp_path / "two.npz")
+    with pytest.raises(DataError, match="holds no array 'c'"):
+        read(tmp_path / "two.npz", key="c")
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["group/table"], file["names"], file["y"] = TABLE, list("abcdefghij"), LABELS
+    found = read(tmp_path / "x.h5", ids="names")
+    np.testing.assert_array_equal(found.samples, TABLE)
+    assert found.ids.tolist() == list("abcdefghij") and found.labels.tolist() == LABELS.tolist()
+
+
+def test_hdf5_never_reads_other_files(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    (tmp_path / "secret").write_bytes(bytes(64))
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["data"] = TABLE
+    with h5py.File(tmp_path / "link.h5", "w") as file:
+        file["data"] = h5py.ExternalLink("other.h5", "data")
+    with h5py.File(tmp_path / "raw.h5", "w") as file:
+        file.create_dataset("data", (8, 8), "u1", external=[(str(tmp_path / "secret"), 0, 64)])
+    with h5py.File(tmp_path / "virtual.h5", "w") as file:
+        layout = h5py.VirtualLayout((10, 4), "f4")
+        layout[:] = h5py.VirtualSource(tmp_path / "other.h5", "data", shape=(10, 4))
+        file.create_virtual_dataset("data", layout)
+    for name in ("link.h5", "raw.h5", "virtual.h5"):
+        with pytest.raises(DataError, match=name):
+            read(tmp_path / name)
+
+
+def test_images_of_every_layout_become_the_same():
+    first = np.moveaxis(IMAGES, 3, 1)
+    for form in (IMAGES, first, torch.from_numpy(first.copy()), TensorDataset(torch.from_numpy(first.copy()))):
+        found = read(form)
+        np.testing.assert_array_equal(found.images, IMAGES)
+        assert (found.image_shape, found.max_value) == ((3, 6, 5), 255)
+    for grey in (IMAGES[..., 0], IMAGES[..., :1], first[:, :1]):
+        found = read(grey)
+        np.testing.assert_array_equal(found.images, IMAGES[..., 0])
+        assert found.image_shape == (1, 6, 5)
+    assert read(IMAGES / 255).max_value == 1 and read(IMAGES.astype(np.uint16)).max_value == 65535
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_array, sparse.coo_array])
+def test_sparse_rows_stay_sparse_and_are_densified_by_the_batch(kind):
+    dense = np.where(TABLE > 0.5, TABLE, 0)
+    found = read(kind(dense))
+    assert sparse.issparse(found.samples)
+    np.testing.assert_array_equal(found.rows(np.array([7, 2, 2])), dense[[7, 2, 2]])
+    np.testing.assert_array_equal(found.take([1, 3]).rows(slice(None)), dense[[1, 3]])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_anndata_gives_its_matrix_names_and_a_column_of_obs(tmp_path):
+    anndata, pandas = pytest.importorskip("anndata"), pytest.importorskip("pandas")
+    dense = np.where(TABLE > 0, TABLE, 0)
+    obs = pandas.DataFrame(
+        {"kind": pandas.Categorical(np.array(["x", "y", "z"])[LABELS])}, index=[f"cell{i}" for i in range(10)]
+    )
+    for matrix in (dense, sparse.csr_matrix(dense)):
+        data = anndata.AnnData(matrix, obs=obs)
+        data.write_h5ad(tmp_path / "x.h5ad")
+        for found in (read(data, labels="kind"), read(tmp_path / "x.h5ad", labels="kind")):
+            np.testing.assert_array_equal(found.rows(slice(None)), dense)
+            assert found.ids[3] == "cell3" and found.labels.tolist() == LABELS.tolist()
+    with pytest.raises(DataError, match="no column 'colour'"):
+        read(data, labels="colour")
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (np.zeros(5), r"shape \(5,\); needed"),
+        (np.zeros((0, 3)), r"shape \(0, 3\)"),
+        (np.zeros((2, 5, 6, 7)), "1 or 3 channels"),
+        (np.array([["a", "b"]]), "needed: numbers"),
+        (np.array([[{}, 1]], dtype=object), "needed: numbers"),
+        ([[1, 2], [3]], "The sequence"),
+        (TensorDataset(torch.zeros(0, 2)), "TensorDataset is empty"),
+        (7, "Cannot read a int"),
+        ("nowhere.csv", "no file or folder nowhere.csv"),
+    ],
+)
+def test_what_cannot_be_read_is_explained(source, message):
+    with pytest.raises(DataError, match=message):
+        read(source)
+
+
+def test_items_of_different_shapes_and_unknown_endings_are_named(tmp_path):
+    class Ragged(torch.utils.data.Dataset):
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, i):
+            return torch.zeros(2 + (i == 2))
+
+    with pytest.raises(DataError, match=r"item 2 \(3,\)"):
+        read(Ragged())
+    (tmp_path / "x.xlsx").write_bytes(b"PK")
+    with pytest.raises(DataError, match=r"x\.xlsx has the unknown ending '\.xlsx'; needed: \.npy"):
+        read(tmp_path / "x.xlsx")
+
+
+def test_lengths_must_agree():
+    with pytest.raises(DataError, match=r"labels of shape \(9,\) do not go with 10 samples"):
+        read(TABLE, labels=LABELS[:9])
+    with pytest.raises(DataError, match="fractions"):
+        read(TABLE, labels=LABELS + 0.5)
+    with pytest.raises(DataError, match="has no train and test"):
+        _ = read(TABLE).train
+    with pytest.raises(DataError, match="not images"):
+        _ = read(TABLE).images
+    with pytest.raises(DataError, match="image_shape says"):
+        Dataset(samples=IMAGES, image_shape=(1, 6, 5))
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [("h5py", "x.h5"), ("pyarrow.parquet", "x.parquet"), ("PIL.Image", "folder"), ("anndata", "x.h5ad")],
+)
+def test_a_missing_extra_is_named(module, name, tmp_path, monkeypatch):
+    (tmp_path / "folder").mkdir()
+    for file in ("x.h5", "x.parquet", "x.h5ad", "folder/x.png"):
+        (tmp_path / file).write_bytes(b"x")
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=rf"needs {module.partition('.')[0]}: pip install 'reclust\["):
+        read(tmp_path / name)

@@ -1,0 +1,132 @@
+"""Tables: what pandas or NumPy wrote is read back, and what is not a number is named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reclust.data import DataError, read
+
+VALUES = np.random.default_rng(0).normal(size=(6, 3)) * 10.0 ** np.arange(-2, 1)
+LABELS = ["cat", "dog", "cat", "cat", "emu", "dog"]
+
+
+def csv(tmp_path, text, name="x.csv"):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("header", ["", "a{0}b{0}c"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_csv_round_trip(delimiter, header, end, tmp_path):
+    lines = [delimiter.join(map(repr, row)) for row in VALUES.tolist()]
+    path = tmp_path / "x.csv"
+    path.write_bytes((end.join(([header.format(delimiter)] if header else []) + lines) + end).encode())
+    found = read(path)
+    np.testing.assert_array_equal(found.samples, VALUES)
+    assert (found.name, found.ids, found.labels, found.image_shape) == ("x", None, None, None)
+
+
+def test_csv_with_labels_ids_quotes_and_a_byte_order_mark(tmp_path):
+    rows = "".join(
+        f'"id, {i}",{a!r},{b!r},{c!r},"{label}"\n'
+        for i, ((a, b, c), label) in enumerate(zip(VALUES.tolist(), LABELS, strict=True))
+    )
+    found = read(csv(tmp_path, "\ufeffname,a,b,c,kind\n" + rows), labels="kind", ids="name")
+    np.testing.assert_array_equal(found.samples, VALUES)
+    assert found.ids.tolist() == [f"id, {i}" for i in range(6)]
+    assert found.labels.tolist() == [0, 1, 0, 0, 2, 1] and found.n_clusters == 3
+
+
+def test_csv_of_pandas_with_its_index(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(VALUES, columns=["a", "b", "c"], index=list("uvwxyz"))
+    frame.to_csv(tmp_path / "x.csv")
+    found = read(tmp_path / "x.csv")
+    np.testing.assert_array_equal(found.samples, VALUES)
+    assert found.ids.tolist() == list("uvwxyz")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "empty"),
+        ("a,b\n", "no rows"),
+        ("a,b\n1,red\n2,blue\n", r"'b' \(row 1 has 'red'\).*get_dummies.*labels= or ids="),
+        ("a,b\n1,2\n3,\n", r"'b' \(row 2 is empty\)"),
+        ("1,2\n3,x\n", r"'1' \(row 2 has 'x'\)"),
+        ("a,b\n1,2\n3\n", "row 2 has 1 cells, needed: 2"),
+        ("a,b\n1,2,3\n4,5,6\n", "2 rows of 3 columns under 2 names"),
+        ("a,b\n1,nan\n", "missing or infinite values in 'b'"),
+        ("a,a\n1,2\n", "same name"),
+        ("a,b\n1,2\n\0\0,3\n", "x.csv"),
+    ],
+)
+def test_csv_that_is_not_a_table_of_numbers_is_explained(text, message, tmp_path):
+    with pytest.raises(DataError, match=message) as caught:
+        read(csv(tmp_path, text))
+    assert "x.csv" in str(caught.value)
+
+
+def test_csv_columns_that_are_not_there_and_ragged_rows_beside_labels(tmp_path):
+    with pytest.raises(DataError, match="no column 'kind'; it has 'a', 'b'"):
+        read(csv(tmp_path, "a,b\n1,2\n"), labels="kind")
+    with pytest.raises(DataError, match="cells"):
+        read(csv(tmp_path, "a,b,kind\n1,2,x\n1,2,x,9\n"), labels="kind")
+    with pytest.raises(DataError, match="not in the format"):
+        path = tmp_path / "x.csv"
+        path.write_bytes(b"\xff\xfe\x00a,b\n1,2\n")
+        read(path)
+
+
+def test_frames_keep_numbers_types_and_index():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(VALUES.astype(np.float32), columns=["a", "b", "c"], index=list("uvwxyz"))
+    found = read(frame)
+    np.testing.assert_array_equal(found.samples, VALUES.astype(np.float32))
+    assert found.samples.dtype == np.float32 and found.ids.tolist() == list("uvwxyz")
+    mixed = frame.assign(
+        i=np.arange(6), flag=[True, False] * 3, n=pandas.array([1, 2, 3, 4, 5, 6], dtype="Int64"), kind=LABELS
+    )
+    found = read(mixed, labels="kind", ids="i")
+    np.testing.assert_allclose(found.samples[:, 3:], [[1, 1], [0, 2], [1, 3], [0, 4], [1, 5], [0, 6]])
+    assert found.ids.tolist() == list(range(6)) and found.labels.tolist() == [0, 1, 0, 0, 2, 1]
+
+
+@pytest.mark.parametrize("kind", ["category", "object", "string", "datetime64[ns]", "complex128"])
+def test_columns_that_are_not_numeric_are_named_with_a_remedy(kind):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.0, 2.0], "colour": pandas.Series([1, 2]).astype(kind), "b": [3, 4]})
+    with pytest.raises(DataError, match=r"not numeric: 'colour' \(.*\)\. Encode such columns"):
+        read(frame)
+
+
+def test_missing_values_and_empty_frames_are_named():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(DataError, match="missing or infinite values in 'b'"):
+        read(pandas.DataFrame({"a": [1, 2], "b": pandas.array([1, None], dtype="Int64")}))
+    with pytest.raises(DataError, match="is empty"):
+        read(pandas.DataFrame({"a": []}, dtype=float))
+    with pytest.raises(DataError, match="same name"):
+        read(pandas.DataFrame([[1, 2]], columns=["a", "a"]))
+
+
+def test_parquet_is_the_frame_it_was_made_of(tmp_path):
+    pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame(VALUES, columns=["a", "b", "c"], index=list("uvwxyz")).assign(kind=LABELS)
+    frame.to_parquet(tmp_path / "x.parquet")
+    found, direct = read(tmp_path / "x.parquet", labels="kind"), read(frame, labels="kind")
+    np.testing.assert_array_equal(found.samples, direct.samples)
+    assert found.ids.tolist() == direct.ids.tolist() and found.labels.tolist() == direct.labels.tolist()
+    with pytest.raises(DataError, match=r"x\.parquet: not numeric: 'kind'"):
+        read(tmp_path / "x.parquet")
+
+
+def test_a_parquet_bomb_is_refused(tmp_path, monkeypatch):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr("reclust.data.archives.GIB", 1 << 20)
+    parquet.write_table(arrow.table({"a": np.zeros(1_000_000)}), tmp_path / "x.parquet")
+    with pytest.raises(DataError, match=r"x\.parquet is refused"):
+        read(tmp_path / "x.parquet")

@@ -1,0 +1,25 @@
+"""Small data and small models for tests."""
+
+import numpy as np
+
+from reclust import BRB, Autoencoder, IDECObjective, KMeans, Schedule, Settings
+
+
+def blobs(n=200, features=12, k=4, seed=0, spread=1.0):
+    """k Gaussian groups: samples (n, features) in float64 and labels (n,)."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n) % k
+    return rng.normal(size=(n, features)) * spread + 4 * rng.normal(size=(k, features))[labels], labels
+
+
+def small_settings(**changes):
+    """Four clusters, a tiny autoencoder, BRB that fires at epochs 2 and 4 of 5."""
+    given = {
+        "n_clusters": 4,
+        "objective": IDECObjective(),
+        "representation": Autoencoder(hidden=(16, 8)),
+        "intervention": BRB(interval=2, method=KMeans(n_init=2)),
+        "pretraining": Schedule(epochs=2, batch_size=50, views=("clean",)),
+        "clustering": Schedule(epochs=5, batch_size=50),
+    }
+    return Settings(**{**given, **changes})

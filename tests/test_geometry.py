@@ -1,0 +1,114 @@
+"""Class distances, distance ratios and purity against scikit-learn and slow transcriptions."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import pairwise_distances, silhouette_samples
+from sklearn.neighbors import NearestNeighbors
+
+from reclust import draws, geometry
+
+
+def embeddings(seed, n=60, d=5, k=4):
+    key = draws.key(seed)
+    labels = draws.integers(draws.fold(key, "labels"), k, (n,)) * 3 - 2
+    z = draws.normal(key, (n, d), dtype=torch.float64) + labels[:, None] * torch.linspace(-1, 1, d)
+    return z, labels
+
+
+def slow_class_distances(z, labels):
+    distance = pairwise_distances(z, metric="cosine")
+    intra, inter = [], []
+    for i, label in enumerate(labels):
+        alike = [j for j in range(len(z)) if labels[j] == label and j != i]
+        intra.append(distance[i, alike].mean() if alike else 0.0)
+        inter.append(min(distance[i, labels == other].mean() for other in set(labels.tolist()) if other != label))
+    return np.array(intra), np.array(inter)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_class_distances_are_the_papers_formulas_and_scikit_learns_silhouette(seed):
+    z, labels = embeddings(seed)
+    found = geometry.class_distances(z, labels)
+    intra, inter = slow_class_distances(z.numpy(), labels.numpy())
+    np.testing.assert_allclose(found.intra, intra, atol=1e-12)
+    np.testing.assert_allclose(found.inter, inter, atol=1e-12)
+    np.testing.assert_allclose(found.silhouette, silhouette_samples(z, labels, metric="cosine"), atol=1e-12)
+
+
+def test_singleton_classes_have_silhouette_zero_and_zero_vectors_are_far_from_all():
+    z, labels = embeddings(5)
+    labels[7], z[11] = 99, 0
+    found = geometry.class_distances(z, labels)
+    assert found.silhouette[7] == 0 and found.intra[7] == 0
+    np.testing.assert_allclose(found.silhouette, silhouette_samples(z, labels, metric="cosine"), atol=1e-12)
+    assert found.intra[11] == 1 and found.inter[11] == 1
+
+
+def test_a_single_class_has_no_inter_class_distance():
+    z, labels = embeddings(6)
+    found = geometry.class_distances(z, torch.zeros_like(labels))
+    assert found.intra.isfinite().all() and found.inter.isnan().all() and found.silhouette.isnan().all()
+
+
+def test_class_distances_ignore_lengths_and_names():
+    z, labels = embeddings(7)
+    scaled = geometry.class_distances(z * torch.logspace(-3, 3, len(z), dtype=z.dtype)[:, None], 50 - labels)
+    for one, other in zip(geometry.class_distances(z, labels), scaled, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_nearly_parallel_vectors_in_float32_keep_their_distances():
+    z = torch.tensor([1.0, 0, 0]) + 1e-3 * draws.normal(draws.key(0), (40, 3))
+    labels = torch.arange(40) % 2
+    intra, inter = slow_class_distances(z.double().numpy(), labels.numpy())
+    np.testing.assert_allclose(geometry.class_distances(z, labels).intra, intra, rtol=1e-6)
+    np.testing.assert_allclose(geometry.class_distances(z, labels).inter, inter, rtol=1e-6)
+
+
+def test_distance_ratio_is_nearest_over_second_nearest():
+    z, _ = embeddings(8)
+    centers = draws.normal(draws.key(1), (6, 5), dtype=z.dtype)
+    nearest = np.sort(pairwise_distances(z, centers), 1)
+    np.testing.assert_allclose(geometry.distance_ratio(z, centers), nearest[:, 0] / nearest[:, 1])
+
+
+def test_distance_ratio_at_its_ends_and_in_batches():
+    centers = torch.tensor([[0.0, 0.0], [2.0, 0.0], [9.0, 9.0], [9.0, 9.0]])
+    z = torch.tensor([[0.0, 0.0], [1.0, 5.0], [9.0, 9.0]])
+    assert geometry.distance_ratio(z, centers).tolist() == [0, 1, 1]
+    stacked = geometry.distance_ratio(torch.stack([z, z + 1]), torch.stack([centers, centers + 3]))
+    assert torch.equal(stacked[0], geometry.distance_ratio(z, centers))
+    assert torch.equal(stacked[1], geometry.distance_ratio(z + 1, centers + 3))
+
+
+@pytest.mark.parametrize("neighbors", [1, 10])
+def test_local_purity_is_scikit_learns_neighbours_share(neighbors):
+    z, labels = embeddings(9, n=120)
+    near = NearestNeighbors(n_neighbors=neighbors).fit(z).kneighbors(return_distance=False)
+    expected = (labels.numpy()[near] == labels.numpy()[:, None]).mean(1)
+    np.testing.assert_allclose(geometry.local_purity(z, labels, neighbors=neighbors), expected)
+
+
+def test_chunks_change_nothing(monkeypatch):
+    z, labels = embeddings(10)
+    centers = z[:5]
+
+    def everything():
+        ratio = geometry.distance_ratio(z, centers)
+        return [*geometry.class_distances(z, labels), ratio, geometry.local_purity(z, labels)]
+
+    whole = everything()
+    monkeypatch.setattr(geometry, "_CHUNK_CPU", 100)
+    for one, other in zip(everything(), whole, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_errors_name_what_was_given():
+    z, labels = embeddings(11)
+    with pytest.raises(ValueError, match=r"\(60, 5\) and labels \(59,\)"):
+        geometry.class_distances(z, labels[1:])
+    with pytest.raises(ValueError, match="neighbors=60 .* which is 60"):
+        geometry.local_purity(z, labels, neighbors=60)
+    with pytest.raises(ValueError, match="centers has 1 rows"):
+        geometry.distance_ratio(z, z[:1])

@@ -1,0 +1,292 @@
+"""Stacked equals separate, resumed equals uninterrupted, and what happens when a replica fails."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from support import blobs, small_settings
+
+import reclust
+from reclust import (
+    BRB,
+    Autoencoder,
+    Checkpoint,
+    DCNObjective,
+    DECObjective,
+    Evaluation,
+    Execution,
+    IDECObjective,
+    KMeans,
+    Recluster,
+    ReclustWarning,
+    Result,
+    Schedule,
+    SoftReset,
+    TrainingFailed,
+    draws,
+    train,
+)  # fmt: skip
+
+OBJECTIVES = {
+    "dec": DECObjective(), "idec": IDECObjective(), "dcn": DCNObjective(), "dcn counts": DCNObjective(rate="counts"),
+}  # fmt: skip
+X, Y = blobs()
+SEEDS = (3, 1, 4)
+
+
+def jitter(x, keys):
+    """A real augmentation in miniature: normal noise by key."""
+    return x + 0.1 * draws.normal(keys, x.shape[keys.ndim:], dtype=x.dtype)
+
+
+def exact(executor):
+    return Execution(device="cpu", precision="float64", executor=executor)
+
+
+def gap(one, other, replica=slice(None), of_other=slice(None)):
+    pairs = [(getattr(one, group), getattr(other, group)) for group in ("parameters", "state", "buffers")]
+    return max((a[name][replica].double() - b[name][of_other].double()).abs().max().item() for a, b in pairs for name in a)
+
+
+@pytest.mark.parametrize("batch_norm", [False, True])
+@pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES)
+def test_stacked_equals_separate_equals_plain(objective, batch_norm):
+    settings = small_settings(objective=objective, augment=jitter, representation=Autoencoder((16, 8), batch_norm=batch_norm))
+    together = train(X, settings, seeds=SEEDS, execution=exact("vmap"))
+    assert together.history["clustering"]["fired"].epochs.tolist() == [2, 4]
+    plain = train(X, settings, seeds=SEEDS, execution=exact("plain"))
+    # A bias before BatchNorm has no effect and so no gradient but rounding noise, which Adam turns into steps.
+    tolerance = 1e-6 if batch_norm else 1e-9
+    assert gap(together, plain) < tolerance
+    assert (together.labels == plain.labels).all()
+    for replica, seed in enumerate(SEEDS):
+        alone = train(X, settings, seeds=[seed], execution=exact("vmap"))
+        assert gap(together, alone, replica, 0) < tolerance
+    assert gap(together, together, 0, 1) > 1e-3, "replicas with different seeds must differ"
+
+
+def test_variants_that_differ_in_numbers_and_interventions_train_side_by_side():
+    base = small_settings(objective=IDECObjective(0.1))
+    variants = [
+        base,
+        replace(base, objective=IDECObjective(0.7)),
+        replace(base, intervention=None),
+        replace(base, intervention=BRB(3, keep=0.5, method=KMeans(n_init=2))),
+        replace(base, objective=DECObjective(representation_weight=0.3)),
+    ]
+    together = train(X, variants, seeds=[5] * len(variants), execution=exact("vmap"))
+    fired = together.history["clustering"]["fired"]
+    assert {epoch: row.tolist() for epoch, row in zip(fired.epochs.tolist(), fired.values, strict=True)} == {
+        2: [True, True, False, False, True], 3: [False, False, False, True, False], 4: [True, True, False, False, True]}
+    for i, settings in enumerate(variants):
+        assert gap(together, train(X, settings, seeds=[5], execution=exact("plain")), i, 0) < 1e-9
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"objective": DCNObjective()}, "cannot train together"),
+    ({"clustering": Schedule(epochs=7)}, "must agree in clustering"),
+    ({"representation": Autoencoder((8,))}, "must agree in representation"),
+])
+def test_variants_that_cannot_be_stacked_are_refused(change, message):
+    base = small_settings()
+    with pytest.raises(ValueError, match=message):
+        train(X, [base, replace(base, **change)], seeds=[0, 1])
+    with pytest.raises(ValueError, match="rate is 'constant' and 'counts'"):
+        train(X, [small_settings(objective=DCNObjective(rate=rate)) for rate in ("constant", "counts")], seeds=[0, 1])
+
+
+def test_same_seeds_same_labels_bit_for_bit_and_no_global_state_touched():
+    random.seed(1), np.random.seed(1), torch.manual_seed(1)
+    before = random.getstate(), np.random.get_state()[1].copy(), torch.get_rng_state()
+    results = [train(X.astype(np.float32), small_settings(augment=jitter), seeds=SEEDS) for _ in range(2)]
+    assert random.getstate() == before[0]
+    assert (np.random.get_state()[1] == before[1]).all() and torch.equal(torch.get_rng_state(), before[2])
+    assert (results[0].labels == results[1].labels).all() and gap(*results) == 0
+
+
+def test_pretraining_alone_then_going_on_equals_one_run():
+    settings = small_settings()
+    whole = train(X, settings, seeds=SEEDS, execution=exact("vmap"))
+    first = train(X, replace(settings, clustering=None), seeds=SEEDS, execution=exact("vmap"))
+    assert first.labels is None and first.history.keys() == {"pretraining"}
+    second = train(X, settings, seeds=SEEDS, start=first, execution=exact("vmap"))
+    assert gap(whole, second) == 0
+    doubled = train(X, settings, seeds=SEEDS[1:], start=first, execution=exact("vmap"))  # found by seed, not by position
+    assert gap(whole, doubled, slice(1, None)) < 1e-9
+    with pytest.raises(ValueError, match="no replica with seed 99"):
+        train(X, settings, seeds=[99], start=first)
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_at(phase, epoch):
+    def monitor(snapshot):
+        if (snapshot.phase, snapshot.moment, snapshot.epoch) == (phase, "epoch", epoch):
+            raise Stop
+    return monitor
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES)
+@pytest.mark.parametrize("seeds", [(7,), SEEDS])
+@pytest.mark.parametrize("where", [("pretraining", 1), ("clustering", 0), ("clustering", 2), ("clustering", 4)])
+def test_resumed_equals_uninterrupted_bit_for_bit(tmp_path, objective, seeds, where):
+    data = X.astype(np.float32)
+    settings = small_settings(objective=objective, representation=Autoencoder((16, 8), batch_norm=True), augment=jitter)
+    whole = train(data, settings, seeds=seeds)
+    checkpoint = Checkpoint(tmp_path / "run.ckpt", every=1)
+    with pytest.raises(Stop):
+        train(data, settings, seeds=seeds, checkpoint=checkpoint, monitors=[stop_at(*where)])
+    resumed = train(data, settings, seeds=seeds, checkpoint=checkpoint)
+    assert gap(whole, resumed) == 0 and (whole.labels == resumed.labels).all()
+    for phase, columns in whole.history.items():
+        for column, curve in columns.items():
+            assert (curve.epochs == resumed.history[phase][column].epochs).all()
+            assert (curve.values == resumed.history[phase][column].values).all()
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    checkpoint = Checkpoint(tmp_path / "run.ckpt", every=1)
+    train(X, small_settings(), seeds=[0], checkpoint=checkpoint)
+    for data, settings, seeds in ((X, small_settings(), [1]), (X + 1, small_settings(), [0]),
+                                  (X, small_settings(clustering=Schedule(9, batch_size=50)), [0])):
+        with pytest.raises(ValueError, match="other settings, seeds or data"):
+            train(data, settings, seeds=seeds, checkpoint=checkpoint)
+
+
+def test_a_result_survives_its_file(tmp_path):
+    result = train(X, small_settings(), seeds=SEEDS, monitors=[Evaluation(Y)])
+    result.save(tmp_path / "result.reclust")
+    loaded = Result.load(tmp_path / "result.reclust")
+    assert loaded.settings == result.settings and loaded.seeds == result.seeds and loaded.seconds == result.seconds
+    assert gap(result, loaded) == 0 and (result.labels == loaded.labels).all()
+    assert (loaded.history["clustering"]["accuracy"].values == result.history["clustering"]["accuracy"].values).all()
+    z = [one.model(1).embed(torch.from_numpy(X).float()) for one in (result, loaded)]
+    assert torch.equal(*z)
+
+
+def test_a_failing_replica_is_dropped_with_a_warning_and_disturbs_nobody():
+    poisoned = replace(small_settings(objective=IDECObjective(0.1)), objective=IDECObjective(float("nan")))
+    mixed = [small_settings(), poisoned, small_settings()]
+    with pytest.warns(ReclustWarning, match="seed 1 became nan in epoch 0 of clustering.*smaller lr"):
+        result = train(X, mixed, seeds=SEEDS, execution=exact("vmap"))
+    assert result.failed == {1: ("clustering", 0)} and result.living == [0, 2]
+    healthy = train(X, small_settings(), seeds=SEEDS, execution=exact("vmap"))
+    assert gap(result, healthy, 0, 0) < 1e-9 and gap(result, healthy, 2, 2) < 1e-9
+
+
+def test_when_no_replica_is_left_that_is_an_error():
+    with pytest.warns(ReclustWarning), pytest.raises(TrainingFailed, match="every replica"):
+        train(X, small_settings(objective=IDECObjective(float("nan"))), seeds=[0, 1])
+
+
+def test_gradients_are_clipped_for_each_replica_and_centres_are_not():
+    calm = small_settings(pretraining=None, intervention=None, clustering=Schedule(3, batch_size=50, clip_norm=1e-12))
+    start = train(X, replace(calm, clustering=None), seeds=SEEDS, execution=exact("vmap"))
+    results = [train(X, calm, seeds=SEEDS, execution=exact(executor)) for executor in ("vmap", "plain")]
+    assert gap(*results) < 1e-9
+    # Adam divides by the gradient's own size: against its epsilon of 1e-8 only a clipped gradient is small.
+    moved = max((results[0].parameters[name] - start.parameters[name]).abs().max().item() for name in start.parameters)
+    assert moved < 1e-5
+    free = train(X, replace(calm, clustering=Schedule(3, batch_size=50, clip_norm=None)), seeds=SEEDS, execution=exact("vmap"))
+    assert gap(free, results[0]) > 1e-3
+
+
+def test_the_last_short_batch_is_dropped_only_when_there_is_a_whole_one():
+    sizes = []
+
+    def spy(x, keys):
+        sizes.extend([x.shape[2]] * len(x))  # (batches at once, replicas, B, features)
+        return x
+
+    for n, expected in ((170, [50] * 3), (30, [30])):
+        sizes.clear()
+        train(X[:n], small_settings(augment=spy, pretraining=None, clustering=Schedule(1, batch_size=50)), seeds=[0])
+        assert sizes == expected
+
+
+def test_warm_up_rises_linearly_from_one_percent():
+    schedule = Schedule(10, lr=2.0, warmup_epochs=4)
+    assert [schedule.learning_rate(epoch) for epoch in (0, 2, 4, 9)] == pytest.approx([0.02, 1.01, 2.0, 2.0])
+
+
+def test_the_time_budget_stops_between_epochs_with_what_there_is():
+    long = small_settings(clustering=Schedule(100_000, batch_size=50))
+    with pytest.warns(ReclustWarning, match="time budget of 1.5 s was spent after"):
+        result = train(X, long, seeds=[0], execution=Execution(time_budget=1.5))
+    assert result.labels.shape == (1, len(X)) and 0 < len(result.history["clustering"]["loss"].epochs) < 100_000
+
+
+def test_monitors_see_starts_interventions_and_epochs():
+    seen = []
+    train(X, small_settings(), seeds=[0], monitors=[lambda s: seen.append((s.phase, s.moment, s.epoch))])
+    clustering = [(moment, epoch) for phase, moment, epoch in seen if phase == "clustering"]
+    assert clustering == [("start", -1), ("epoch", 0), ("epoch", 1), ("intervention", 2), ("epoch", 2), ("epoch", 3),
+                          ("intervention", 4), ("epoch", 4)]
+    assert [moment for phase, moment, _ in seen if phase == "pretraining"] == ["start", "epoch", "epoch"]
+
+
+def test_evaluation_scores_what_the_run_ends_with():
+    result = train(X, small_settings(), seeds=SEEDS, monitors=[Evaluation(Y, every=2)])
+    curves = result.history["clustering"]
+    assert curves["accuracy"].values[-1] == pytest.approx([reclust.metrics.accuracy(Y, own) for own in result.labels])
+    assert curves["accuracy"].epochs.tolist() == [-1, 1, 2, 3, 4]  # every second one, after each reset, first and last
+    assert (curves["label_change"].values >= 0).all()
+
+
+def test_time_is_accounted_for_by_part():
+    seconds = train(X, small_settings(objective=DCNObjective()), seeds=[0], monitors=[Evaluation(Y)]).seconds
+    assert {"pretraining.training", "clustering.training", "clustering.first centers", "clustering.reset", "clustering.embedding",
+            "clustering.clustering", "clustering.momentum", "clustering.centers", "clustering.evaluation"} <= seconds.keys()
+    assert all(spent >= 0 for spent in seconds.values())
+
+
+def test_first_centres_come_from_all_samples_by_the_given_method():
+    settings = small_settings(pretraining=None, intervention=None, clustering=Schedule(0), objective=DECObjective())
+    result = train(X, settings, seeds=[9], execution=exact("plain"))
+    z = result.model(0).embed(torch.from_numpy(X))
+    own = draws.fold(draws.fold(draws.key([9]), "clustering"), "first centers", "recluster")
+    torch.testing.assert_close(result.state["centers"], settings.first_centers.method(z[None], 4, own))
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: train(X[:3], small_settings(), seeds=[0]), "n_clusters=4 needs at least 4 samples, X has 3"),
+    (lambda: train(X, small_settings(), seeds=[]), "at least one seed"),
+    (lambda: train(X, [small_settings()] * 2, seeds=[0]), "2 settings for 1 seeds"),
+    (lambda: train(X, small_settings(), seeds=[0], execution=Execution(device="abacus")), "device='abacus' cannot be used"),
+    (lambda: Execution(precision="float8"), "precision must be one of"), (lambda: Execution(time_budget=0), "time_budget"),
+    (lambda: Schedule(-1), "epochs must be"), (lambda: Schedule(1, lr=0), "lr must be above 0"),
+    (lambda: Schedule(1, batch_size=0), "batch_size must be"), (lambda: Schedule(1, views=("dark",)), "views must name"),
+    (lambda: Checkpoint("x", every=0), "at least 1 epoch"), (lambda: small_settings(n_clusters=0), "n_clusters must be"),
+    (lambda: Autoencoder(hidden=(0,)), "at least 1"),
+])
+def test_mistakes_are_refused_before_training(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_resets_touch_the_encoder_but_neither_embedding_layer_nor_decoder():
+    settings = small_settings(pretraining=None, intervention=None, clustering=Schedule(0))
+    before = train(X, settings, seeds=[0], execution=exact("plain"))
+    seen = []
+
+    class Look:
+        part = "look"
+
+        def __call__(self, target):
+            SoftReset(0.5)(target)
+            seen.extend(layer.name for layers in target.blocks.values() for layer in layers)
+
+    from reclust import Every
+    after = train(X, replace(settings, intervention=Every(1, (Look(),)), clustering=Schedule(2, batch_size=50, lr=1e-300)),
+                  seeds=[0], execution=exact("plain"))
+    changed = {name for name in before.parameters if not torch.allclose(before.parameters[name], after.parameters[name])}
+    assert changed == {"encoder.1.weight", "encoder.1.bias", "encoder.3.weight", "encoder.3.bias"}
+    assert seen == ["encoder.1", "encoder.3", "encoder.5"]
+
+
+def test_default_recluster_is_the_papers_size():
+    assert Recluster().subsample == 10_000 and Recluster().method == KMeans(n_init=10)

@@ -1,0 +1,34 @@
+"""Values survive JSON, and nothing but values does."""
+
+import json
+
+import pytest
+
+from reclust import BRB, Every, KaimingNoise, Recluster, SoftReset, presets, value
+from reclust.values import from_json, to_json
+
+
+@pytest.mark.parametrize("thing", [
+    BRB(7, 0.3), SoftReset({"mlp": 0.7, "block4": 0.9}), Every(3, (SoftReset(0.5, blocks=("layer1",), noise=KaimingNoise()), Recluster())),
+    presets.paper("usps", "dcn"), presets.paper("gtsrb", "dec", pretrained=False, intervention="none"), None, (1, 2.5, "x", True),
+], ids=repr)
+def test_there_and_back(thing):
+    assert from_json(json.loads(json.dumps(to_json(thing)))) == thing
+
+
+def test_other_objects_are_refused_with_a_remedy():
+    with pytest.raises(TypeError, match="decorate the class with @reclust.value"):
+        to_json(object())
+
+
+@pytest.mark.parametrize("data", [{"kind": "os.system", "fields": {}}, {"kind": "Popen", "fields": {"args": ["ls"]}}, {"fields": {}}, {"x": 1}])
+def test_only_registered_kinds_are_ever_created(data):
+    with pytest.raises(ValueError):
+        from_json(data)
+
+
+def test_names_are_unique():
+    with pytest.raises(ValueError, match="choose another class name"):
+        @value
+        class SoftReset:  # noqa: F811
+            pass
