@@ -212,11 +212,10 @@ class _Phase:
             if intervention is not None and name == "clustering"
         ]
         learned = [leaf for leaves in run.replicas.state_leaves.values() for leaf in leaves]
-        cuda = self.inputs.device.type == "cuda"
-        lr = torch.tensor(schedule.lr, device=self.inputs.device) if cuda else schedule.lr  # a captured step reads a tensor
-        self.optimizer = torch.optim.Adam([*self.executor.leaves, *learned], lr=lr, fused=True, capturable=cuda)
-        self._step = Captured(self._descend) if cuda else self._descend
-        self._follow = Captured(self._move) if cuda else self._move
+        self.optimizer = torch.optim.Adam(
+            [*self.executor.leaves, *learned], lr=schedule.lr, fused=True, capturable=run.inputs.device.type == "cuda"
+        )
+        self._step, self._follow = Captured(self._descend, run.inputs.device), Captured(self._move, run.inputs.device)
         self.first_epoch = 0 if resumed is None else resumed.epoch
         if resumed is not None:
             restore_optimizer_(self.optimizer, resumed.optimizer)
@@ -239,6 +238,8 @@ class _Phase:
             last = epoch == self.schedule.epochs - 1
             if self.owner.checkpoint is not None and (last or (epoch + 1) % self.owner.checkpoint.every == 0):
                 self.owner.write_checkpoint(self, epoch + 1)
+        self._step.release()
+        self._follow.release()
         self.keep_time()
 
     def _intervene(self, epoch: int) -> np.ndarray:
@@ -252,11 +253,11 @@ class _Phase:
 
     def _train(self, epoch: int) -> dict[str, np.ndarray]:
         """One epoch of gradient steps; the mean losses, (r,) each."""
+        lr = self.schedule.learning_rate(epoch)
         for group in self.optimizer.param_groups:
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(self.schedule.learning_rate(epoch))
-            else:
-                group["lr"] = self.schedule.learning_rate(epoch)
+            if group["lr"] != lr:
+                group["lr"] = lr
+                self._step.release()  # a captured step has its learning rate built in
         augment_key = draws.fold(self.key, "augment", epoch)
         total = torch.zeros(len(self.replicas), 3, dtype=self.dtype, device=self.inputs.device)
         steps = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..values import value
 from .base import State, nearest
@@ -50,8 +50,9 @@ class DCNObjective:
         return nearest(z, state["centers"])
 
     def update(self, state: State, z: Tensor) -> State:
-        # One-hot products instead of boolean indexing: fixed shapes, so the update can be mapped and captured.
-        member = nn.functional.one_hot(self.assign(state, z), len(state["centers"])).to(z.dtype)
+        # Products with memberships instead of boolean indexing: fixed shapes, so the update can be mapped and captured.
+        clusters = torch.arange(len(state["centers"]), device=z.device)
+        member = (self.assign(state, z).unsqueeze(-1) == clusters).to(z.dtype)
         arrived = member.sum(0)
         mean = member.T @ z / arrived.clamp(min=1).unsqueeze(-1)
         if self.rate == "constant":

@@ -1,0 +1,60 @@
+"""What every benchmark shares: timing in turns, and a record of what was measured where."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import reclust
+
+RECORDS = Path(__file__).parent / "records"
+
+
+def best_times(*sides: Callable[[], object], repeats: int) -> list[float]:
+    """Least seconds of each side, run in turns, which other work on the machine disturbs least."""
+    times: list[list[float]] = [[] for _ in sides]
+    for side in sides:
+        side()
+    for _ in range(repeats):
+        for side, taken in zip(sides, times, strict=True):
+            start = time.perf_counter()
+            side()
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+            taken.append(time.perf_counter() - start)
+    return [min(taken) for taken in times]
+
+
+def processor() -> str:
+    """The processor's name where Linux tells it, else its architecture."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.machine()
+
+
+def write_record(name: str, settings: dict[str, Any], measured: dict[str, Any]) -> Path:
+    """One JSON file beside the benchmarks: settings, versions, machine and numbers."""
+    record = {
+        "benchmark": name,
+        "settings": settings,
+        "measured": measured,
+        "versions": {"reclust": reclust.__version__, "torch": torch.__version__, "numpy": np.__version__,
+                     "python": platform.python_version()},
+        "machine": {"processor": processor(), "cores": os.cpu_count(), "threads": torch.get_num_threads(),
+                    "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None},
+        "date": time.strftime("%Y-%m-%d"),
+    }
+    RECORDS.mkdir(exist_ok=True)
+    path = RECORDS / f"{name}.json"
+    path.write_text(json.dumps(record, indent=2) + "\n")
+    return path
