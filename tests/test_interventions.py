@@ -7,7 +7,7 @@ import torch
 from support import blobs
 from torch import nn
 
-from reclust import BRB, Every, InitialNoise, KaimingNoise, KMeans, Recluster, ResetMomentum, SoftReset, Target, draws
+from reclust import BRB, Every, InitialNoise, KaimingNoise, KMeans, Recluster, ResetMomentum, SoftReset, Step, Target, draws
 
 
 def encoder(norm=False):
@@ -196,7 +196,14 @@ def test_brb_is_its_three_steps():
 
 def test_it_fires_at_multiples_of_the_interval_and_never_at_zero():
     fired = []
-    every = Every(3, (type("Note", (), {"part": "note", "__call__": lambda self, target: fired.append(target)})(),))
+
+    class Note(Step):
+        part = "note"
+
+        def __call__(self, target):
+            fired.append(target)
+
+    every = Every(3, (Note(),))
     assert [epoch for epoch in range(10) if every(epoch, target(encoder()))] == [3, 6, 9]
     assert len(fired) == 3
 

@@ -196,8 +196,8 @@ def test_float32_far_from_the_origin_and_under_autocast_finds_the_same_labels():
         (lambda: fit(torch.zeros(7, 2, dtype=torch.int64), 2), r"torch.int64 of shape \(7, 2\)"),
         (lambda: fit(torch.zeros(7), 2), r"shape \(7,\)"),
         (lambda: KMeans()(torch.zeros(3, 7, 2), 2, draws.key(0)), r"key has shape \(\).*\(3,\)"),
-        (lambda: KMeans(n_init=0), "n_init=0 must be at least 1"),
-        (lambda: KMeans(max_iter=0), "max_iter=0 must be at least 1"),
+        (lambda: KMeans(n_init=0), "n_init must be a whole number of at least 1, got 0"),
+        (lambda: KMeans(max_iter=0), "max_iter must be a whole number of at least 1, got 0"),
         (lambda: KMeans(tol=float("nan")), "tol=nan must not be negative"),
     ],
 )

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
-from collections.abc import Sequence
+import types
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from . import files
 from .data.inputs import Inputs
 from .result import History, group_of, pack_history, unpack_history
-from .settings import Settings
+from .values import whole
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,7 @@ class Checkpoint:
     every: int = 10
 
     def __post_init__(self) -> None:
-        if self.every < 1:
-            raise ValueError(f"every must be at least 1 epoch, got {self.every!r}.")
+        whole("every", self.every, 1)
 
     def exists(self) -> bool:
         return Path(self.path).is_file()
@@ -59,7 +60,7 @@ class Progressed:
         header, tensors = files.read(checkpoint.path, "checkpoint")
         if header["identity"] != identity:
             raise ValueError(
-                f"The checkpoint {checkpoint.path} belongs to a run with other settings, seeds or data. "
+                f"The checkpoint {checkpoint.path} belongs to a run with other settings, seeds, data or executor. "
                 "Continue with exactly those, or choose another path."
             )
         return cls(
@@ -70,14 +71,30 @@ class Progressed:
         )
 
 
-def identity(settings: Sequence[Settings], seeds: Sequence[int], inputs: Inputs) -> str:
+def identity(inputs: Inputs, *decisive: Any) -> str:
     """A hash of everything that decides what a run computes; of the data, up to a thousand evenly spread samples."""
     rows = torch.linspace(0, inputs.n_samples - 1, min(1000, inputs.n_samples)).long()
     sample = inputs.normalize(inputs.take(rows.to(inputs.device)))
-    parts = (repr(list(settings)), repr(list(seeds)), str(inputs.n_samples), str(sample.dtype))
-    digest = hashlib.sha256("\n".join(parts).encode())
-    digest.update(sample.cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
+    return hashlib.sha256(repr(fingerprint((inputs.n_samples, sample, decisive))).encode()).hexdigest()
+
+
+def fingerprint(thing: Any) -> Any:
+    """The same for equal things in every process, which `repr` is not: functions go by name, tensors by content."""
+    if isinstance(thing, Tensor):
+        content = hashlib.sha256(thing.detach().cpu().contiguous().numpy().tobytes()).hexdigest()
+        return (str(thing.dtype), tuple(thing.shape), content)
+    if isinstance(thing, nn.Module):
+        return (repr(thing), fingerprint(thing.state_dict()))
+    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
+        fields = {field.name: fingerprint(getattr(thing, field.name)) for field in dataclasses.fields(thing)}
+        return (type(thing).__name__, fields)
+    if isinstance(thing, Mapping):
+        return {str(name): fingerprint(item) for name, item in thing.items()}
+    if isinstance(thing, (tuple, list)):
+        return [fingerprint(item) for item in thing]
+    if isinstance(thing, (types.FunctionType, types.BuiltinFunctionType, type)):
+        return f"{thing.__module__}.{thing.__qualname__}"
+    return repr(thing)
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -92,6 +109,6 @@ def restore_optimizer_(optimizer: torch.optim.Optimizer, tensors: dict[str, Tens
     for name, entry in tensors.items():
         position, _, field = name.partition("/")
         leaf = leaves[int(position)]
-        # Adam keeps its step count on the CPU unless told otherwise, and its moments beside their parameter.
-        optimizer.state[leaf][field] = entry.clone() if field == "step" and not leaf.is_cuda else entry.to(leaf.device).clone()
-
+        if field != "step" and entry.shape != leaf.shape:
+            raise ValueError(f"The checkpoint has moments of shape {tuple(entry.shape)}, needed: {tuple(leaf.shape)}.")
+        optimizer.state[leaf][field] = entry.to(leaf.device, copy=True)

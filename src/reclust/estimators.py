@@ -6,34 +6,35 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import ClassifierTags, check_random_state
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 
-from . import draws
+from .baseline import k_means_baseline
 from .checkpoint import Checkpoint
-from .data.augment import Affine, Noise
+from .data import Dataset
+from .data.augment import Affine, Augmentation, Noise
+from .data.color import ColorViews
 from .data.inputs import Inputs
 from .exceptions import ReclustWarning
 from .interventions import Intervention
-from .kmeans import kmeans
 from .monitors import Evaluation, Monitor, Progress
-from .objectives import Objective, soft_assignment
-from .preparation import Preparation, as_array, check_samples
-from .presets import OBJECTIVES, PRESETS
+from .objectives import DCNObjective, DECObjective, IDECObjective, Objective, soft_assignment
+from .preparation import Preparation, as_array, check_samples, opened
+from .presets import PRESETS
 from .representations import Representation
 from .result import Curve, Result
 from .selection import Candidates, Consistency, Selector
-from .settings import Augmentation, Execution, Schedule, Settings
+from .settings import Execution, Schedule, Settings
 from .training import choose_device, train
+from .values import whole
 
-AUGMENTATIONS: dict[str, Augmentation] = {"affine": Affine(), "noise": Noise()}
+AUGMENTATIONS: dict[str, Augmentation] = {"affine": Affine(), "color": ColorViews(), "noise": Noise()}
 CHUNK = 4096
 
 
@@ -47,15 +48,6 @@ class Replica:
     failed: tuple[str, int] | None = None
 
 
-@dataclass(frozen=True)
-class Baseline:
-    """Plain k-means on the standardised samples, to tell whether the deep model was worth it."""
-
-    labels_: np.ndarray
-    cluster_centers_: np.ndarray
-    inertia_: float
-
-
 class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """Learns an embedding and clusters in it at the same time.
 
@@ -67,7 +59,8 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
     representation : how samples become embeddings. None is the preset's autoencoder.
     preset : "everyday", or "paper" for the published protocol. What is given below takes precedence over it.
     pretrain_epochs, epochs, batch_size, lr : None takes the preset's; `pretrain_epochs=0` starts from scratch.
-    augment : random views of samples: "affine" for grey images, "noise" for tables, a callable, or None.
+    augment : random views of samples: "affine" for images, "color" for colour images, "noise" for tables, or a callable
+        (x (..., B, *sample_shape), keys (..., B)) -> x. "auto" is the preset's, None is none.
     image_shape : (h, w) or (h, w, channels) of images given as flat rows. Arrays (n, h, w[, channels]) need no hint.
     standardize : scale each feature, or each channel of images, to mean 0 and standard deviation 1 first.
     n_init : so many replicas train together, and the one that `select` scores highest is kept.
@@ -79,14 +72,14 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
 
     Attributes
     ----------
-    labels_, cluster_centers_, n_clusters_ : of the clusters that have samples, counted from 0.
+    labels_ (n,), cluster_centers_ (n_clusters_, d), n_clusters_ : of the clusters that have samples, counted from 0.
     history_ : phase -> column -> `Curve` of the kept replica.
     replicas_ : all `n_init` replicas with scores and labels. best_replica_ : which one was kept.
+    ids_ : names of the samples, where X had any.
     baseline_ : k-means on the standardised samples. result_ : everything that training produced.
     """
 
-    algorithm: ClassVar[str | None] = None
-    """Which of the named objectives is the default; the general estimator has none."""
+    _own_objective: ClassVar[Objective | None] = None
 
     def __init__(
         self,
@@ -100,7 +93,7 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         epochs: int | None = None,
         batch_size: int | None = None,
         lr: float | None = None,
-        augment: Augmentation | str | None = None,
+        augment: Augmentation | str | None = "auto",
         image_shape: Sequence[int] | None = None,
         standardize: bool = True,
         n_init: int = 1,
@@ -130,16 +123,25 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         self.time_budget = time_budget
 
     def fit(self, X: Any, y: Any = None, *, checkpoint: Checkpoint | None = None) -> DeepClustering:
-        """Cluster X: (n, features), or images (n, h, w[, channels]). `y` is never needed and only scored in `history_`."""
+        """Cluster X; `y` is never needed and only scored in `history_`.
+
+        X: (n, features) or images (n, h, w[, channels]), as an array, tensor, DataFrame, sparse matrix, `Dataset`, or a file
+        or folder that `reclust.data.read` knows. What does not fit in memory is streamed from where it is.
+        checkpoint: where to keep the training state; an interrupted fit continues from it.
+        """
+        X = opened(X)
+        self.ids_ = X.ids if isinstance(X, Dataset) else None
         X = check_samples(self, X, reset=True)
-        settings, seeds = self._settings(), self._seeds()
+        preparation = Preparation.fit(X, self.image_shape, standardize=self.standardize)
+        settings, seeds = self._settings(preparation.channels), self._seeds()
+        if y is not None:
+            check_consistent_length(X, y)
         execution = Execution(device=self.device, time_budget=self.time_budget)
         device = choose_device(execution.device)
-        if len(X) < settings.n_clusters:
+        if X.shape[0] < settings.n_clusters:
             raise ValueError(f"n_clusters={settings.n_clusters} needs at least {settings.n_clusters} samples, "
-                             f"X has n_samples={len(X)}. Ask for fewer clusters or bring more samples.")
-        preparation = Preparation.fit(X, self.image_shape, standardize=self.standardize)
-        inputs = preparation.inputs(X).to(device, torch.float32)
+                             f"X has n_samples={X.shape[0]}. Ask for fewer clusters or bring more samples.")
+        inputs = preparation.inputs(X, limit=resident_limit(device)).to(device, torch.float32)
         progress = Progress(shown=self.progress)
         monitors: list[Monitor] = [progress, *([] if y is None else [Evaluation(as_array(y))])]
         try:
@@ -147,10 +149,10 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         finally:
             progress.close()
         self._adopt(result, preparation, *self._choose(result, inputs))
-        self._keep_living(np.unique(self._over(X, self._model.assign)))
-        self.labels_ = self._over(X, self._model.assign)
+        living, self.labels_ = np.unique(self._over(X, self._model.assign), return_inverse=True)
+        self._keep_living(living)
         self._warn_of_dead_clusters(settings.n_clusters)
-        self.baseline_ = self._baseline(preparation, X, seeds[0], device)
+        self.baseline_ = k_means_baseline(X, preparation, settings.n_clusters, seed=seeds[0], device=device)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -174,22 +176,19 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         check_is_fitted(self)
         save_estimator(self, path)
 
-    def _settings(self) -> Settings:
+    def _settings(self, channels: int | None = None) -> Settings:
         """The preset with everything on top that was given here; every mistake in the parameters is found at this point."""
         if self.preset not in PRESETS:
             raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {self.preset!r}.")
-        objective = self.objective
+        objective = self._own_objective if self.objective is None else self.objective
         if objective is None:
-            if self.algorithm is None:
-                raise ValueError(f"{type(self).__name__} needs an objective; DEC, IDEC and DCN bring their own.")
-            objective = OBJECTIVES[self.algorithm]
-        base = PRESETS[self.preset](self.n_clusters, objective, augment=self._augmentation())
+            raise ValueError(f"{type(self).__name__} needs an objective; DEC, IDEC and DCN bring their own.")
+        base = PRESETS[self.preset](self.n_clusters, objective, channels=channels)
         if isinstance(self.intervention, str) and self.intervention != "auto":
             raise ValueError(f"intervention must be 'auto', None or an intervention such as BRB(), got {self.intervention!r}.")
-        if not isinstance(self.n_init, Integral) or self.n_init < 1:
-            raise ValueError(f"n_init must be a whole number of at least 1, got {self.n_init!r}.")
-        if self.epochs is not None and self.epochs < 1:
-            raise ValueError(f"epochs must be at least 1, got {self.epochs!r}.")
+        for name, least in (("n_init", 1), ("epochs", 1), ("pretrain_epochs", 0), ("batch_size", 1)):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), least)
         assert base.pretraining is not None and base.clustering is not None
         settings = replace(
             base,
@@ -197,6 +196,7 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
             intervention=base.intervention if isinstance(self.intervention, str) else self.intervention,
             pretraining=None if self.pretrain_epochs == 0 else self._schedule(base.pretraining, self.pretrain_epochs),
             clustering=self._schedule(base.clustering, self.epochs),
+            augment=self._augmentation(base.augment),
         )
         self._warn_if_it_never_fires(settings)
         return settings
@@ -205,11 +205,13 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         given: dict[str, Any] = {"epochs": epochs, "batch_size": self.batch_size, "lr": self.lr}
         return replace(base, **{name: value for name, value in given.items() if value is not None})
 
-    def _augmentation(self) -> Augmentation | None:
+    def _augmentation(self, of_preset: Augmentation | None) -> Augmentation | None:
         if not isinstance(self.augment, str):
             return self.augment
+        if self.augment == "auto":
+            return of_preset
         if self.augment not in AUGMENTATIONS:
-            raise ValueError(f"augment must be one of {', '.join(AUGMENTATIONS)}, a callable or None, got {self.augment!r}.")
+            raise ValueError(f"augment must be auto, {', '.join(AUGMENTATIONS)}, a callable or None, got {self.augment!r}.")
         return AUGMENTATIONS[self.augment]
 
     def _warn_if_it_never_fires(self, settings: Settings) -> None:
@@ -229,7 +231,7 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         """Everybody's label-free score, and the replica to keep."""
         if len(result) == 1:
             return [float("nan")], 0
-        scores = (self.select or Consistency())(Candidates(result, inputs)).tolist()
+        scores = (self.select or Consistency())(Candidates(result, inputs)).nan_to_num(nan=-torch.inf).tolist()
         return scores, max(result.living, key=lambda replica: scores[replica])
 
     def _adopt(self, result: Result, preparation: Preparation, scores: list[float], best: int) -> None:
@@ -255,18 +257,13 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
             warnings.warn(f"{wanted - self.n_clusters_} of {wanted} clusters ended without samples; {self.n_clusters_} are "
                           "left. Ask for fewer clusters, or let BRB fire more often.", ReclustWarning, stacklevel=3)
 
-    def _baseline(self, preparation: Preparation, X: np.ndarray, seed: int, device: torch.device) -> Baseline:
-        flat = torch.cat([preparation.network_input(X[rows]).flatten(1).float() for rows in _chunks(len(X))]).to(device)
-        fit = kmeans(flat, self.n_clusters, key=draws.key(seed, device=device), n_init=3)
-        return Baseline(fit.labels.cpu().numpy(), fit.centers.cpu().numpy(), float(fit.inertia))
-
     def _checked(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
+        check_is_fitted(self, "labels_")
         return check_samples(self, X, reset=False)
 
     def _over(self, X: np.ndarray, function: Callable[[Tensor], Tensor]) -> np.ndarray:
         """A function of embeddings, over X in chunks."""
-        parts = [function(self._model.embed(self._preparation.network_input(X[rows]))) for rows in _chunks(len(X))]
+        parts = [function(self._model.embed(self._preparation.network_input(X[rows]))) for rows in _chunks(X.shape[0])]
         return torch.cat(parts).numpy()
 
     @property
@@ -276,25 +273,33 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = True
+        # Not a classifier, but scikit-learn's check of sparse input asks these tags of whatever has predict_proba.
+        tags.classifier_tags = ClassifierTags()
         return tags
 
 
 class DEC(DeepClustering):
     """Deep embedded clustering: no reconstruction while clustering, centres are learned."""
 
-    algorithm = "dec"
+    _own_objective = DECObjective()
 
 
 class IDEC(DeepClustering):
     """Improved DEC: the same objective at a tenth of its weight beside the reconstruction."""
 
-    algorithm = "idec"
+    _own_objective = IDECObjective()
 
 
 class DCN(DeepClustering):
     """Deep clustering network: reconstruction and distance to the assigned centre; centres follow their samples."""
 
-    algorithm = "dcn"
+    _own_objective = DCNObjective()
+
+
+def resident_limit(device: torch.device) -> float:
+    """Bytes of samples that may be kept on the device; more than that are streamed from where they are."""
+    return torch.cuda.mem_get_info(device)[0] / 2 if device.type == "cuda" else 2**30
 
 
 def _chunks(n: int) -> list[slice]:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from . import draws
-from .values import value
+from .values import value, whole
 
 
 class _Limits(NamedTuple):
@@ -53,8 +53,7 @@ class KMeans:
 
     def __post_init__(self) -> None:
         for name in ("n_init", "max_iter"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)} must be at least 1: give a positive whole number.")
+            object.__setattr__(self, name, whole(name, getattr(self, name), 1))
         if not self.tol >= 0:
             raise ValueError(f"tol={self.tol} must not be negative: 0 runs until the centres stand still.")
 

@@ -65,6 +65,11 @@ class Evaluation:
     def __call__(self, snapshot: Snapshot) -> Measured | None:
         if snapshot.phase != "clustering" or snapshot.moment == "intervention":
             return None
+        if snapshot.moment == "start" and snapshot.epoch >= 0:  # a resumed run has recorded this epoch already
+            self._last = snapshot.labels
+            return None
+        if snapshot.moment == "start":
+            self._last = None
         last_epoch = snapshot.epoch == snapshot.epochs - 1
         if not (snapshot.moment == "start" or last_epoch or snapshot.fired.any() or (snapshot.epoch + 1) % self.every == 0):
             return None
@@ -92,7 +97,7 @@ class Progress:
     def __call__(self, snapshot: Snapshot) -> None:
         if snapshot.moment == "start":
             self.close()
-            self._bar = tqdm(total=snapshot.epochs, initial=snapshot.epoch, desc=snapshot.phase, unit="epoch",
+            self._bar = tqdm(total=snapshot.epochs, initial=snapshot.epoch + 1, desc=snapshot.phase, unit="epoch",
                              disable=self._disable, delay=self._delay, leave=False)
         elif snapshot.moment == "epoch" and self._bar is not None:
             self._bar.update(snapshot.epoch + 1 - self._bar.n)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +13,23 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor
+from torch.utils.data import Dataset as TorchDataset
 
-from .data.inputs import ResidentInputs
+from .data import Dataset, read
+from .data.inputs import Inputs, ResidentInputs
 from .data.scaling import Scaling, identity, to_unit_range, z_score
+from .data.streams import StreamedInputs, dense_rows
+
+
+def opened(X: Any) -> Any:
+    """Files, folders and torch data sets are read into a `Dataset`; everything else passes through."""
+    return read(X) if isinstance(X, (str, os.PathLike, TorchDataset)) else X
 
 
 def as_array(X: Any) -> Any:
-    """Tensors and lists become arrays; everything else is left to scikit-learn's own checks."""
+    """Data sets, tensors and lists become arrays; everything else is left to scikit-learn's own checks."""
+    if isinstance(X, Dataset):
+        return X.samples
     if isinstance(X, Tensor):
         return X.detach().cpu().numpy()
     return np.asarray(X) if isinstance(X, (list, tuple)) else X
@@ -26,16 +37,17 @@ def as_array(X: Any) -> Any:
 
 def check_samples(estimator: BaseEstimator, X: Any, *, reset: bool) -> np.ndarray:
     """Rows of numbers as scikit-learn checks them, or images (n, h, w) or (n, h, w, channels); at least two to fit."""
-    X = as_array(X)
+    X = as_array(opened(X))
     if not (isinstance(X, np.ndarray) and X.ndim in (3, 4)):
-        return validate_data(estimator, X, reset=reset, dtype=(np.float64, np.float32), ensure_min_samples=2 if reset else 1)
+        return validate_data(estimator, X, reset=reset, dtype=(np.float64, np.float32), accept_sparse="csr",
+                             ensure_min_samples=2 if reset else 1)
     X = check_array(X, allow_nd=True, dtype=None if X.dtype == np.uint8 else (np.float64, np.float32),
                     ensure_min_samples=2 if reset else 1)
-    features = math.prod(X.shape[1:])
     if reset:
-        estimator.n_features_in_ = features
-    elif features != estimator.n_features_in_:
-        raise ValueError(f"X has {features} features, but {type(estimator).__name__} is expecting "
+        estimator.n_features_in_ = math.prod(X.shape[1:])
+        vars(estimator).pop("feature_names_in_", None)  # of an earlier fit on a table
+    elif math.prod(X.shape[1:]) != estimator.n_features_in_:
+        raise ValueError(f"X has {math.prod(X.shape[1:])} features, but {type(estimator).__name__} is expecting "
                          f"{estimator.n_features_in_} features as input.")
     return X
 
@@ -54,7 +66,7 @@ class Preparation:
 
     @classmethod
     def fit(cls, X: np.ndarray, image_shape: Sequence[int] | None, *, standardize: bool) -> Preparation:
-        shape = _image_shape(X, image_shape)
+        shape = _image_shape(X.shape[1:], image_shape)
         if not standardize:
             return cls(shape, identity(), identity())
         if shape is None:
@@ -62,32 +74,46 @@ class Preparation:
         unit = to_unit_range(X)
         return cls(shape, unit, z_score(_channels_first(X, shape), unit, axes=(0, 2, 3)))
 
-    def inputs(self, X: np.ndarray) -> ResidentInputs:
-        """All of X for training."""
-        samples = torch.from_numpy(self.first(self._arrange(X), np.float32))
-        if self.image_shape is None:
-            return ResidentInputs(samples)
-        return ResidentInputs(samples, torch.from_numpy(self.second.shift), torch.from_numpy(self.second.scale))
+    @property
+    def channels(self) -> int | None:
+        """How many colour channels images have; None for tables."""
+        return None if self.image_shape is None else self.image_shape[2]
+
+    def inputs(self, X: Any, *, limit: float = float("inf")) -> Inputs:
+        """All of X for training: in memory, or streamed from where it is when it would take more bytes than `limit`."""
+        tables = self.image_shape is None
+        shift, scale = (None if tables else torch.from_numpy(part) for part in (self.second.shift, self.second.scale))
+        if 4 * math.prod(X.shape) > limit:
+            return StreamedInputs(X, self._load, shift, scale)
+        return ResidentInputs(torch.from_numpy(self._load(dense_rows(X, slice(None)))), shift, scale)
+
+    def _load(self, raw: np.ndarray) -> np.ndarray:
+        return self.first(self._arrange(raw), np.float32)
 
     def network_input(self, X: np.ndarray) -> Tensor:
         """A part of X as the network sees it, (B, *sample_shape) in float64."""
-        return torch.from_numpy(self.second(self.first(self._arrange(X))))
+        return torch.from_numpy(self.second(self.first(self._arrange(dense_rows(X, slice(None))))))
 
     def _arrange(self, X: np.ndarray) -> np.ndarray:
-        return X if self.image_shape is None else _channels_first(X, self.image_shape)
+        if self.image_shape is None:
+            return X
+        if X.ndim > 2:
+            _image_shape(X.shape[1:], self.image_shape)
+        return _channels_first(X, self.image_shape)
 
 
 def _channels_first(X: np.ndarray, shape: tuple[int, int, int]) -> np.ndarray:
     return np.moveaxis(X.reshape(len(X), *shape), -1, 1)
 
 
-def _image_shape(X: np.ndarray, given: Sequence[int] | None) -> tuple[int, int, int] | None:
-    if given is None:
-        if X.ndim == 2:
-            return None
-        given = X.shape[1:]
-    shape = (*given, 1) if len(given) == 2 else tuple(given)
-    if len(shape) != 3 or math.prod(shape) != math.prod(X.shape[1:]):
-        raise ValueError(f"image_shape={tuple(given)} must be (height, width) or (height, width, channels) with "
-                         f"{math.prod(X.shape[1:])} numbers in all, as X has for each sample.")
-    return shape
+def _image_shape(sample_shape: tuple[int, ...], given: Sequence[int] | None) -> tuple[int, int, int] | None:
+    """(h, w, channels) of samples that are flat rows or images themselves; None for a table."""
+    if given is None and len(sample_shape) == 1:
+        return None
+    wanted = tuple(int(side) for side in (sample_shape if given is None else given))
+    height, width, channels = (*wanted, 1) if len(wanted) == 2 else wanted if len(wanted) == 3 else (0, 0, 0)
+    allowed = {(height * width * channels,), (height, width, channels), *({(height, width)} if channels == 1 else set())}
+    if sample_shape not in allowed:
+        raise ValueError(f"image_shape={wanted} does not go with samples of shape {sample_shape}: it must be (height, width) "
+                         "or (height, width, channels), the same for every image and in fit and predict.")
+    return height, width, channels

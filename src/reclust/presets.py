@@ -7,11 +7,13 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal
 
+from .data import Dataset, Prepared, prepare
 from .data.augment import Affine
+from .data.color import ColorViews
 from .interventions import BRB, Every, Intervention, KaimingNoise, Recluster, ResetMomentum, SoftReset
 from .objectives import DCNObjective, DECObjective, IDECObjective, Objective
 from .representations import Autoencoder
-from .settings import Augmentation, Schedule, Settings
+from .settings import Schedule, Settings
 
 PAPER_SEEDS = (400, 148, 820, 214, 40, 805, 111, 491, 215, 513)
 
@@ -47,7 +49,7 @@ def paper(
     _known("dataset", dataset, CLUSTERS)
     _known("algorithm", algorithm, OBJECTIVES)
     _known("intervention", intervention, PAPER_INTERVENTIONS)
-    protocol = paper_protocol(CLUSTERS[dataset], OBJECTIVES[algorithm], augment=Affine())
+    protocol = paper_protocol(CLUSTERS[dataset], OBJECTIVES[algorithm], channels=3 if dataset == "gtsrb" else 1)
     return replace(
         protocol,
         intervention=PAPER_INTERVENTIONS[intervention],
@@ -55,8 +57,14 @@ def paper(
     )
 
 
-def paper_protocol(n_clusters: int, objective: Objective, *, augment: Augmentation | None = None) -> Settings:
-    """The published settings, with pretraining and BRB, for data of one's own."""
+def paper_data(dataset: Dataset) -> Prepared:
+    """Images as the authors' program prepares them: statistics from before resizing, and GTSRB divided by 255 twice."""
+    twice = 255.0 * 255.0 if dataset.name == "gtsrb" else None
+    return prepare(dataset, statistics="before_resize", max_value=twice)
+
+
+def paper_protocol(n_clusters: int, objective: Objective, *, channels: int | None = None) -> Settings:
+    """The published settings, with pretraining and BRB, for data of one's own: images of so many channels, or tables."""
     return Settings(
         n_clusters=n_clusters,
         objective=objective,
@@ -64,11 +72,11 @@ def paper_protocol(n_clusters: int, objective: Objective, *, augment: Augmentati
         intervention=PAPER_INTERVENTIONS["brb"],
         pretraining=Schedule(epochs=250, views=("clean",)),
         clustering=Schedule(epochs=400, views=("clean", "augmented")),
-        augment=augment,
+        augment=None if channels is None else ColorViews() if channels == 3 else Affine(),
     )
 
 
-def everyday(n_clusters: int, objective: Objective, *, augment: Augmentation | None = None) -> Settings:
+def everyday(n_clusters: int, objective: Objective, *, channels: int | None = None) -> Settings:
     """What estimators use unless told otherwise: a minute on two cores for ten thousand rows of fifty numbers."""
     return Settings(
         n_clusters=n_clusters,
@@ -77,7 +85,7 @@ def everyday(n_clusters: int, objective: Objective, *, augment: Augmentation | N
         intervention=BRB(interval=10),
         pretraining=Schedule(epochs=30, views=("clean",)),
         clustering=Schedule(epochs=60),
-        augment=augment,
+        first_centers=Recluster(subsample=100_000),
     )
 
 

@@ -66,6 +66,11 @@ class Replicas:
             name: [nn.Parameter(one) for one in self.state[name].unbind()] for name in sorted(objectives[0].trainable)
         }
 
+    def start_objectives(self, objectives: Sequence[Objective], centers: Tensor) -> None:
+        """The objectives' first states, from centres (r, k, d)."""
+        states = [objective.init(own) for objective, own in zip(objectives, centers, strict=True)]
+        self.set_objectives(objectives, {name: torch.stack([state[name] for state in states]) for name in states[0]})
+
     def blocks(self, which: slice) -> dict[str, tuple[Layer, ...]]:
         """The blocks that may be reset, as views of the stack."""
         return {
@@ -281,7 +286,10 @@ def tensor_cores(device: torch.device) -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-def make_executor(replicas: Replicas, kind: str) -> Executor:
-    if kind == "auto":
-        kind = "plain" if len(replicas) == 1 else "vmap"
-    return PlainExecutor(replicas) if kind == "plain" else VmapExecutor(replicas)
+def executor_kind(replicas: Replicas, wanted: str) -> str:
+    """What "auto" means for so many replicas."""
+    return ("plain" if len(replicas) == 1 else "vmap") if wanted == "auto" else wanted
+
+
+def make_executor(replicas: Replicas, wanted: str) -> Executor:
+    return PlainExecutor(replicas) if executor_kind(replicas, wanted) == "plain" else VmapExecutor(replicas)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import os
 import platform
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from .objectives import Objective, State
 from .replicas import Replicas
 from .representations import Representation, build_network
 from .settings import Settings
-from .values import from_json, to_json
+from .values import from_json, storable, to_json
 from .version import __version__
 
 
@@ -47,9 +48,8 @@ class Model:
         return replace(self, network=copy.deepcopy(self.network).to(device, dtype), state=state)
 
     def only(self, clusters: Tensor) -> Model:
-        """The model with some of its clusters: entries of the state whose first axis counts clusters lose the others."""
-        k = len(self.state["centers"])
-        state = {name: t[clusters] if t.ndim and len(t) == k else t for name, t in self.state.items()}
+        """The model with some of its clusters, in this order."""
+        state = {name: t[clusters] if name in self.objective.per_cluster else t for name, t in self.state.items()}
         return replace(self, state=state)
 
     @torch.no_grad()
@@ -93,7 +93,8 @@ class Result:
         settings = self.settings[replica]
         dtype = next(iter(self.parameters.values())).dtype
         network = build_network(settings.representation, self.sample_shape, settings.n_clusters, dtype)
-        network.load_state_dict({name: stack[replica] for name, stack in (self.parameters | self.buffers).items()})
+        for name, tensor in (*network.named_parameters(), *network.named_buffers()):
+            tensor.copy_((self.parameters | self.buffers)[name][replica])
         state = {name: stack[replica].clone() for name, stack in self.state.items()}
         return Model(network, settings.representation, settings.objective, state)
 
@@ -110,7 +111,7 @@ class Result:
         """Everything as a JSON header and named tensors."""
         same = all(settings == self.settings[0] for settings in self.settings)
         header = {
-            "settings": to_json(self.settings[:1] if same else self.settings),
+            "settings": to_json([_storable_fields(one) for one in (self.settings[:1] if same else self.settings)]),
             "seeds": list(self.seeds),
             "sample_shape": list(self.sample_shape),
             "seconds": self.seconds,
@@ -139,6 +140,12 @@ class Result:
         )
 
 
+def _storable_fields(settings: Settings) -> Settings:
+    """Settings whose own modules and functions are left out of a file; the values among them stay."""
+    fields = {field.name: storable(getattr(settings, field.name)) for field in dataclasses.fields(settings)}
+    return replace(settings, **fields)
+
+
 def group_of(tensors: dict[str, Tensor], group: str) -> State:
     return {name.removeprefix(f"{group}/"): tensor for name, tensor in tensors.items() if name.startswith(f"{group}/")}
 
@@ -151,9 +158,10 @@ def pack_history(history: History) -> dict[str, Tensor]:
 def unpack_history(tensors: dict[str, Tensor]) -> History:
     history: History = {}
     for name in sorted(group_of(tensors, "history")):
-        phase, column, axis = name.split("/")
+        curve, _, axis = name.rpartition("/")
         if axis == "epochs":
-            epochs, values = (tensors[f"history/{phase}/{column}/{axis}"].numpy() for axis in ("epochs", "values"))
+            phase, _, column = curve.partition("/")
+            epochs, values = (tensors[f"history/{curve}/{axis}"].numpy() for axis in ("epochs", "values"))
             history.setdefault(phase, {})[column] = Curve(epochs, values)
     return history
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import torch
 
 from . import estimators, files
+from .baseline import Baseline
 from .data.scaling import Scaling
-from .estimators import Baseline, DeepClustering
+from .estimators import DeepClustering
 from .preparation import Preparation
+from .representations import Representation
 from .result import Result, group_of
-from .values import from_json, to_json
+from .values import NotStored, from_json, storable, to_json
 
 ESTIMATORS = {kind.__name__: kind for kind in (estimators.DeepClustering, estimators.DEC, estimators.IDEC, estimators.DCN)}
 
@@ -24,8 +28,9 @@ def save_estimator(model: DeepClustering, path: str | os.PathLike[str]) -> None:
                         "its result_ can, with result_.save(path).")
     header, tensors = model.result_.pack()
     parameters = model.get_params(deep=False)
-    if not isinstance(parameters["random_state"], int):
+    if not isinstance(parameters["random_state"], Integral):
         parameters["random_state"] = None  # a generator's state is of no use to a fitted model
+    parameters = {name: storable(given) for name, given in parameters.items()}
     header |= {
         "estimator": type(model).__name__,
         "parameters": to_json(parameters),
@@ -46,12 +51,22 @@ def save_estimator(model: DeepClustering, path: str | os.PathLike[str]) -> None:
     files.write(path, "model", header, tensors)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """A model that `model.save(path)` wrote; its predictions are the same on every machine."""
+def load(path: str | os.PathLike[str], *, representation: Representation | None = None) -> Any:
+    """A model that `model.save(path)` wrote; its predictions are the same on every machine.
+
+    representation: needed where the model was fitted with modules of one's own, which no file can hold: the same again.
+    """
     header, tensors = files.read(path, "model")
     if header["estimator"] not in ESTIMATORS:
         raise ValueError(f"{path} holds an unknown estimator {header['estimator']!r}.")
     model = ESTIMATORS[header["estimator"]](**from_json(header["parameters"]))
+    result = Result.unpack(header, tensors)
+    if representation is not None:
+        model.set_params(representation=representation)
+        result.settings = [replace(settings, representation=representation) for settings in result.settings]
+    elif isinstance(result.settings[0].representation, NotStored):
+        own = result.settings[0].representation.what
+        raise ValueError(f"{path} was fitted with {own}, its user's own: pass the same as load(path, representation=…).")
     scalings, fitted = group_of(tensors, "scaling"), {name: t.numpy() for name, t in group_of(tensors, "fitted").items()}
     first, second = (Scaling(scalings[f"{which}.shift"].numpy(), scalings[f"{which}.scale"].numpy())
                      for which in ("first", "second"))
@@ -60,7 +75,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     model.n_features_in_ = header["n_features_in"]
     if header["feature_names_in"]:
         model.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
-    model._adopt(Result.unpack(header, tensors), preparation, header["scores"], header["best_replica"])
+    model._adopt(result, preparation, header["scores"], header["best_replica"])
     model._keep_living(fitted["living"])
     model.labels_ = fitted["labels"]
     model.baseline_ = Baseline(fitted["baseline_labels"], fitted["baseline_centers"], header["baseline_inertia"])

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from . import draws
-from .data.augment import Noise
+from .data.augment import Affine, Augmentation, Noise
 from .data.inputs import Inputs
 from .result import Model, Result
-from .settings import Augmentation
 from .values import value
 
 CHUNK = 4096
@@ -33,7 +33,7 @@ class Candidates:
         dtype = self.inputs.take(self.rows[:1]).dtype
         return ((replica, self.result.model(replica).to(self.inputs.device, dtype)) for replica in self.result.living)
 
-    @property
+    @cached_property
     def rows(self) -> Tensor:
         key = draws.fold(draws.key(0, device=self.inputs.device), "selection")
         return draws.permutation(key, self.inputs.n_samples)[: self.limit]
@@ -50,7 +50,8 @@ class Consistency:
     """The share of samples whose cluster stays the same under a fresh random augmentation.
 
     A replica that merged two classes and split a third has a border inside that third, which augmented samples cross.
-    augment: None takes the augmentation of training, or noise and feature dropout where there was none.
+    augment: None takes the augmentation of training; where there was none, an affine map of images, and noise and feature
+        dropout for tables.
     """
 
     augment: Augmentation | None = None
@@ -58,7 +59,7 @@ class Consistency:
     seed: int = 0
 
     def __call__(self, candidates: Candidates) -> Tensor:
-        augment = self.augment or candidates.result.settings[0].augment or Noise()
+        augment = self.augment or candidates.result.settings[0].augment or _default_perturbation(candidates.inputs)
         key = draws.fold(draws.key(self.seed, device=candidates.inputs.device), "consistency")
         scores = torch.full((len(candidates.result),), -torch.inf)
         for replica, model in candidates.models():
@@ -74,6 +75,10 @@ class Consistency:
         x = inputs.take(rows)
         clean = labels(x)
         return torch.cat([labels(augment(x, draws.fold(key, rows, again))) == clean for again in range(self.repeats)])
+
+
+def _default_perturbation(inputs: Inputs) -> Augmentation:
+    return Noise() if len(inputs.sample_shape) == 1 else Affine()
 
 
 @value

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
-from torch import Tensor
-
+from .data.augment import Augmentation
 from .interventions import Intervention, Recluster
 from .objectives import Objective
 from .representations import Autoencoder, Representation
-from .values import value
-
-Augmentation = Callable[[Tensor, Tensor], Tensor]
-"""(x (..., B, *sample_shape), keys (..., B)) -> x of the same shape; each sample's view is a function of its key alone."""
+from .values import value, whole
 
 View = Literal["clean", "augmented"]
 
@@ -39,9 +35,8 @@ class Schedule:
     def __post_init__(self) -> None:
         object.__setattr__(self, "views", tuple(self.views))
         for name, least in (("epochs", 0), ("batch_size", 1), ("warmup_epochs", 0)):
-            given = getattr(self, name)
-            if isinstance(given, bool) or int(given) != given or given < least:
-                raise ValueError(f"{name} must be a whole number of at least {least}, got {given!r}.")
+            object.__setattr__(self, name, whole(name, getattr(self, name), least))
+        object.__setattr__(self, "lr", float(self.lr))
         if not self.lr > 0:
             raise ValueError(f"lr must be above 0, got {self.lr!r}.")
         if self.clip_norm is not None and not self.clip_norm > 0:
@@ -78,8 +73,7 @@ class Settings:
     augment: Augmentation | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.n_clusters, bool) or int(self.n_clusters) != self.n_clusters or self.n_clusters < 1:
-            raise ValueError(f"n_clusters must be a whole number of at least 1, got {self.n_clusters!r}.")
+        object.__setattr__(self, "n_clusters", whole("n_clusters", self.n_clusters, 1))
 
 
 @value
@@ -112,12 +106,24 @@ def one_each(settings: Settings | Sequence[Settings], seeds: Sequence[int]) -> l
         raise ValueError("seeds is empty: give at least one seed.")
     if len(each) != len(seeds):
         raise ValueError(f"{len(each)} settings for {len(seeds)} seeds: give one for all, or one for each seed.")
+    for one in each:
+        _check_kinds(one)
     for name in ("n_clusters", "representation", "pretraining", "clustering", "first_centers", "augment"):
         if any(getattr(other, name) != getattr(each[0], name) for other in each):
             raise ValueError(f"Replicas that train together must agree in {name}: train the others in a run of their own.")
     for other in each[1:]:
         _check_stackable(each[0].objective, other.objective)
     return each
+
+
+def _check_kinds(settings: Settings) -> None:
+    """Things of the wrong kind are found before training, not when they are first used."""
+    for name, kind in (("objective", Objective), ("representation", Representation), ("intervention", Intervention)):
+        given = getattr(settings, name)
+        if not isinstance(given, kind) and not (given is None and name == "intervention"):
+            raise ValueError(f"{name}={given!r} is not what training needs there: see reclust.{kind.__name__}.")
+    if settings.augment is not None and not callable(settings.augment):
+        raise ValueError(f"augment must be a callable (x, keys) -> x, or None, got {settings.augment!r}.")
 
 
 def _check_stackable(one: Objective, other: Objective) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+import numpy as np
 from typing_extensions import dataclass_transform
 
 T = TypeVar("T")
@@ -23,8 +25,41 @@ def value(cls: type[T]) -> type[T]:
     return made
 
 
+def whole(name: str, given: Any, least: int) -> int:
+    """`given` as an int, checked; numpy's integers are welcome, floats and booleans are not."""
+    try:
+        number = operator.index(given)
+    except TypeError:
+        number = least - 1
+    if isinstance(given, bool) or number < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {given!r}.")
+    return number
+
+
+@value
+class NotStored:
+    """Stands in a loaded file for something that could not be written, such as a user's own module or function."""
+
+    what: str
+
+
+def storable(thing: Any) -> Any:
+    """The thing itself where it can be written to a file, else a `NotStored` in its place."""
+    return thing if _writable(thing) else NotStored(type(thing).__name__)
+
+
+def _writable(thing: Any) -> bool:
+    try:
+        to_json(thing)
+    except TypeError:
+        return False
+    return True
+
+
 def to_json(thing: Any) -> Any:
     """Plain JSON for a value, or for numbers, strings, None, sequences and mappings of such."""
+    if isinstance(thing, np.generic):
+        thing = thing.item()
     if thing is None or isinstance(thing, (bool, int, float, str)):
         return thing
     if isinstance(thing, (tuple, list)):

@@ -58,6 +58,11 @@ def _(layer: nn.Module) -> dict[str, Distribution]:
     return {"weight": Constant(1.0), "bias": Constant(0.0)}
 
 
+@initial_distributions.register(nn.PReLU)
+def _(layer: nn.PReLU) -> dict[str, Distribution]:
+    return {"weight": Constant(0.25)}
+
+
 @initial_distributions.register(nn.Embedding)
 def _(layer: nn.Embedding) -> dict[str, Distribution]:
     return {"weight": Normal(1.0)}

@@ -30,7 +30,9 @@ _PLACE_BITS = 19
 class Augmentation(Protocol):
     """A random view x' of every sample of x, the same whenever the keys are the same."""
 
-    def __call__(self, x: Tensor, keys: Tensor) -> Tensor: ...
+    def __call__(self, x: Tensor, keys: Tensor, /) -> Tensor:
+        """x (..., B, *sample_shape), keys (..., B) -> the same shape as x."""
+        ...
 
 
 class Motion(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -10,6 +11,8 @@ import torch
 from torch import Tensor
 
 from .. import draws
+from .preprocess import Prepared
+from .streams import dense_rows
 
 
 class Inputs(Protocol):
@@ -30,6 +33,10 @@ class Inputs(Protocol):
 
     def take(self, rows: Tensor) -> Tensor:
         """(...) row numbers -> (..., *sample_shape)."""
+        ...
+
+    def take_each(self, blocks: Iterable[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+        """Each block of row numbers with its samples, perhaps read ahead."""
         ...
 
     def normalize(self, x: Tensor) -> Tensor: ...
@@ -63,6 +70,9 @@ class ResidentInputs:
     def take(self, rows: Tensor) -> Tensor:
         return self.samples[rows]
 
+    def take_each(self, blocks: Iterable[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+        return ((rows, self.take(rows)) for rows in blocks)
+
     def normalize(self, x: Tensor) -> Tensor:
         if self.shift is None or self.scale is None:
             return x
@@ -73,8 +83,11 @@ class ResidentInputs:
         return replace(self, **moved)
 
 
-def as_inputs(data: Inputs | Tensor | np.ndarray) -> Inputs:
-    """Arrays and tensors (n, *sample_shape) are taken as they are: scaled already."""
+def as_inputs(data: Inputs | Prepared | Tensor | np.ndarray) -> Inputs:
+    """Arrays and tensors (n, *sample_shape) are taken as they are: scaled already. Prepared sets bring their z-score."""
+    if isinstance(data, Prepared):
+        samples = torch.from_numpy(dense_rows(data.samples, slice(None)))
+        return ResidentInputs(samples, torch.from_numpy(data.mean), torch.from_numpy(data.std))
     if isinstance(data, np.ndarray):
         data = torch.from_numpy(np.ascontiguousarray(data))
     return ResidentInputs(data) if isinstance(data, Tensor) else data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -13,7 +14,7 @@ from .. import draws
 from ..clock import Clock
 from ..objectives.base import nearest
 from ..representations.base import encoder_blocks
-from ..values import value
+from ..values import value, whole
 
 
 @dataclass(frozen=True)
@@ -122,18 +123,29 @@ def _blocks_of(encoder: nn.Module, blocks: Mapping[str, nn.Module] | None) -> di
     }
 
 
-class Step(Protocol):
-    """One thing an intervention does to a target, in place."""
+Blocks = Mapping[str, tuple[Layer, ...]]
+
+
+class Step(ABC):
+    """One thing an intervention does to a target, in place. Children are values."""
 
     part: ClassVar[str]
     """Under which name its time is recorded."""
 
+    @abstractmethod
     def __call__(self, target: Target) -> None: ...
+
+    def check(self, blocks: Blocks) -> None:  # noqa: B027 - most steps have nothing to check
+        """Raise before training what would go wrong with these blocks at the first firing."""
 
 
 @runtime_checkable
 class Intervention(Protocol):
     def fires(self, epoch: int) -> bool: ...
+
+    def check(self, blocks: Blocks) -> None:
+        """Raise before training what would go wrong with these blocks at the first firing."""
+        ...
 
     def __call__(self, epoch: int, target: Target) -> bool:
         """Do what is due at the start of this epoch; whether anything was."""
@@ -149,11 +161,14 @@ class Every:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", tuple(self.steps))
-        if int(self.interval) != self.interval or self.interval < 1:
-            raise ValueError(f"interval must be a whole number of at least 1 epoch, got {self.interval!r}.")
+        object.__setattr__(self, "interval", whole("interval", self.interval, 1))
 
     def fires(self, epoch: int) -> bool:
         return epoch > 0 and epoch % self.interval == 0
+
+    def check(self, blocks: Blocks) -> None:
+        for step in self.steps:
+            step.check(blocks)
 
     @torch.no_grad()
     def __call__(self, epoch: int, target: Target) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ..values import value
-from .base import Target
+from .base import Step, Target
 
 
 @value
-class ResetMomentum:
+class ResetMomentum(Step):
     """Zeroes the optimizer's moments of the centres, and with `steps=True` its count of their steps as well.
 
     Where centres are not learned by the optimizer there is nothing to do.

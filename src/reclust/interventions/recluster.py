@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import draws
 from ..kmeans import KMeans
 from ..values import value
-from .base import Target
+from .base import Step, Target
 
 
 class Method(Protocol):
@@ -31,7 +31,7 @@ _PICKS = {"random": _random_rows, "first": _first_rows}
 
 
 @value
-class Recluster:
+class Recluster(Step):
     """Centres by `method` on the embeddings of at most `subsample` samples (None: all of them).
 
     rows: "random" draws the subsample anew each time; "first" takes the first rows, which made the published numbers.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, Protocol
 
 from torch import Tensor
@@ -11,7 +11,7 @@ from torch import Tensor
 from .. import draws
 from ..values import value
 from ..weights import NORMS, Uniform, draw, fan_in, initial_distributions
-from .base import Layer, Target
+from .base import Blocks, Layer, Step, Target
 
 
 class Noise(Protocol):
@@ -47,7 +47,7 @@ class KaimingNoise:
 
 
 @value
-class SoftReset:
+class SoftReset(Step):
     """theta <- keep × theta + (1 - keep) × noise, block by block.
 
     keep: 1 changes nothing, 0 is a hard reset; a mapping gives a factor to each named block and leaves the others alone.
@@ -74,21 +74,29 @@ class SoftReset:
                 raise ValueError("Give either blocks= or a mapping as keep=, which names its blocks already.")
 
     def __call__(self, target: Target) -> None:
-        for block, keep in self._factors(target).items():
-            for layer in target.blocks[block]:
-                if isinstance(layer.module, NORMS) and not self.norms:
-                    continue
-                for name, weights in layer.parameters.items():
-                    noise = self.noise(layer, name, draws.fold(target.key, "reset", layer.name, name))
-                    weights.mul_(keep).add_(noise, alpha=1 - keep)
+        for layer, keep in self._layers(target.blocks):
+            for name, weights in layer.parameters.items():
+                noise = self.noise(layer, name, draws.fold(target.key, "reset", layer.name, name))
+                weights.mul_(keep).add_(noise, alpha=1 - keep)
 
-    def _factors(self, target: Target) -> dict[str, float]:
+    def check(self, blocks: Blocks) -> None:
+        for layer, _ in self._layers(blocks):
+            initial_distributions(layer.module)
+
+    def _layers(self, blocks: Blocks) -> Iterator[tuple[Layer, float]]:
+        """The layers to reset, each with its factor."""
+        for block, keep in self._factors(blocks).items():
+            for layer in blocks[block]:
+                if self.norms or not isinstance(layer.module, NORMS):
+                    yield layer, keep
+
+    def _factors(self, blocks: Blocks) -> dict[str, float]:
         if isinstance(self.keep, Mapping):
             factors = dict(self.keep)
         else:
-            names = self.blocks if self.blocks is not None else [name for name in target.blocks if name != "embedding"]
+            names = self.blocks if self.blocks is not None else [name for name in blocks if name != "embedding"]
             factors = dict.fromkeys(names, self.keep)
-        unknown = [name for name in factors if name not in target.blocks]
+        unknown = [name for name in factors if name not in blocks]
         if unknown:
-            raise ValueError(f"No block named {unknown[0]!r} to reset; this encoder has {', '.join(target.blocks)}.")
+            raise ValueError(f"No block named {unknown[0]!r} to reset; this encoder has {', '.join(blocks)}.")
         return factors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol, runtime_checkable
 
+import torch
 from torch import Tensor
 
 State = dict[str, Tensor]
@@ -20,6 +21,9 @@ class Objective(Protocol):
 
     trainable: ClassVar[frozenset[str]]
     """Keys of the state that receive gradients. The others are moved by `update`."""
+
+    per_cluster: ClassVar[frozenset[str]]
+    """Keys of the state whose first axis counts clusters."""
 
     @property
     def weight(self) -> float: ...
@@ -50,5 +54,5 @@ def squared_distances(z: Tensor, centers: Tensor) -> Tensor:
 
 
 def nearest(z: Tensor, centers: Tensor) -> Tensor:
-    """(..., B, d), (..., k, d) -> (..., B)."""
-    return squared_distances(z, centers).argmin(-1)
+    """(..., B, d), (..., k, d) -> (..., B); without the (B, k, d) differences, and exact all the same."""
+    return torch.cdist(z, centers, compute_mode="donot_use_mm_for_euclid_dist").argmin(-1)

@@ -29,8 +29,11 @@ class DCNObjective:
     rate: Literal["constant", "counts"] = "constant"
     reduction: Literal["mean_over_clusters", "mean", "half_sum"] = "mean_over_clusters"
     trainable: ClassVar[frozenset[str]] = frozenset()
+    per_cluster: ClassVar[frozenset[str]] = frozenset({"centers", "count"})
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", float(self.weight))
+        object.__setattr__(self, "representation_weight", float(self.representation_weight))
         if self.rate not in ("constant", "counts"):
             raise ValueError(f"rate must be 'constant' or 'counts', got {self.rate!r}.")
         if self.reduction not in ("mean_over_clusters", "mean", "half_sum"):

@@ -34,6 +34,11 @@ class DECObjective:
     weight: float = 1.0
     representation_weight: float = 0.0
     trainable: ClassVar[frozenset[str]] = frozenset({"centers"})
+    per_cluster: ClassVar[frozenset[str]] = frozenset({"centers"})
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", float(self.weight))
+        object.__setattr__(self, "representation_weight", float(self.representation_weight))
 
     def init(self, centers: Tensor) -> State:
         return {"centers": centers.clone()}

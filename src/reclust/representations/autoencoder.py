@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
-from ..values import value
+from ..values import value, whole
 from ..weights import expanded_weights, initial_weights
 from .base import encode_together, encoder_blocks
 
@@ -54,11 +54,9 @@ class Autoencoder(_Reconstruction):
     batch_norm: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", tuple(self.hidden))
-        sizes = (*self.hidden, *(() if self.embedding is None else (self.embedding,)))
-        if any(int(size) != size or size < 1 for size in sizes):
-            raise ValueError(f"Layer sizes must be whole numbers of at least 1, got hidden={self.hidden}, "
-                             f"embedding={self.embedding}.")
+        object.__setattr__(self, "hidden", tuple(whole("each size in hidden", size, 1) for size in self.hidden))
+        if self.embedding is not None:
+            object.__setattr__(self, "embedding", whole("embedding", self.embedding, 1))
 
     def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> EncoderDecoder:
         sizes = (math.prod(sample_shape), *self.hidden, self.embedding or n_clusters)

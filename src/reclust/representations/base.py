@@ -49,7 +49,17 @@ def build_network(
     """A network of one's own, in eval mode, whose construction leaves the caller's random state as it was."""
     with torch.random.fork_rng(devices=[]):
         net = representation.build(sample_shape, n_clusters)
+    _refuse_what_cannot_be_repeated(net)
     return copy.deepcopy(net).to(dtype).eval().requires_grad_(False)
+
+
+def _refuse_what_cannot_be_repeated(net: nn.Module) -> None:
+    if len(list(net.named_parameters())) < len(list(net.named_parameters(remove_duplicate=False))):
+        raise ValueError("Two layers of the network share one weight tensor. Replicas keep weights apart: untie them.")
+    for name, module in net.named_modules():
+        if isinstance(module, nn.modules.dropout._DropoutNd) and module.p > 0:
+            raise ValueError(f"The layer {name} is a {type(module).__name__}, which draws from torch's global generator: a "
+                             "seed would not repeat a run. Leave it out, or use augment= for random views.")
 
 
 def encode_together(encoder: nn.Module, views: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -63,9 +73,12 @@ def encoder_blocks(encoder: nn.Module, *, prefix: str = "") -> dict[str, tuple[s
     """Every layer a block of its own, together with the norm that follows it: layer1, layer2, …, embedding."""
     blocks: list[list[str]] = []
     for name, layer in layers(encoder):
+        full_name = f"{prefix}{name}".rstrip(".")
         if isinstance(layer, NORMS) and blocks:
-            blocks[-1].append(prefix + name)
+            blocks[-1].append(full_name)
         else:
-            blocks.append([prefix + name])
+            blocks.append([full_name])
+    if not blocks:
+        raise ValueError("The encoder has no layer with weights: there is nothing to train or to reset.")
     names = [f"layer{i + 1}" for i in range(len(blocks) - 1)] + ["embedding"]
     return {name: tuple(block) for name, block in zip(names, blocks, strict=True)}

@@ -1,0 +1,64 @@
+"""From row numbers to the views that a training step sees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from . import draws
+from .data.inputs import Inputs
+from .settings import Augmentation, Schedule
+
+BLOCK = {"cpu": 2**18, "cuda": 2**26}
+"""Numbers gathered and augmented at once: on a CPU they should stay in the cache, on a GPU starting an operation costs most."""
+
+
+class Batches:
+    """Shuffled batches of one phase. Shapes: b batches at once, r replicas, B batch."""
+
+    def __init__(self, inputs: Inputs, schedule: Schedule, augment: Augmentation | None) -> None:
+        self.inputs, self.augment = inputs, augment
+        self.size = min(schedule.batch_size, inputs.n_samples)
+        self.count = inputs.n_samples // self.size
+        self.kinds = schedule.views if augment is not None else ("clean",)
+
+    def views(self, order_key: Tensor, augment_key: Tensor) -> Iterator[tuple[Tensor, ...]]:
+        """One epoch, keys (r,): for each batch its views, (r, B, *sample_shape) each."""
+        for rows, x in self.inputs.take_each(self._blocks(order_key)):
+            yield from zip(*self._views(rows, x, augment_key), strict=True)
+
+    def clean(self, order_key: Tensor) -> Iterator[Tensor]:
+        """One epoch of samples as they are, (r, B, *sample_shape) a batch."""
+        for _, x in self.inputs.take_each(self._blocks(order_key)):
+            yield from self.inputs.normalize(x)
+
+    def _blocks(self, key: Tensor) -> tuple[Tensor, ...]:
+        """Row numbers in a fresh order, several batches at once: (b, r, B). A last short batch is left out."""
+        order = self.inputs.order(key)[:, : self.count * self.size]
+        batches = order.unflatten(1, (self.count, self.size)).transpose(0, 1)
+        numbers = batches[0].numel() * math.prod(self.inputs.sample_shape)
+        return batches.split(max(1, BLOCK.get(self.inputs.device.type, BLOCK["cpu"]) // numbers))
+
+    def _views(self, rows: Tensor, x: Tensor, augment_key: Tensor) -> list[Tensor]:
+        """The views of samples x (b, r, B, *sample_shape) with these row numbers (b, r, B)."""
+        made = []
+        for number, kind in enumerate(self.kinds):
+            if kind == "augmented" and self.augment is not None:
+                seen = self.augment(x, draws.fold(augment_key.unsqueeze(-1), rows, number))
+            else:
+                seen = x
+            made.append(self.inputs.normalize(seen))
+        return made
+
+
+def try_augmentation(augment: Augmentation, inputs: Inputs) -> None:
+    """Find out on two samples, before any training, whether an augmentation fits the data."""
+    rows = torch.arange(min(2, inputs.n_samples), device=inputs.device)
+    x = inputs.take(rows)
+    made = augment(x, draws.fold(draws.key(0, device=inputs.device), rows))
+    if not isinstance(made, Tensor) or made.shape != x.shape:
+        shape = tuple(made.shape) if isinstance(made, Tensor) else type(made).__name__
+        raise ValueError(f"The augmentation turned samples of shape {tuple(x.shape)} into {shape}: it must keep the shape.")

@@ -1,0 +1,211 @@
+"""One phase of training, epoch by epoch: the loop itself."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from . import draws
+from .batches import Batches
+from .checkpoint import Progressed, restore_optimizer_
+from .clock import Clock
+from .exceptions import ReclustWarning
+from .interventions import Intervention, Target
+from .monitors import Deadline, Snapshot
+from .objectives import Objective, State
+from .replicas import Captured, make_executor, tensor_cores
+from .settings import Schedule, Settings
+
+if TYPE_CHECKING:
+    from .training import Run
+
+CHUNK = 4096
+"""Samples embedded at once."""
+
+
+class Phase:
+    """One pass of the loop over its epochs: pretraining (no objective) or clustering."""
+
+    def __init__(self, run: Run, name: str, schedule: Schedule, resumed: Progressed | None) -> None:
+        self.owner, self.name, self.schedule = run, name, schedule
+        self.replicas, self.inputs = run.replicas, run.inputs
+        self.executor = make_executor(run.replicas, run.execution.executor)
+        self.dtype = self.executor.leaves[0].dtype
+        self.clock = Clock(run.inputs.device)
+        self.key = draws.fold(run.replicas.key, name)
+        self.batches = Batches(run.inputs, schedule, run.settings[0].augment)
+        self.interventions = [
+            (slice(members[0], members[-1] + 1), intervention) for intervention, members in _runs_of_equals(run.settings)
+            if intervention is not None and name == "clustering"
+        ]
+        learned = [leaf for leaves in run.replicas.state_leaves.values() for leaf in leaves]
+        self.optimizer = torch.optim.Adam(
+            [*self.executor.leaves, *learned], lr=schedule.lr, fused=True, capturable=run.inputs.device.type == "cuda"
+        )
+        self._step, self._follow = Captured(self._descend, run.inputs.device), Captured(self._move, run.inputs.device)
+        self.first_epoch = 0 if resumed is None else resumed.epoch
+        if resumed is not None:
+            restore_optimizer_(self.optimizer, resumed.optimizer)
+
+    def run(self, deadline: Deadline) -> None:
+        self._look("start", self.first_epoch - 1, {}, np.zeros(len(self.replicas), dtype=bool))
+        for epoch in range(self.first_epoch, self.schedule.epochs):
+            if deadline.passed:
+                warnings.warn(f"The time budget of {self.owner.execution.time_budget:g} s was spent after {epoch} of "
+                              f"{self.schedule.epochs} epochs of {self.name}.", ReclustWarning, stacklevel=5)
+                self.owner.write_checkpoint(self, epoch)
+                break
+            fired = self._intervene(epoch)
+            with self.clock("training"):
+                loss = self._train(epoch)
+            with self.clock("centers"):
+                self._move_centers(epoch)
+            self.owner.drop_failed(self.name, epoch, loss["loss"], self.schedule)
+            self.owner.record(self.name, epoch, {**loss, **({"fired": fired} if fired.any() else {})})
+            self._look("epoch", epoch, loss, fired)
+            last = epoch == self.schedule.epochs - 1
+            if self.owner.checkpoint is not None and (last or (epoch + 1) % self.owner.checkpoint.every == 0):
+                self.owner.write_checkpoint(self, epoch + 1)
+        self._step.release()
+        self._follow.release()
+        self.keep_time()
+
+    def _intervene(self, epoch: int) -> np.ndarray:
+        fired = np.zeros(len(self.replicas), dtype=bool)
+        for which, intervention in self.interventions:
+            if intervention.fires(epoch):
+                fired[which] = intervention(epoch, self.target(which, self.replicas.state["centers"]))
+        if fired.any():
+            self._look("intervention", epoch, {}, fired)
+        return fired
+
+    def _train(self, epoch: int) -> dict[str, np.ndarray]:
+        """One epoch of gradient steps; the mean losses, (r,) each."""
+        lr = self.schedule.learning_rate(epoch)
+        for group in self.optimizer.param_groups:
+            if group["lr"] != lr:
+                group["lr"] = lr
+                self._step.release()  # a captured step has its learning rate built in
+        augment_key = draws.fold(self.key, "augment", epoch)
+        total = torch.zeros(len(self.replicas), 3, dtype=self.dtype, device=self.inputs.device)
+        with tensor_cores(self.inputs.device):
+            for views in self.batches.views(draws.fold(self.key, "order", epoch), augment_key):
+                total += self._step(*views)
+        columns = (total / self.batches.count).cpu().numpy().T
+        means = dict(zip(("loss", "representation_loss", "cluster_loss"), columns, strict=True))
+        objectives = self.replicas.objectives
+        if not objectives:
+            return {"loss": means["loss"]}
+        if all(_idle(objective) for objective in objectives):
+            del means["representation_loss"]
+        return means
+
+    def _descend(self, *views: Tensor) -> Tensor:
+        """One gradient step on one batch, each view (r, B, *sample_shape); the losses before it, (r, 3)."""
+        losses = self.executor.train(self._losses, *views)
+        losses[:, 0].sum().backward()  # replicas share no parameter, so the gradient of the sum is each one's own
+        if self.schedule.clip_norm is not None:
+            self.executor.clip_(self.schedule.clip_norm)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return losses.detach()
+
+    def _losses(self, net: nn.Module, objective: Objective | None, state: State, *views: Tensor) -> Tensor:
+        """Total, representation and cluster loss of one replica, (3,)."""
+        representation = self.replicas.representation
+        z = representation.encode_views(net, views)
+        zero = z[0].new_zeros(())
+        if objective is None:
+            own = representation.loss(net, views, z)
+            return torch.stack([own, own, zero])
+        cluster = objective.loss(state, z)
+        own = zero if _idle(objective) else representation.loss(net, views, z)
+        return torch.stack([objective.representation_weight * own + objective.weight * cluster, own, cluster])
+
+    def _move_centers(self, epoch: int) -> None:
+        """The objective's gradient-free update, in a pass of its own; where all of the state is learned there is none."""
+        if self.replicas.state.keys() == self.replicas.state_leaves.keys():
+            return
+        for x in self.batches.clean(draws.fold(self.key, "second order", epoch)):
+            self._follow(x)
+
+    def _move(self, x: Tensor) -> None:
+        """The update on one batch (r, B, *sample_shape)."""
+        moved = self.executor.evaluate(self._update, x)
+        for name, tensor in self.replicas.state.items():
+            if name not in self.replicas.state_leaves:
+                tensor.copy_(moved[name])
+
+    def _update(self, net: nn.Module, objective: Objective, state: State, x: Tensor) -> State:
+        return objective.update(state, self.replicas.representation.encode(net, x))
+
+    def target(self, which: slice, centers: Tensor) -> Target:
+        """What an intervention may touch, for a run of neighbouring replicas."""
+        remembered = [self.optimizer.state.get(leaf, {}) for leaf in self.replicas.state_leaves.get("centers", [])[which]]
+        return Target(
+            blocks=self.replicas.blocks(which),
+            centers=centers[which],
+            key=self.key[which],
+            embedder=lambda rows: self.embed(rows, which),
+            assigner=lambda z: self.assign(z, which),
+            n_samples=self.inputs.n_samples,
+            moments=tuple(entry[name] for entry in remembered for name in entry if name != "step"),
+            step_counts=tuple(entry["step"] for entry in remembered if "step" in entry),
+            clock=self.clock,
+        )
+
+    def embed(self, rows: Tensor | None = None, which: slice = slice(None)) -> Tensor:
+        """(r, n, d) of all samples, or (r, m, d) of rows (r, m)."""
+        members = len(range(len(self.replicas))[which])
+        if rows is None:
+            rows = torch.arange(self.inputs.n_samples, device=self.inputs.device)
+        parts = []
+        for some in rows.split(CHUNK, dim=-1):
+            x = self.inputs.normalize(self.inputs.take(some))
+            parts.append(self.executor.evaluate(self._encode, x if some.ndim > 1 else x.expand(members, *x.shape), which=which))
+        return torch.cat(parts, dim=1)
+
+    def _encode(self, net: nn.Module, objective: Any, state: State, x: Tensor) -> Tensor:
+        return self.replicas.representation.encode(net, x)
+
+    def assign(self, z: Tensor, which: slice = slice(None)) -> Tensor:
+        """(r, n, d) -> (r, n)."""
+        return torch.cat([self.executor.evaluate(_assign, some, which=which) for some in z.split(CHUNK, dim=1)], dim=1)
+
+    def _look(self, moment: Literal["start", "intervention", "epoch"], epoch: int,
+              loss: dict[str, np.ndarray], fired: np.ndarray) -> None:
+        if not self.owner.monitors:
+            return
+        snapshot = Snapshot(self.name, moment, epoch, self.schedule.epochs, loss, fired, self.embed, self.assign)
+        with self.clock("evaluation"):
+            for monitor in self.owner.monitors:
+                measured = monitor(snapshot)
+                if measured:
+                    self.owner.record(self.name, epoch, measured)
+
+    def seconds(self) -> dict[str, float]:
+        parts = {f"{self.name}.{part}": spent for part, spent in self.clock.seconds.items()}
+        return {part: self.owner.seconds.get(part, 0.0) + spent for part, spent in parts.items()}
+
+    def keep_time(self) -> None:
+        self.owner.seconds.update(self.seconds())
+
+
+def _idle(objective: Objective) -> bool:
+    """Whether the representation's own loss plays no part, so that a decoder need not even run."""
+    return isinstance(objective.representation_weight, float) and objective.representation_weight == 0
+
+
+def _assign(net: nn.Module, objective: Objective, state: State, z: Tensor) -> Tensor:
+    return objective.assign(state, z)
+
+
+def _runs_of_equals(settings: list[Settings]) -> list[tuple[Intervention | None, list[int]]]:
+    """Neighbouring replicas with equal interventions share one call, since slices of the stack can be written in place."""
+    return [(intervention, [i for i, _ in members])
+            for intervention, members in groupby(enumerate(settings), key=lambda pair: pair[1].intervention)]
