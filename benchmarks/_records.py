@@ -57,4 +57,4 @@ def write_record(name: str, settings: dict[str, Any], measured: dict[str, Any]) 
     RECORDS.mkdir(exist_ok=True)
     path = RECORDS / f"{name}.json"
     path.write_text(json.dumps(record, indent=2) + "\n")
-    return path
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

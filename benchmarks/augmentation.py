@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import platform
-import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import PIL
 import torch
 import torch.nn.functional as F
+from _records import best_times, write_record
 from PIL import Image, ImageEnhance, ImageOps
 from torch import Tensor, nn
 
@@ -28,21 +25,7 @@ from reclust import draws
 from reclust.data.augment import Affine
 from reclust.data.color import ColorViews
 
-RECORD = Path(__file__).parent / "records" / "augmentation.json"
 GREY_AT_MOST, COLOR_AT_LEAST = 0.25, 5.0
-
-
-def best_times(*sides: Callable[[], object], repeats: int) -> list[float]:
-    """Least seconds of each side, run in turns."""
-    times: list[list[float]] = [[] for _ in sides]
-    for side in sides:
-        side()
-    for _ in range(repeats):
-        for side, taken in zip(sides, times, strict=True):
-            start = time.perf_counter()
-            side()
-            taken.append(time.perf_counter() - start)
-    return [min(taken) for taken in times]
 
 
 def idec_step(x: Tensor, view: Tensor, k: int = 10) -> Callable[[], None]:
@@ -182,17 +165,13 @@ def color_benchmark() -> dict[str, float]:
 def main() -> None:
     torch.manual_seed(0)
     grey, color = grey_benchmark(), color_benchmark()
-    record = {
+    settings = {"grey": repr(Affine()), "color": repr(ColorViews()), "color_threads": 1, "pillow": PIL.__version__}
+    measured = {
         "grey_256x1x28x28": {**grey, "required": f"ratio <= {GREY_AT_MOST}"},
         "color_512x3x32x32": {**color, "required": f"times_faster (than the faster loop) >= {COLOR_AT_LEAST}"},
-        "settings": {"grey": repr(Affine()), "color": repr(ColorViews()), "dtype": "float32"},
-        "versions": {"python": platform.python_version(), "torch": torch.__version__, "pillow": PIL.__version__},
-        "machine": {"processor": platform.machine(), "cores": os.cpu_count()},
-        "threads": {"grey": torch.get_num_threads(), "color": 1},
     }
-    RECORD.parent.mkdir(exist_ok=True)
-    RECORD.write_text(json.dumps(record, indent=2) + "\n")
-    print(json.dumps(record, indent=2))
+    print(json.dumps(measured, indent=2))
+    print(f"record: {write_record('augmentation', settings, measured)}")
     if grey["ratio"] > GREY_AT_MOST or color["times_faster"] < COLOR_AT_LEAST:
         raise SystemExit("A required ratio was missed.")
 

@@ -1,6 +1,6 @@
 """BRB in your own PyTorch training loop, in three lines.
 
-The loop below is a plain DEC: an encoder, learnable centres, Adam. The three lines marked BRB are all that reclust adds.
+The loop below is a plain IDEC: an autoencoder, learnable centres, Adam. The three lines marked BRB are all that reclust adds.
 Run it with `python examples/own_loop.py`; it clusters scikit-learn's digits and prints the accuracy as it goes.
 """
 
@@ -17,8 +17,9 @@ X = torch.tensor((images - images.mean()) / images.std(), dtype=torch.float32)
 
 torch.manual_seed(0)
 encoder = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10))
+decoder = nn.Sequential(nn.Linear(10, 128), nn.ReLU(), nn.Linear(128, 256), nn.ReLU(), nn.Linear(256, 64))
 centers = nn.Parameter(kmeans(encoder(X).detach(), 10, key=draws.key(0)).centers)
-optimizer = torch.optim.Adam([*encoder.parameters(), centers], lr=1e-3)
+optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters(), centers], lr=1e-3)
 brb = BRB(interval=10, keep=0.8)  # BRB 2
 
 
@@ -27,12 +28,13 @@ def soft_assignment(z):
     return q / q.sum(1, keepdim=True)
 
 
-for epoch in range(60):
+for epoch in range(40):
     fired = brb(epoch, Target.of(encoder, centers, optimizer, embed=lambda: encoder(X)))  # BRB 3
-    for rows in torch.randperm(len(X)).split(256):
-        q = soft_assignment(encoder(X[rows]))
+    for rows in torch.randperm(len(X)).split(64):
+        z = encoder(X[rows])
+        q = soft_assignment(z)
         p = (q**2 / q.sum(0)).detach()
-        loss = -(p / p.sum(1, keepdim=True) * q.log()).sum(1).mean()
+        loss = nn.functional.mse_loss(decoder(z), X[rows]) - 0.1 * (p / p.sum(1, keepdim=True) * q.log()).sum(1).mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

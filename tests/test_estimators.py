@@ -1,6 +1,9 @@
 """The scikit-learn contract, and what a user may bring."""
 
+import os
 import pickle
+import sys
+import time
 import warnings
 
 import numpy as np
@@ -8,6 +11,7 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.cluster import KMeans as SklearnKMeans
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -16,7 +20,23 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from support import blobs
 
 import reclust
-from reclust import BRB, DCN, DEC, IDEC, Autoencoder, DeepClustering, IDECObjective, KMeans, OwnAutoencoder, ReclustWarning
+from reclust import (
+    BRB,
+    DCN,
+    DEC,
+    IDEC,
+    Autoencoder,
+    DCNObjective,
+    DeepClustering,
+    Every,
+    IDECObjective,
+    KMeans,
+    OwnAutoencoder,
+    ReclustWarning,
+    Result,
+    SoftReset,
+    TrainingFailed,
+)  # fmt: skip
 
 X, Y = blobs(n=120)
 
@@ -215,3 +235,208 @@ def test_the_general_estimator_takes_any_objective():
     assert adjusted_rand_score(Y, model.labels_) > 0.9
     with pytest.raises(ValueError, match="needs an objective"):
         quick(DeepClustering).fit(X)
+
+
+# Found before training
+
+
+@pytest.fixture
+def no_training(monkeypatch):
+    monkeypatch.setattr("reclust.phase.Phase.run", lambda *_: pytest.fail("training had begun"))
+
+
+IMAGES = np.random.default_rng(0).integers(0, 255, size=(40, 6, 5)).astype(np.uint8)
+
+
+def brief(kind=IDEC, **changes):
+    """A fit in a fifth of a second: for what does not depend on how well it goes."""
+    return quick(kind, **{"pretrain_epochs": 1, "epochs": 2, "intervention": None, "representation": Autoencoder((8,)), **changes})
+
+
+@pytest.mark.parametrize("y", [Y[:-1], np.append(Y, 0), Y[:0], Y.tolist()[:7], np.stack([Y, Y], axis=1)], ids=["short", "long", "empty", "list", "two columns"])
+def test_labels_that_do_not_go_with_the_samples_are_refused_before_training(no_training, y):
+    with pytest.raises(ValueError, match="inconsistent numbers of samples|1d array"):
+        quick().fit(X, y)
+
+
+@pytest.mark.parametrize(("changes", "data", "message"), [
+    ({"augment": "affine"}, X, "x of shape \\(2, 12\\).*\\(\\.\\.\\., B, c, h, w\\)"), ({"augment": "noise"}, IMAGES, "x of shape \\(2, 1, 6, 5\\).*\\(\\.\\.\\., B, d\\)"),
+    ({"augment": "color"}, X, "x of shape"), ({"augment": 5}, X, "augment must be a callable \\(x, keys\\) -> x, or None, got 5"),
+    ({"augment": lambda x, keys: x[..., :3]}, X, "turned samples of shape \\(2, 12\\) into \\(2, 3\\): it must keep the shape"),
+    ({"augment": lambda x, keys: x.numpy()}, X, "into ndarray: it must keep the shape"),
+    ({"intervention": SoftReset(0.8)}, X, "intervention=SoftReset.*is not what training needs there: see reclust.Intervention"),
+    ({"intervention": BRB}, X, "intervention=.*is not what training needs there"), ({"intervention": Every}, X, "intervention=.*is not what training needs there"),
+    ({"objective": "dec"}, X, "objective='dec' is not what training needs there: see reclust.Objective"),
+    ({"objective": DCNObjective}, X, "objective=.*is not what training needs there"),
+    ({"representation": Autoencoder}, X, "representation=.*is not what training needs there: see reclust.Representation"),
+    ({"representation": torch.nn.Linear(12, 4)}, X, "representation=.*is not what training needs there"),
+    ({"intervention": Every(5, (SoftReset(0.8, blocks=("layer7",)),))}, X, "No block named 'layer7' to reset; this encoder has layer1, layer2, embedding"),
+    ({"intervention": BRB(5, keep={"mlp": 0.5})}, X, "No block named 'mlp' to reset"),
+    ({"n_init": 2, "select": "best"}, X, "select must be a callable"), ({"image_shape": (4, 4)}, IMAGES, "image_shape=\\(4, 4\\) does not go"),
+])
+def test_things_of_the_wrong_kind_are_refused_before_training(no_training, changes, data, message):
+    with pytest.raises(ValueError, match=message):
+        quick(**changes).fit(data)
+
+
+def test_an_objective_of_ones_own_is_a_dataclass_and_a_value_to_be_saved(tmp_path, monkeypatch):
+    class Plain:
+        """DCN by another name."""
+
+        weight, representation_weight, trainable, per_cluster = 0.1, 1.0, frozenset(), frozenset({"centers", "count"})
+        init, loss, assign, update = (getattr(DCNObjective(), name) for name in ("init", "loss", "assign", "update"))
+
+    from dataclasses import dataclass
+
+    model = brief(DeepClustering, objective=dataclass(frozen=True)(Plain)()).fit(X)
+    with pytest.raises(TypeError, match="Plain cannot be written to a file: decorate the class with @reclust.value"):
+        model.save(tmp_path / "m.reclust")
+    assert os.listdir(tmp_path) == []
+
+    class Bare:
+        weight, representation_weight, trainable, per_cluster = 0.1, 1.0, frozenset(), frozenset({"centers", "count"})
+        init, loss, assign, update = Plain.init, Plain.loss, Plain.assign, Plain.update
+
+    monkeypatch.setattr("reclust.phase.Phase.run", lambda *_: pytest.fail("training had begun"))
+    with pytest.raises(ValueError, match="must be a frozen dataclass"):
+        brief(DeepClustering, objective=Bare()).fit(X)
+
+
+# Before and after a fit
+
+
+@pytest.mark.parametrize(("fitted", "hint", "shown"), [
+    (IMAGES, None, IMAGES.swapaxes(1, 2)), (IMAGES, None, IMAGES.reshape(40, 3, 10)), (IMAGES, None, IMAGES.reshape(40, 2, 5, 3)),
+    (IMAGES.reshape(40, 30), (6, 5), IMAGES.swapaxes(1, 2)), (IMAGES.reshape(40, 2, 5, 3), None, IMAGES),
+    (IMAGES.reshape(40, 30).astype(float), None, IMAGES), (IMAGES.reshape(40, 30).astype(float), None, IMAGES.reshape(40, 1, 30)),
+], ids=["turned", "reshaped", "in colour", "turned, rows with a hint", "grey for colour", "images for a table", "one line for a table"])
+def test_images_of_another_shape_with_as_many_pixels_are_refused(fitted, hint, shown):
+    model = brief(image_shape=hint).fit(fitted)
+    assert model.n_features_in_ == 30 and (model.predict(fitted) == model.labels_).all()
+    for method in (model.predict, model.predict_proba, model.transform):
+        with pytest.raises(ValueError, match="does not go with samples of shape|fitted on rows of a table"):
+            method(shown)
+
+
+def test_a_fit_on_images_forgets_the_names_of_a_table():
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=[f"gene{i}" for i in range(12)])
+    model = brief().fit(frame)
+    assert list(model.feature_names_in_) == list(frame.columns)
+    model.fit(IMAGES)
+    assert not hasattr(model, "feature_names_in_") and model.n_features_in_ == 30
+    model.fit(frame).fit(X)
+    assert not hasattr(model, "feature_names_in_")
+
+
+@pytest.mark.parametrize("fitted_before", [False, True])
+def test_after_a_failed_fit_a_model_is_not_fitted(tmp_path, fitted_before):
+    model = brief()
+    if fitted_before:
+        model.fit(X)
+    with pytest.warns(ReclustWarning, match="it is dropped"), pytest.raises(TrainingFailed, match="smaller lr"):
+        model.set_params(lr=1e30).fit(X[:, :5])
+    for use in (lambda: model.predict(X), lambda: model.predict(X[:, :5]), lambda: model.transform(X[:, :5]), lambda: model.save(tmp_path / "m")):
+        with pytest.raises(NotFittedError):
+            use()
+    assert not hasattr(model, "labels_") and not hasattr(model, "result_")
+    assert (model.set_params(lr=None).fit(X).labels_ == brief().fit(X).labels_).all()
+
+
+@pytest.mark.parametrize("changes", [{}, {"n_init": 2}, {"kind": DCN}], ids=["one", "two", "dcn"])
+def test_what_the_last_step_broke_is_reported_and_not_returned(changes):
+    """One step in all: its loss was a number, and only the embeddings after it are none."""
+    model = brief(**{"pretrain_epochs": 0, "epochs": 1, "batch_size": 120, "lr": 1e30, **changes})
+    with pytest.warns(ReclustWarning, match="became nan in epoch 0 of clustering: it is dropped"), pytest.raises(TrainingFailed, match="lr \\(now 1e\\+30\\)"):
+        model.fit(X)
+
+
+# Where samples come from
+
+
+def test_names_of_samples_are_kept(tmp_path):
+    ids = np.array([f"cell {i}" for i in range(120)])
+    model = brief().fit(reclust.data.Dataset(samples=X, ids=ids, labels=Y))
+    assert (model.ids_ == ids).all() and (model.labels_ == brief().fit(X).labels_).all()
+    model.save(tmp_path / "m.reclust")
+    assert (reclust.load(tmp_path / "m.reclust").ids_ == ids).all()
+    assert model.fit(X).ids_ is None, "an earlier fit's names are forgotten"
+    model.save(tmp_path / "m.reclust")
+    assert reclust.load(tmp_path / "m.reclust").ids_ is None
+
+
+def test_a_folder_of_images_names_its_samples(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    (tmp_path / "pictures" / "more").mkdir(parents=True)
+    for i, pixels in enumerate(IMAGES):
+        image.fromarray(pixels).save(tmp_path / "pictures" / ("more" if i % 2 else ".") / f"{i:02d}.png")
+    model = brief().fit(tmp_path / "pictures")
+    assert sorted(model.ids_) == sorted(f"more/{i:02d}.png" if i % 2 else f"{i:02d}.png" for i in range(40))
+    order = [int(name[-6:-4]) for name in model.ids_]
+    assert (model.labels_ == brief().fit(IMAGES[order]).labels_).all()
+    assert (model.predict(str(tmp_path / "pictures")) == model.labels_).all() and (model.predict(IMAGES[order]) == model.labels_).all()
+
+
+def write_csv(folder):
+    np.savetxt(folder / "x.csv", X, delimiter=",", fmt="%.17g", header=",".join(f"f{i}" for i in range(12)), comments="")
+    return folder / "x.csv"
+
+
+def write_npy(folder):
+    np.save(folder / "x.npy", X)
+    return str(folder / "x.npy")
+
+
+@pytest.mark.parametrize("bring", [
+    write_npy, write_csv, lambda _: reclust.data.Dataset(samples=X), lambda _: torch.utils.data.TensorDataset(torch.from_numpy(X), torch.from_numpy(Y)),
+    lambda _: torch.utils.data.Subset(torch.utils.data.TensorDataset(torch.from_numpy(X)), range(120)),
+], ids=["npy", "csv", "Dataset", "torch data with labels", "torch data"])
+def test_files_and_data_sets_are_the_arrays_they_hold(tmp_path, bring):
+    if bring is write_csv:
+        pytest.importorskip("pandas")
+    given = bring(tmp_path)
+    model, expected = brief().fit(given), brief().fit(X)
+    assert (model.labels_ == expected.labels_).all() and (model.predict(given) == model.labels_).all()
+    assert (model.transform(given) == expected.transform(X)).all()
+
+
+# Files
+
+
+def test_columns_of_the_history_with_a_slash_survive_a_file(tmp_path):
+    from support import small_settings
+
+    columns = ("loss/of/something", "loss/of", "a b", "ümlaut/", "/first")
+    result = reclust.train(X, small_settings(), seeds=(0, 1), monitors=[lambda snapshot: {name: [snapshot.epoch, 1.0] for name in columns}])
+    result.save(tmp_path / "r.reclust")
+    loaded = Result.load(tmp_path / "r.reclust")
+    assert {phase: set(curves) for phase, curves in loaded.history.items()} == {phase: set(curves) for phase, curves in result.history.items()}
+    for phase, curves in result.history.items():
+        for name, curve in curves.items():
+            assert (loaded.history[phase][name].epochs == curve.epochs).all() and (loaded.history[phase][name].values == curve.values).all()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions are another matter there")
+@pytest.mark.parametrize("mask", [0o022, 0o027, 0o002])
+def test_saved_files_have_the_permissions_of_any_other_file(tmp_path, mask):
+    model = brief().fit(X[:20])
+    before = os.umask(mask)
+    try:
+        model.save(tmp_path / "m.reclust")
+        model.result_.save(tmp_path / "r.reclust")
+    finally:
+        os.umask(before)
+    assert {os.stat(tmp_path / name).st_mode & 0o777 for name in ("m.reclust", "r.reclust")} == {0o666 & ~mask}
+
+
+def test_many_clusters_in_as_many_dimensions_take_neither_memory_nor_time():
+    """All differences between samples and centres at once would be 230 MB here."""
+    resource = pytest.importorskip("resource")
+    unit = 1 if sys.platform == "darwin" else 1024
+    (data, _), started = blobs(n=4200, features=20, k=60), time.process_time()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReclustWarning)  # one epoch does not find them all
+        model = brief(n_clusters=60, batch_size=256, epochs=1, n_init=2).fit(data)
+    assert model.transform(data[:100]).shape == (100, 60) and model.result_.labels.shape == (2, 4200)
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit < 150 * 2**20
+    assert time.process_time() - started < 30

@@ -8,14 +8,17 @@ import os
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from . import files
 from .data.inputs import Inputs
+from .representations import OwnAutoencoder
 from .result import History, group_of, pack_history, unpack_history
 from .values import whole
 
@@ -42,12 +45,14 @@ class Progressed:
     epoch: int
     tensors: dict[str, dict[str, Tensor]]
     optimizer: dict[str, Tensor]
+    memory: dict[str, Tensor]
+    """Of monitors that remember, by their position."""
     history: History
     seconds: dict[str, float]
     failed: dict[int, tuple[str, int]]
 
     def write(self, checkpoint: Checkpoint, identity: str) -> None:
-        groups = {**self.tensors, "optimizer": self.optimizer}
+        groups = {**self.tensors, "optimizer": self.optimizer, "memory": self.memory}
         tensors = {f"{group}/{name}": tensor for group, members in groups.items() for name, tensor in members.items()}
         header: dict[str, Any] = {
             "identity": identity, "phase": self.phase, "epoch": self.epoch, "seconds": self.seconds,
@@ -58,7 +63,7 @@ class Progressed:
     @classmethod
     def read(cls, checkpoint: Checkpoint, identity: str) -> Progressed:
         header, tensors = files.read(checkpoint.path, "checkpoint")
-        if header["identity"] != identity:
+        if header.get("identity") != identity:
             raise ValueError(
                 f"The checkpoint {checkpoint.path} belongs to a run with other settings, seeds, data or executor. "
                 "Continue with exactly those, or choose another path."
@@ -66,7 +71,8 @@ class Progressed:
         return cls(
             phase=header["phase"], epoch=header["epoch"],
             tensors={group: group_of(tensors, group) for group in ("parameters", "buffers", "state")},
-            optimizer=group_of(tensors, "optimizer"), history=unpack_history(tensors), seconds=header["seconds"],
+            optimizer=group_of(tensors, "optimizer"), memory=group_of(tensors, "memory"),
+            history=unpack_history(tensors), seconds=header["seconds"],
             failed={replica: (phase, epoch) for replica, phase, epoch in header["failed"]},
         )
 
@@ -78,22 +84,42 @@ def identity(inputs: Inputs, *decisive: Any) -> str:
     return hashlib.sha256(repr(fingerprint((inputs.n_samples, sample, decisive))).encode()).hexdigest()
 
 
-def fingerprint(thing: Any) -> Any:
-    """The same for equal things in every process, which `repr` is not: functions go by name, tensors by content."""
+def fingerprint(thing: Any, within: tuple[int, ...] = ()) -> Any:
+    """The same for equal things in every process, which `repr` is not: functions go by name and code, tensors by content."""
+    if id(thing) in within:  # it refers to itself
+        return "..."
+    inner = partial(fingerprint, within=(*within, id(thing)))
+    if isinstance(thing, np.generic):
+        return repr(thing.item())
+    if isinstance(thing, np.ndarray) and thing.dtype != object:
+        return (str(thing.dtype), thing.shape, hashlib.sha256(np.ascontiguousarray(thing).tobytes()).hexdigest())
     if isinstance(thing, Tensor):
-        content = hashlib.sha256(thing.detach().cpu().contiguous().numpy().tobytes()).hexdigest()
-        return (str(thing.dtype), tuple(thing.shape), content)
+        return inner(thing.detach().cpu().contiguous().numpy())
     if isinstance(thing, nn.Module):
-        return (repr(thing), fingerprint(thing.state_dict()))
+        return (repr(thing), inner(thing.state_dict()))
+    if isinstance(thing, OwnAutoencoder) and thing.weights == "fresh":  # the modules' own weights decide nothing
+        return [(repr(module), inner(dict(module.named_buffers()))) for module in (thing.encoder, thing.decoder)]
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        fields = {field.name: fingerprint(getattr(thing, field.name)) for field in dataclasses.fields(thing)}
-        return (type(thing).__name__, fields)
+        return (type(thing).__name__, {field.name: inner(getattr(thing, field.name)) for field in dataclasses.fields(thing)})
     if isinstance(thing, Mapping):
-        return {str(name): fingerprint(item) for name, item in thing.items()}
-    if isinstance(thing, (tuple, list)):
-        return [fingerprint(item) for item in thing]
-    if isinstance(thing, (types.FunctionType, types.BuiltinFunctionType, type)):
+        return {str(name): inner(item) for name, item in thing.items()}
+    if isinstance(thing, (tuple, list, np.ndarray)):
+        return [inner(item) for item in thing]
+    if isinstance(thing, (set, frozenset)):
+        return sorted(repr(inner(item)) for item in thing)
+    if isinstance(thing, types.FunctionType):
+        given = (thing.__defaults__, thing.__kwdefaults__, [cell.cell_contents for cell in thing.__closure__ or ()])
+        return (f"{thing.__module__}.{thing.__qualname__}", inner((thing.__code__, *given)))
+    if isinstance(thing, types.CodeType):
+        return (thing.co_code, thing.co_names, inner(thing.co_consts))
+    if isinstance(thing, types.MethodType):
+        return inner((thing.__func__, thing.__self__))
+    if isinstance(thing, partial):
+        return inner((thing.func, thing.args, thing.keywords))
+    if isinstance(thing, (types.BuiltinFunctionType, type)):
         return f"{thing.__module__}.{thing.__qualname__}"
+    if type(thing).__repr__ is object.__repr__:  # which would tell an address
+        return (inner(type(thing)), inner(getattr(thing, "__dict__", {})))
     return repr(thing)
 
 

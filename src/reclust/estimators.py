@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.utils import ClassifierTags, check_random_state
+from sklearn.utils import ClassifierTags, check_random_state, column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 
@@ -30,7 +30,7 @@ from .presets import PRESETS
 from .representations import Representation
 from .result import Curve, Result
 from .selection import Candidates, Consistency, Selector
-from .settings import Execution, Schedule, Settings
+from .settings import Execution, Schedule, Settings, check_kinds
 from .training import choose_device, train
 from .values import whole
 
@@ -129,12 +129,14 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         or folder that `reclust.data.read` knows. What does not fit in memory is streamed from where it is.
         checkpoint: where to keep the training state; an interrupted fit continues from it.
         """
+        self._forget()
         X = opened(X)
         self.ids_ = X.ids if isinstance(X, Dataset) else None
         X = check_samples(self, X, reset=True)
         preparation = Preparation.fit(X, self.image_shape, standardize=self.standardize)
         settings, seeds = self._settings(preparation.channels), self._seeds()
         if y is not None:
+            y = column_or_1d(as_array(y))
             check_consistent_length(X, y)
         execution = Execution(device=self.device, time_budget=self.time_budget)
         device = choose_device(execution.device)
@@ -143,7 +145,7 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
                              f"X has n_samples={X.shape[0]}. Ask for fewer clusters or bring more samples.")
         inputs = preparation.inputs(X, limit=resident_limit(device)).to(device, torch.float32)
         progress = Progress(shown=self.progress)
-        monitors: list[Monitor] = [progress, *([] if y is None else [Evaluation(as_array(y))])]
+        monitors: list[Monitor] = [progress, *([] if y is None else [Evaluation(y)])]
         try:
             result = train(inputs, settings, seeds=seeds, monitors=monitors, execution=execution, checkpoint=checkpoint)
         finally:
@@ -173,7 +175,7 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         """The fitted model in one file without pickle; `reclust.load` reads it."""
         from .saving import save_estimator
 
-        check_is_fitted(self)
+        check_is_fitted(self, "labels_")
         save_estimator(self, path)
 
     def _settings(self, channels: int | None = None) -> Settings:
@@ -198,6 +200,9 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
             clustering=self._schedule(base.clustering, self.epochs),
             augment=self._augmentation(base.augment),
         )
+        if self.select is not None and not callable(self.select):
+            raise ValueError(f"select must be a callable such as selection.Consistency(), or None, got {self.select!r}.")
+        check_kinds(settings)
         self._warn_if_it_never_fires(settings)
         return settings
 
@@ -217,7 +222,7 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
     def _warn_if_it_never_fires(self, settings: Settings) -> None:
         assert settings.clustering is not None
         epochs, intervention = settings.clustering.epochs, settings.intervention
-        if isinstance(intervention, Intervention) and not any(intervention.fires(epoch) for epoch in range(epochs)):
+        if intervention is not None and not any(intervention.fires(epoch) for epoch in range(epochs)):
             warnings.warn(f"The intervention never fires within epochs={epochs}: train longer, choose a shorter interval, "
                           "or pass intervention=None to say that you want none.", ReclustWarning, stacklevel=4)
 
@@ -225,14 +230,25 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         """One seed a replica; those of a smaller `n_init` come first, so that more replicas never lose one."""
         if self.random_state is None:  # not scikit-learn's way: its global generator belongs to the caller
             return np.random.default_rng().integers(2**31 - 1, size=self.n_init).tolist()
-        return check_random_state(self.random_state).randint(2**31 - 1, size=self.n_init).tolist()
+        seed = self.random_state
+        if not isinstance(seed, np.random.RandomState):
+            seed = whole("random_state", seed, 0)
+        return check_random_state(seed).randint(2**31 - 1, size=self.n_init).tolist()
 
     def _choose(self, result: Result, inputs: Inputs) -> tuple[list[float], int]:
         """Everybody's label-free score, and the replica to keep."""
         if len(result) == 1:
             return [float("nan")], 0
-        scores = (self.select or Consistency())(Candidates(result, inputs)).nan_to_num(nan=-torch.inf).tolist()
+        given = torch.as_tensor((self.select or Consistency())(Candidates(result, inputs)), dtype=torch.float64)
+        if given.shape != (len(result),):
+            raise ValueError(f"select gave scores of shape {tuple(given.shape)}; needed: one each for {len(result)} replicas.")
+        scores = given.masked_fill(given.isnan(), -torch.inf).tolist()
         return scores, max(result.living, key=lambda replica: scores[replica])
+
+    def _forget(self) -> None:
+        """A fit that fails leaves nothing of an earlier one behind."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
 
     def _adopt(self, result: Result, preparation: Preparation, scores: list[float], best: int) -> None:
         """Take over what the chosen replica learned."""

@@ -15,11 +15,19 @@ from torch import Tensor
 FORMAT = 1
 
 
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Raise what would stop `write` for want of a folder."""
+    folder, name = Path(path).parent, Path(path).name
+    if not folder.is_dir():
+        raise FileNotFoundError(f"There is no folder {folder} to write {name} into: make it first.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(f"The folder {folder} is read-only, {name} cannot be written into it: choose another one.")
+
+
 def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     """Write to a temporary file beside `path`, sync it to the disk, then rename: a crash leaves the old file or the new one."""
     path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} into: make it first.")
+    check_folder(path)
     content = save(
         {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
         metadata={"reclust": json.dumps({"format": FORMAT, "kind": kind, **header})},

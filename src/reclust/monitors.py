@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from . import metrics
+from .values import whole
 
 Measured = Mapping[str, Any]
 """Column -> one number for each replica, (r,)."""
@@ -53,23 +54,31 @@ class Monitor(Protocol):
         ...
 
 
+@runtime_checkable
+class Remembering(Protocol):
+    """A monitor whose next measure depends on its last look: checkpoints keep its memory."""
+
+    memory: dict[str, Tensor]
+
+
 class Evaluation:
     """Scores against known labels and the label change since the last look, at every `every`-th epoch of clustering and
     around each firing of an intervention."""
 
     def __init__(self, y: Sequence[int] | np.ndarray | None = None, *, every: int = 1) -> None:
-        self.every = every
+        self.every = whole("every", every, 1)
         self._truth = None if y is None else torch.from_numpy(np.unique(np.asarray(y), return_inverse=True)[1].reshape(-1))
-        self._last: Tensor | None = None
+        self.memory: dict[str, Tensor] = {}
 
     def __call__(self, snapshot: Snapshot) -> Measured | None:
         if snapshot.phase != "clustering" or snapshot.moment == "intervention":
             return None
         if snapshot.moment == "start" and snapshot.epoch >= 0:  # a resumed run has recorded this epoch already
-            self._last = snapshot.labels
+            if "labels" not in self.memory:
+                self.memory["labels"] = snapshot.labels
             return None
         if snapshot.moment == "start":
-            self._last = None
+            self.memory.clear()
         last_epoch = snapshot.epoch == snapshot.epochs - 1
         if not (snapshot.moment == "start" or last_epoch or snapshot.fired.any() or (snapshot.epoch + 1) % self.every == 0):
             return None
@@ -79,10 +88,10 @@ class Evaluation:
             tables = metrics.batched_contingency(self._truth.to(labels.device), labels)
             scored = [metrics.scores_of_table(table) for table in tables.cpu().numpy()]
             measured = {name: np.array([one[name] for one in scored]) for name in scored[0]}
-        if self._last is not None:
-            pairs = zip(self._last.cpu().numpy(), labels.cpu().numpy(), strict=True)
+        if "labels" in self.memory:
+            pairs = zip(self.memory["labels"].cpu().numpy(), labels.cpu().numpy(), strict=True)
             measured["label_change"] = np.array([metrics.label_change(before, now) for before, now in pairs])
-        self._last = labels
+        self.memory["labels"] = labels
         return measured or None
 
 

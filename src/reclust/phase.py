@@ -49,16 +49,19 @@ class Phase:
         )
         self._step, self._follow = Captured(self._descend, run.inputs.device), Captured(self._move, run.inputs.device)
         self.first_epoch = 0 if resumed is None else resumed.epoch
+        self.resumed = resumed is not None
         if resumed is not None:
             restore_optimizer_(self.optimizer, resumed.optimizer)
 
-    def run(self, deadline: Deadline) -> None:
+    def run(self, deadline: Deadline) -> bool:
+        """Whether all epochs were trained; the alternative is that time ran out."""
         self._look("start", self.first_epoch - 1, {}, np.zeros(len(self.replicas), dtype=bool))
         for epoch in range(self.first_epoch, self.schedule.epochs):
             if deadline.passed:
                 warnings.warn(f"The time budget of {self.owner.execution.time_budget:g} s was spent after {epoch} of "
                               f"{self.schedule.epochs} epochs of {self.name}.", ReclustWarning, stacklevel=5)
                 self.owner.write_checkpoint(self, epoch)
+                finished = False
                 break
             fired = self._intervene(epoch)
             with self.clock("training"):
@@ -71,9 +74,12 @@ class Phase:
             last = epoch == self.schedule.epochs - 1
             if self.owner.checkpoint is not None and (last or (epoch + 1) % self.owner.checkpoint.every == 0):
                 self.owner.write_checkpoint(self, epoch + 1)
+        else:
+            finished = True
         self._step.release()
         self._follow.release()
         self.keep_time()
+        return finished
 
     def _intervene(self, epoch: int) -> np.ndarray:
         fired = np.zeros(len(self.replicas), dtype=bool)
@@ -185,7 +191,7 @@ class Phase:
         with self.clock("evaluation"):
             for monitor in self.owner.monitors:
                 measured = monitor(snapshot)
-                if measured:
+                if measured and not (moment == "start" and self.resumed):  # recorded before the run was stopped
                     self.owner.record(self.name, epoch, measured)
 
     def seconds(self) -> dict[str, float]:

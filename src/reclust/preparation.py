@@ -96,6 +96,8 @@ class Preparation:
 
     def _arrange(self, X: np.ndarray) -> np.ndarray:
         if self.image_shape is None:
+            if X.ndim > 2:
+                raise ValueError(f"X holds images of shape {X.shape[1:]}, but the model was fitted on rows of a table.")
             return X
         if X.ndim > 2:
             _image_shape(X.shape[1:], self.image_shape)

@@ -50,6 +50,7 @@ class Replicas:
                seeds: Sequence[int], device: torch.device, dtype: torch.dtype) -> Replicas:
         """Freshly initialised replicas, one for each seed."""
         net = build_network(representation, sample_shape, n_clusters, dtype).to(device)
+        representation.blocks(net)  # refuses an encoder without weights before anything is computed
         key = draws.fold(draws.key(seeds, device=device), "weights")
         parameters = representation.initial_weights(net, key, dtype)
         buffers = {name: buffer.expand(len(seeds), *buffer.shape).clone() for name, buffer in net.named_buffers()}

@@ -18,7 +18,7 @@ from .objectives import Objective, State
 from .replicas import Replicas
 from .representations import Representation, build_network
 from .settings import Settings
-from .values import from_json, storable, to_json
+from .values import NotStored, from_json, storable, to_json
 from .version import __version__
 
 
@@ -91,10 +91,18 @@ class Result:
     def model(self, replica: int) -> Model:
         """One replica on its own, on the CPU."""
         settings = self.settings[replica]
+        for own in (settings.representation, settings.objective):
+            if isinstance(own, NotStored):
+                raise ValueError(f"This result was trained with a {own.what} of its user's own, which no file holds: "
+                                 "put the same back into its settings.")
+        stacks = self.parameters | self.buffers
         dtype = next(iter(self.parameters.values())).dtype
         network = build_network(settings.representation, self.sample_shape, settings.n_clusters, dtype)
-        for name, tensor in (*network.named_parameters(), *network.named_buffers()):
-            tensor.copy_((self.parameters | self.buffers)[name][replica])
+        tensors = dict((*network.named_parameters(), *network.named_buffers()))
+        if {name: t.shape for name, t in tensors.items()} != {name: stack.shape[1:] for name, stack in stacks.items()}:
+            raise ValueError("The representation builds another network than was trained: weights of other names or shapes.")
+        for name, tensor in tensors.items():
+            tensor.copy_(stacks[name][replica])
         state = {name: stack[replica].clone() for name, stack in self.state.items()}
         return Model(network, settings.representation, settings.objective, state)
 

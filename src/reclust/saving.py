@@ -26,6 +26,7 @@ def save_estimator(model: DeepClustering, path: str | os.PathLike[str]) -> None:
     if ESTIMATORS.get(type(model).__name__) is not type(model):
         raise TypeError(f"Only {', '.join(ESTIMATORS)} can be saved this way, not {type(model).__name__}; "
                         "its result_ can, with result_.save(path).")
+    to_json(model.result_.settings[model.best_replica_].objective)  # a model is of no use without: raises, with a remedy
     header, tensors = model.result_.pack()
     parameters = model.get_params(deep=False)
     if not isinstance(parameters["random_state"], Integral):
@@ -36,6 +37,7 @@ def save_estimator(model: DeepClustering, path: str | os.PathLike[str]) -> None:
         "parameters": to_json(parameters),
         "n_features_in": model.n_features_in_,
         "feature_names_in": list(getattr(model, "feature_names_in_", [])),
+        "ids": None if model.ids_ is None else model.ids_.tolist(),
         "best_replica": model.best_replica_,
         "scores": [replica.score for replica in model.replicas_],
         "image_shape": model._preparation.image_shape,
@@ -75,6 +77,7 @@ def load(path: str | os.PathLike[str], *, representation: Representation | None 
     model.n_features_in_ = header["n_features_in"]
     if header["feature_names_in"]:
         model.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
+    model.ids_ = None if header.get("ids") is None else np.array(header["ids"])
     model._adopt(result, preparation, header["scores"], header["best_replica"])
     model._keep_living(fitted["living"])
     model.labels_ = fitted["labels"]

@@ -14,7 +14,7 @@ from . import draws
 from .data.augment import Affine, Augmentation, Noise
 from .data.inputs import Inputs
 from .result import Model, Result
-from .values import value
+from .values import NotStored, value, whole
 
 CHUNK = 4096
 
@@ -58,8 +58,13 @@ class Consistency:
     repeats: int = 3
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        whole("repeats", self.repeats, 1)
+
     def __call__(self, candidates: Candidates) -> Tensor:
         augment = self.augment or candidates.result.settings[0].augment or _default_perturbation(candidates.inputs)
+        if isinstance(augment, NotStored):
+            raise ValueError("The augmentation of training was its user's own and is in no file: pass Consistency(augment=…).")
         key = draws.fold(draws.key(self.seed, device=candidates.inputs.device), "consistency")
         scores = torch.full((len(candidates.result),), -torch.inf)
         for replica, model in candidates.models():

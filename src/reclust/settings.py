@@ -10,7 +10,7 @@ from .data.augment import Augmentation
 from .interventions import Intervention, Recluster
 from .objectives import Objective
 from .representations import Autoencoder, Representation
-from .values import value, whole
+from .values import real, value, whole
 
 View = Literal["clean", "augmented"]
 
@@ -36,10 +36,10 @@ class Schedule:
         object.__setattr__(self, "views", tuple(self.views))
         for name, least in (("epochs", 0), ("batch_size", 1), ("warmup_epochs", 0)):
             object.__setattr__(self, name, whole(name, getattr(self, name), least))
-        object.__setattr__(self, "lr", float(self.lr))
+        object.__setattr__(self, "lr", real("lr", self.lr))
         if not self.lr > 0:
             raise ValueError(f"lr must be above 0, got {self.lr!r}.")
-        if self.clip_norm is not None and not self.clip_norm > 0:
+        if self.clip_norm is not None and not real("clip_norm", self.clip_norm) > 0:
             raise ValueError(f"clip_norm must be above 0, or None for no clipping, got {self.clip_norm!r}.")
         if not self.views or not set(self.views) <= {"clean", "augmented"}:
             raise ValueError(f"views must name at least one of 'clean' and 'augmented', got {self.views!r}.")
@@ -95,7 +95,7 @@ class Execution:
         for name, allowed in (("precision", ("float32", "float64")), ("executor", ("auto", "plain", "vmap"))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}.")
-        if self.time_budget is not None and not self.time_budget > 0:
+        if self.time_budget is not None and not real("time_budget", self.time_budget) > 0:
             raise ValueError(f"time_budget must be above 0 seconds, or None for no limit, got {self.time_budget!r}.")
 
 
@@ -107,7 +107,7 @@ def one_each(settings: Settings | Sequence[Settings], seeds: Sequence[int]) -> l
     if len(each) != len(seeds):
         raise ValueError(f"{len(each)} settings for {len(seeds)} seeds: give one for all, or one for each seed.")
     for one in each:
-        _check_kinds(one)
+        check_kinds(one)
     for name in ("n_clusters", "representation", "pretraining", "clustering", "first_centers", "augment"):
         if any(getattr(other, name) != getattr(each[0], name) for other in each):
             raise ValueError(f"Replicas that train together must agree in {name}: train the others in a run of their own.")
@@ -116,12 +116,15 @@ def one_each(settings: Settings | Sequence[Settings], seeds: Sequence[int]) -> l
     return each
 
 
-def _check_kinds(settings: Settings) -> None:
+def check_kinds(settings: Settings) -> None:
     """Things of the wrong kind are found before training, not when they are first used."""
     for name, kind in (("objective", Objective), ("representation", Representation), ("intervention", Intervention)):
         given = getattr(settings, name)
-        if not isinstance(given, kind) and not (given is None and name == "intervention"):
+        # A class has the methods of its instances, and so would pass for one.
+        if (isinstance(given, type) or not isinstance(given, kind)) and not (given is None and name == "intervention"):
             raise ValueError(f"{name}={given!r} is not what training needs there: see reclust.{kind.__name__}.")
+    if not dataclasses.is_dataclass(settings.objective):
+        raise ValueError(f"objective={settings.objective!r} must be a frozen dataclass: decorate its class with @value.")
     if settings.augment is not None and not callable(settings.augment):
         raise ValueError(f"augment must be a callable (x, keys) -> x, or None, got {settings.augment!r}.")
 

@@ -12,16 +12,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from . import files
 from .batches import try_augmentation
 from .checkpoint import Checkpoint, Progressed, identity, optimizer_tensors
 from .data import Prepared
 from .data.inputs import Inputs, as_inputs
 from .exceptions import ReclustWarning, TrainingFailed
-from .monitors import Deadline, Measured, Monitor
+from .monitors import Deadline, Measured, Monitor, Remembering
 from .phase import Phase
 from .replicas import Replicas, executor_kind
-from .result import Curve, History, Result, provenance, stacked_result_tensors
+from .result import Curve, History, Result, group_of, provenance, stacked_result_tensors
 from .settings import Execution, Schedule, Settings, one_each
+from .values import whole
 
 
 def train(
@@ -41,7 +43,7 @@ def train(
     start: a result to go on from instead of pretraining, each replica from the weights trained with its own seed.
     checkpoint: written between epochs; if it exists already, the run continues from it.
     """
-    seeds = [int(seed) for seed in seeds]
+    seeds = [whole("each seed", seed, 0) for seed in seeds]
     each = one_each(settings, seeds)
     device, dtype = choose_device(execution.device), getattr(torch, execution.precision)
     inputs = as_inputs(data).to(device, dtype)
@@ -106,7 +108,8 @@ class Run:
         common = self.settings[0]
         resumed = self._resume()
         if common.pretraining is not None and self.start is None and (resumed is None or resumed.phase == "pretraining"):
-            Phase(self, "pretraining", common.pretraining, resumed).run(deadline)
+            if not Phase(self, "pretraining", common.pretraining, resumed).run(deadline):
+                self.checkpoint = None  # the one just written must stay: clustering from here is not what would have been
             resumed = None
         labels = None
         if common.clustering is not None:
@@ -164,8 +167,16 @@ class Run:
 
     def write_checkpoint(self, phase: Phase, next_epoch: int) -> None:
         if self.checkpoint is not None:
-            Progressed(phase.name, next_epoch, stacked_result_tensors(self.replicas), optimizer_tensors(phase.optimizer),
-                       self.history, {**self.seconds, **phase.seconds()}, self.failed).write(self.checkpoint, self._identity)
+            memory = {f"{i}/{name}": tensor for i, monitor in enumerate(self._remembering)
+                      for name, tensor in monitor.memory.items()}
+            Progressed(
+                phase.name, next_epoch, stacked_result_tensors(self.replicas), optimizer_tensors(phase.optimizer), memory,
+                self.history, {**self.seconds, **phase.seconds()}, self.failed,
+            ).write(self.checkpoint, self._identity)
+
+    @property
+    def _remembering(self) -> list[Remembering]:
+        return [monitor for monitor in self.monitors if isinstance(monitor, Remembering)]
 
     @cached_property
     def _identity(self) -> str:
@@ -174,7 +185,10 @@ class Run:
         return identity(self.inputs, self.settings, self.replicas.seeds, kind, started)
 
     def _resume(self) -> Progressed | None:
-        if self.checkpoint is None or not self.checkpoint.exists():
+        if self.checkpoint is None:
+            return None
+        files.check_folder(self.checkpoint.path)
+        if not self.checkpoint.exists():
             return None
         progressed = Progressed.read(self.checkpoint, self._identity)
         for own, kept in ((self.replicas.parameters, "parameters"), (self.replicas.buffers, "buffers")):
@@ -183,6 +197,8 @@ class Run:
         if progressed.tensors["state"]:
             state = {name: tensor.to(self.inputs.device) for name, tensor in progressed.tensors["state"].items()}
             self.replicas.set_objectives([settings.objective for settings in self.settings], state)
+        for i, monitor in enumerate(self._remembering):
+            monitor.memory = group_of(progressed.memory, str(i))
         self.failed, self.seconds = progressed.failed, progressed.seconds
         for phase, columns in progressed.history.items():
             for column, curve in columns.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 import operator
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -34,6 +35,13 @@ def whole(name: str, given: Any, least: int) -> int:
     if isinstance(given, bool) or number < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {given!r}.")
     return number
+
+
+def real(name: str, given: Any) -> float:
+    """`given` as a float; numpy's numbers are welcome, booleans and strings are not."""
+    if isinstance(given, (bool, np.bool_)) or not isinstance(given, numbers.Real):
+        raise ValueError(f"{name} must be a number, got {given!r}.")
+    return float(given)
 
 
 @value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -130,3 +132,19 @@ def test_a_parquet_bomb_is_refused(tmp_path, monkeypatch):
     parquet.write_table(arrow.table({"a": np.zeros(1_000_000)}), tmp_path / "x.parquet")
     with pytest.raises(DataError, match=r"x\.parquet is refused"):
         read(tmp_path / "x.parquet")
+
+
+def test_a_large_parquet_file_is_unpacked_to_disk_and_mapped(tmp_path, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame(VALUES, columns=list("abc")).assign(kind=LABELS, name=[f"row{i}" for i in range(len(VALUES))])
+    frame.to_parquet(tmp_path / "x.parquet", row_group_size=3)
+    given = {"labels": "kind", "ids": "name"}
+    small = read(tmp_path / "x.parquet", **given)
+    monkeypatch.setattr("reclust.data.tables.IN_MEMORY", 10)
+    large = read(tmp_path / "x.parquet", **given)
+    assert isinstance(large.samples, np.memmap) and not isinstance(small.samples, np.memmap)
+    assert (large.samples == small.samples).all() and (large.labels == small.labels).all() and (large.ids == small.ids).all()
+    kept = large.samples.filename
+    del large
+    assert not Path(kept).exists()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import os
+import tempfile
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +15,9 @@ from numpy.typing import NDArray
 
 from .archives import allowance
 from .errors import DataError, reading, require
+
+IN_MEMORY = 2**30
+"""Bytes of a Parquet file's content that are read into memory; more than that are unpacked to disk and mapped."""
 
 
 class Table(NamedTuple):
@@ -100,8 +106,34 @@ def read_parquet(path: Path, *, labels: str | None = None, ids: str | None = Non
         size = 8 * file.metadata.num_rows * file.metadata.num_columns
         if size > allowance(path):
             raise DataError(f"{path} is refused: {size} bytes unpacked, far more than its own size allows.")
+        if size > IN_MEMORY:
+            return _map_parquet(file, path, labels, ids)
         frame = file.read().to_pandas()
     return from_frame(frame, labels=labels, ids=ids, where=str(path))
+
+
+def _map_parquet(file: Any, path: Path, labels: str | None, ids: str | None) -> Table:
+    """A large file, unpacked batch by batch into a temporary one on disk that is mapped and goes with the array.
+
+    Parquet's columns are packed together: only unpacked rows can be read in random order.
+    """
+    handle, temporary = tempfile.mkstemp(suffix=".reclust")
+    os.close(handle)
+    mapped, parts, done = None, [], 0
+    for batch in file.iter_batches(batch_size=65_536):
+        part = from_frame(batch.to_pandas(), labels=labels, ids=ids, where=str(path))
+        if mapped is None:
+            shape = (file.metadata.num_rows, part.values.shape[1])
+            mapped = np.memmap(temporary, dtype=np.result_type(part.values, np.float32), mode="w+", shape=shape)
+            weakref.finalize(mapped, Path(temporary).unlink, missing_ok=True)
+        mapped[done : done + len(part.values)] = part.values
+        done += len(part.values)
+        parts.append(part._replace(values=part.values[:0]))
+    if mapped is None or done != len(mapped):
+        raise DataError(f"{path} has {done} rows where it says {file.metadata.num_rows}.")
+    together = (None if name is None else np.concatenate([getattr(part, kind) for part in parts])
+                for kind, name in (("labels", labels), ("ids", ids)))
+    return Table(mapped, *together)
 
 
 def _check_names(names: Sequence[Any], wanted: Sequence[str | None], where: Path | str) -> None:

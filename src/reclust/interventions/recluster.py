@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .. import draws
 from ..kmeans import KMeans
-from ..values import value
+from ..values import value, whole
 from .base import Step, Target
 
 
@@ -43,8 +43,8 @@ class Recluster(Step):
     part: ClassVar[str] = "clustering"
 
     def __post_init__(self) -> None:
-        if self.subsample is not None and self.subsample < 1:
-            raise ValueError(f"subsample must be at least 1, or None for all samples, got {self.subsample!r}.")
+        if self.subsample is not None:
+            object.__setattr__(self, "subsample", whole("subsample", self.subsample, 1))
         if self.rows not in _PICKS:
             raise ValueError(f"rows must be 'random' or 'first', got {self.rows!r}.")
 

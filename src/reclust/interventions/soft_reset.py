@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol
 from torch import Tensor
 
 from .. import draws
-from ..values import value
+from ..values import real, value
 from ..weights import NORMS, Uniform, draw, fan_in, initial_distributions
 from .base import Blocks, Layer, Step, Target
 
@@ -39,9 +39,10 @@ class KaimingNoise:
     from their own. This made the published numbers."""
 
     def __call__(self, layer: Layer, name: str, key: Tensor) -> Tensor:
-        if name != "weight" or isinstance(layer.module, NORMS):
-            return _fresh(layer, name, key)
         current = layer.parameters[name]
+        # A weight of one axis, such as PReLU's slope, has no inputs to count.
+        if name != "weight" or isinstance(layer.module, NORMS) or current.ndim - key.ndim < 2:
+            return _fresh(layer, name, key)
         wide = Uniform(math.sqrt(6 / fan_in(layer.module)))
         return draw(wide, key, current.shape[key.ndim :], current.dtype)
 
@@ -62,9 +63,8 @@ class SoftReset(Step):
     part: ClassVar[str] = "reset"
 
     def __post_init__(self) -> None:
-        factors = self.keep.values() if isinstance(self.keep, Mapping) else [self.keep]
-        for factor in factors:
-            if not 0 <= factor <= 1:
+        for factor in self.keep.values() if isinstance(self.keep, Mapping) else [self.keep]:
+            if not 0 <= real("keep", factor) <= 1:
                 raise ValueError(f"keep must lie between 0 (hard reset) and 1 (no reset), got {factor!r}.")
         if isinstance(self.blocks, str):
             raise TypeError(f"blocks must be a tuple of block names, got the string {self.blocks!r}: write ({self.blocks!r},).")

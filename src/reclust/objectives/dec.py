@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ..values import value
+from ..values import real, value
 from .base import State, nearest, squared_distances
 
 
@@ -37,8 +37,8 @@ class DECObjective:
     per_cluster: ClassVar[frozenset[str]] = frozenset({"centers"})
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "weight", float(self.weight))
-        object.__setattr__(self, "representation_weight", float(self.representation_weight))
+        object.__setattr__(self, "weight", real("weight", self.weight))
+        object.__setattr__(self, "representation_weight", real("representation_weight", self.representation_weight))
 
     def init(self, centers: Tensor) -> State:
         return {"centers": centers.clone()}

@@ -13,6 +13,7 @@ from torch.nn.utils import skip_init
 from ..values import value, whole
 from ..weights import expanded_weights, initial_weights
 from .base import encode_together, encoder_blocks
+from .layers import Linear
 
 
 class EncoderDecoder(nn.Module):
@@ -67,7 +68,7 @@ class Autoencoder(_Reconstruction):
     def _stack(self, sizes: tuple[int, ...]) -> list[nn.Module]:
         made: list[nn.Module] = []
         for wide, narrow in pairwise(sizes):
-            made.append(skip_init(nn.Linear, wide, narrow))
+            made.append(skip_init(Linear, wide, narrow))
             made += [nn.BatchNorm1d(narrow)] if self.batch_norm else []
             made.append(nn.ReLU())
         return made[: -2 if self.batch_norm else -1]  # nothing after the last linear layer

@@ -1,0 +1,327 @@
+"""A checkpoint belongs to one run and to no other, is whole or absent, and a run goes on from it as if it had never stopped."""
+
+import errno
+import functools
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from support import blobs, small_settings
+from torch import nn
+
+import reclust
+from reclust import (
+    BRB,
+    Autoencoder,
+    Checkpoint,
+    DCNObjective,
+    Evaluation,
+    Execution,
+    IDECObjective,
+    KMeans,
+    OwnAutoencoder,
+    ReclustWarning,
+    Schedule,
+    files,
+    monitors,
+    train,
+)  # fmt: skip
+from reclust.checkpoint import fingerprint
+
+X, Y = blobs(n=120)
+OTHER_RUN = "other settings, seeds, data or executor"
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_at(phase, epoch):
+    def monitor(snapshot):
+        if (snapshot.phase, snapshot.moment, snapshot.epoch) == (phase, "epoch", epoch):
+            raise Stop
+    return monitor
+
+
+def stopped(checkpoint, settings, *, at=("clustering", 2), monitors=(), **given):
+    """A run that dies at the end of an epoch, before that epoch's checkpoint is written."""
+    with pytest.raises(Stop):
+        train(X, settings, checkpoint=checkpoint, monitors=[*monitors, stop_at(*at)], **given)
+
+
+def assert_equal(one, other):
+    """Bit for bit, in all that a run learned and recorded."""
+    for group in ("parameters", "buffers", "state"):
+        assert all(torch.equal(getattr(one, group)[name], getattr(other, group)[name]) for name in getattr(one, group))
+    assert (one.labels == other.labels).all() and one.failed == other.failed
+    assert one.history.keys() == other.history.keys()
+    for phase, columns in one.history.items():
+        assert columns.keys() == other.history[phase].keys()
+        for column, curve in columns.items():
+            again = other.history[phase][column]
+            assert curve.epochs.tolist() == again.epochs.tolist(), (phase, column)
+            assert (curve.values == again.values).all(), (phase, column)
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    return Checkpoint(tmp_path / "run.ckpt", every=1)
+
+
+# Whose checkpoint it is
+
+
+@pytest.mark.parametrize(("written", "read", "seeds"), [("vmap", "plain", (3, 1)), ("plain", "vmap", (3, 1)), ("plain", "vmap", (7,))])
+def test_an_executor_refuses_the_checkpoint_of_the_other(checkpoint, written, read, seeds):
+    stopped(checkpoint, small_settings(), seeds=seeds, execution=Execution(executor=written))
+    before = Path(checkpoint.path).read_bytes()
+    with pytest.raises(ValueError, match=OTHER_RUN):
+        train(X, small_settings(), seeds=seeds, checkpoint=checkpoint, execution=Execution(executor=read))
+    assert Path(checkpoint.path).read_bytes() == before
+
+
+def test_auto_goes_on_from_what_it_stands_for(checkpoint):
+    stopped(checkpoint, small_settings(), seeds=(3, 1), execution=Execution(executor="vmap"))
+    again = train(X, small_settings(), seeds=(3, 1), checkpoint=checkpoint)
+    assert_equal(train(X, small_settings(), seeds=(3, 1)), again)
+
+
+MODULE = """
+import dataclasses, functools
+import torch
+from torch import nn
+
+def jitter(x, keys, scale=0.1):
+    return x + scale
+
+def other(x, keys, scale=0.1):
+    return x + scale
+
+class Shift:
+    def __init__(self, by):
+        self.by = by
+    def __call__(self, x, keys):
+        return x + self.by
+
+@dataclasses.dataclass(frozen=True)
+class Chosen:
+    names: frozenset
+
+def things():
+    from reclust import BRB, IDECObjective, OwnAutoencoder, Settings
+    settings = Settings(n_clusters=3, objective=IDECObjective(), intervention=BRB(5), augment=jitter)
+    fresh = OwnAutoencoder(nn.Linear(4, 2), nn.Linear(2, 4))
+    return [settings, jitter, functools.partial(jitter, scale=0.3), Shift(0.5), Shift(0.5).__call__, lambda x, keys: x * 2,
+            Chosen(frozenset(map(str, range(20)))), torch.arange(5000.0), torch.arange(5000).numpy(), fresh]
+"""
+
+
+@pytest.fixture
+def views(tmp_path, monkeypatch):
+    (tmp_path / "views_of_a_user.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    import views_of_a_user
+    yield views_of_a_user
+    del sys.modules["views_of_a_user"]
+
+
+def test_equal_things_have_equal_fingerprints_in_every_process(views, tmp_path):
+    code = "import views_of_a_user as v; from reclust.checkpoint import fingerprint; print([fingerprint(t) for t in v.things()])"
+    environment = {**os.environ, "PYTHONHASHSEED": "123", "OMP_NUM_THREADS": "1",
+                   "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(reclust.__file__).parents[1])])}
+    there = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
+    assert there.strip() == str([fingerprint(thing) for thing in views.things()])
+
+
+def test_different_things_have_different_fingerprints(views):
+    one, two = np.arange(5000.0), np.arange(5000.0)
+    two[2500] = -1  # where the printed form of an array has dots
+
+    def enclosing(scale):
+        return lambda x, keys: x * scale
+
+    pairs = [
+        (views.jitter, views.other), (functools.partial(views.jitter, scale=1), functools.partial(views.jitter, scale=2)),
+        (views.Shift(1), views.Shift(2)), (views.Shift(1).__call__, views.Shift(2).__call__), (enclosing(1), enclosing(2)),
+        (lambda x, keys: x * 1.5, lambda x, keys: x * 2.5), (lambda x, keys, by=1: x, lambda x, keys, by=2: x), (one, two),
+        (torch.from_numpy(one), torch.from_numpy(two)), (torch.zeros(2, 3), torch.zeros(3, 2)), (torch.zeros(2), torch.zeros(2).double()),
+        (nn.ReLU(), nn.Tanh()), (Schedule(3), Schedule(4)), ((1, 2), (1, 3)), ({"a": 1}, {"a": 2}), (torch.relu, torch.tanh),
+    ]
+    for a, b in pairs:
+        assert fingerprint(a) == fingerprint(a) and fingerprint(a) != fingerprint(b), (a, b)
+
+
+def test_what_refers_to_itself_has_a_fingerprint_too():
+    def again(x, keys):
+        return again(x, keys) if keys is None else x
+
+    knot = []
+    knot.append(knot)
+    assert fingerprint(again) == fingerprint(again) and fingerprint(knot) == fingerprint(knot)
+
+
+def test_another_start_is_another_run(checkpoint):
+    settings = small_settings()
+    first = train(X, replace(settings, clustering=None), seeds=(3, 1))
+    second = train(X, replace(settings, clustering=None, pretraining=Schedule(1, batch_size=50)), seeds=(3, 1))
+    stopped(checkpoint, settings, seeds=(3, 1), start=first)
+    for start in (second, None):
+        with pytest.raises(ValueError, match=OTHER_RUN):
+            train(X, settings, seeds=(3, 1), start=start, checkpoint=checkpoint)
+    assert_equal(train(X, settings, seeds=(3, 1), start=first), train(X, settings, seeds=(3, 1), start=first, checkpoint=checkpoint))
+
+
+def own(seed, weights):
+    torch.manual_seed(seed)
+    return OwnAutoencoder(nn.Sequential(nn.Linear(12, 8), nn.Tanh(), nn.Linear(8, 4)), nn.Linear(4, 12), weights=weights)
+
+
+def test_given_weights_are_part_of_a_run_and_weights_to_be_drawn_anew_are_not(checkpoint):
+    assert fingerprint(own(0, "given")) != fingerprint(own(1, "given"))
+    assert fingerprint(own(0, "given")) == fingerprint(own(0, "given")) != fingerprint(own(0, "fresh"))
+    assert fingerprint(own(0, "fresh")) == fingerprint(own(1, "fresh"))
+    stopped(checkpoint, small_settings(representation=own(0, "given")), seeds=(3,))
+    with pytest.raises(ValueError, match=OTHER_RUN):
+        train(X, small_settings(representation=own(1, "given")), seeds=(3,), checkpoint=checkpoint)
+    os.remove(checkpoint.path)
+    stopped(checkpoint, small_settings(representation=own(0, "fresh")), seeds=(3,))
+    # A script that is started again builds its modules again, with whatever weights they happen to get.
+    again = train(X, small_settings(representation=own(1, "fresh")), seeds=(3,), checkpoint=checkpoint)
+    assert_equal(train(X, small_settings(representation=own(2, "fresh")), seeds=(3,)), again)
+
+
+# Going on
+
+
+@functools.cache
+def uninterrupted(settings):
+    return train(X, settings, seeds=(3, 1), monitors=[Evaluation(Y, every=2)])
+
+
+@pytest.mark.parametrize(("intervention", "at"), [
+    (None, ("clustering", 1)), (None, ("clustering", 4)), (BRB(3, method=KMeans(n_init=2)), ("pretraining", 1)), (BRB(3, method=KMeans(n_init=2)), ("clustering", 2)),
+], ids=["between looks", "at a look", "while pretraining", "before a reset"])
+def test_the_history_of_a_resumed_run_is_that_of_an_uninterrupted_one(checkpoint, intervention, at):
+    settings = small_settings(intervention=intervention, clustering=Schedule(6, batch_size=50))
+    whole = uninterrupted(settings)
+    stopped(checkpoint, settings, at=at, seeds=(3, 1), monitors=[Evaluation(Y, every=2)])
+    resumed = train(X, settings, seeds=(3, 1), monitors=[Evaluation(Y, every=2)], checkpoint=checkpoint)
+    assert_equal(whole, resumed)
+    assert whole.history["clustering"]["label_change"].epochs.tolist() == [1, 3, 5]
+    assert_equal(whole, train(X, settings, seeds=(3, 1), monitors=[Evaluation(Y, every=2)], checkpoint=checkpoint))  # from its end
+
+
+def test_a_monitor_that_saw_more_than_the_checkpoint_goes_back_to_it(checkpoint):
+    """A retry in the same process brings the monitor of the attempt before."""
+    settings, evaluation = small_settings(intervention=None), Evaluation(Y, every=2)
+    whole = uninterrupted(settings)
+    stopped(checkpoint, settings, at=("clustering", 3), seeds=(3, 1), monitors=[evaluation])
+    assert_equal(whole, train(X, settings, seeds=(3, 1), monitors=[evaluation], checkpoint=checkpoint))
+
+
+def test_other_monitors_may_watch_a_resumed_run(checkpoint):
+    stopped(checkpoint, small_settings(), seeds=(3, 1))
+    scored = train(X, small_settings(), seeds=(3, 1), monitors=[Evaluation(Y)], checkpoint=checkpoint)
+    assert scored.history["clustering"]["accuracy"].epochs.tolist() == [2, 3, 4]
+    assert (scored.labels == train(X, small_settings(), seeds=(3, 1)).labels).all()
+
+
+@pytest.mark.parametrize(("epochs", "objective"), [(0, IDECObjective()), (1, IDECObjective()), (2, IDECObjective()), (4, DCNObjective())], ids=["0", "1", "2", "4"])
+def test_a_run_out_of_time_goes_on_to_the_result_of_an_uninterrupted_one(tmp_path, monkeypatch, epochs, objective):
+    """Two epochs of pretraining and five of clustering, of which the budget allows so many together."""
+    checkpoint = Checkpoint(tmp_path / "run.ckpt", every=100)
+    settings = small_settings(objective=objective, representation=Autoencoder((16, 8), batch_norm=True))
+    given = {"seeds": (3, 1), "checkpoint": checkpoint}
+    asked = iter(range(100))
+    with monkeypatch.context() as patched:
+        patched.setattr(monitors.Deadline, "passed", property(lambda self: self._end is not None and next(asked) >= epochs))
+        with pytest.warns(ReclustWarning, match="time budget of 60 s was spent after"):
+            early = train(X, settings, **given, monitors=[Evaluation(Y, every=2)], execution=Execution(time_budget=60))
+    assert early.labels.shape == (2, len(X)), "out of time, there is a result all the same"
+    assert_equal(uninterrupted(settings), train(X, settings, **given, monitors=[Evaluation(Y, every=2)]))
+
+
+# Whole or absent
+
+
+@pytest.fixture
+def written(checkpoint):
+    stopped(checkpoint, small_settings(), seeds=(3,))
+    return checkpoint
+
+
+def test_damaged_files_are_refused_and_left_as_they_are(written):
+    good = Path(written.path).read_bytes()
+    header = 8 + int.from_bytes(good[:8], "little")
+    damaged = [good[:cut] for cut in (0, 3, 8, header // 2, header - 1, header, header + 5, len(good) - 1)]
+    damaged += [good + b"x", b"garbage", b"\x00" * 200, b"\xff" * 200, good[:8] + b"\x80" * (header - 8) + good[header:]]
+    for content in damaged:
+        Path(written.path).write_bytes(content)
+        # No network is trained and nothing is returned: what was read so far is thrown away with the error.
+        with pytest.raises(ValueError, match="damaged or not a reclust file"):
+            train(X, small_settings(), seeds=(3,), checkpoint=written)
+        assert Path(written.path).read_bytes() == content
+    Path(written.path).write_bytes(good)
+    assert_equal(train(X, small_settings(), seeds=(3,)), train(X, small_settings(), seeds=(3,), checkpoint=written))
+
+
+def test_files_of_another_kind_are_refused(checkpoint):
+    from safetensors.torch import save_file
+
+    save_file({"weight": torch.zeros(3)}, checkpoint.path)
+    with pytest.raises(ValueError, match="no reclust header"):
+        train(X, small_settings(), seeds=(3,), checkpoint=checkpoint)
+    train(X, small_settings(), seeds=(3,)).save(checkpoint.path)
+    with pytest.raises(ValueError, match="holds a result, not a checkpoint"):
+        train(X, small_settings(), seeds=(3,), checkpoint=checkpoint)
+    files.write(checkpoint.path, "checkpoint", {}, {})
+    with pytest.raises(ValueError, match=OTHER_RUN):
+        train(X, small_settings(), seeds=(3,), checkpoint=checkpoint)
+
+
+def test_a_missing_folder_is_found_before_training(tmp_path, monkeypatch):
+    monkeypatch.setattr("reclust.phase.Phase.run", lambda *_: pytest.fail("training had begun"))
+    with pytest.raises(FileNotFoundError, match="There is no folder .*absent to write run.ckpt into: make it first"):
+        train(X, small_settings(), seeds=(3,), checkpoint=Checkpoint(tmp_path / "absent" / "run.ckpt"))
+
+
+@pytest.mark.parametrize("broken", ["replace", "fsync"])
+def test_a_write_that_fails_leaves_the_last_checkpoint_whole(written, monkeypatch, broken):
+    good = Path(written.path).read_bytes()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(f"reclust.files.os.{broken}", full)
+        with pytest.raises(OSError, match="No space left"):
+            train(X, small_settings(), seeds=(3,), checkpoint=written)
+    assert Path(written.path).read_bytes() == good
+    assert os.listdir(Path(written.path).parent) == ["run.ckpt"], "no temporary file is left behind"
+    assert_equal(train(X, small_settings(), seeds=(3,)), train(X, small_settings(), seeds=(3,), checkpoint=written))
+
+
+def test_a_folder_that_may_not_be_written_is_found_before_training(written, monkeypatch):
+    good = Path(written.path).read_bytes()
+    monkeypatch.setattr("reclust.phase.Phase.run", lambda *_: pytest.fail("training had begun"))
+    monkeypatch.setattr("reclust.files.os.access", lambda *_: False)
+    with pytest.raises(PermissionError, match="read-only, run.ckpt cannot be written into it"):
+        train(X, small_settings(), seeds=(3,), checkpoint=written)
+    assert Path(written.path).read_bytes() == good
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_folder_keeps_its_checkpoint(written):
+    folder, good = Path(written.path).parent, Path(written.path).read_bytes()
+    folder.chmod(0o555)
+    try:
+        with pytest.raises(PermissionError, match="read-only, run.ckpt cannot be written into it"):
+            train(X, small_settings(), seeds=(3,), checkpoint=written)
+    finally:
+        folder.chmod(0o755)
+    assert Path(written.path).read_bytes() == good and os.listdir(folder) == ["run.ckpt"]

@@ -1,0 +1,42 @@
+"""The examples run, and what they promise is true."""
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from reclust import BRB, Autoencoder, IDECObjective, Schedule, Settings, metrics, train
+from reclust.data.augment import Affine
+from reclust.preparation import Preparation
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_brb_in_a_loop_of_ones_own(tmp_path):
+    """The three lines of the example reset at epochs 10, 20, … and nowhere else."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src")}
+    ran = subprocess.run([sys.executable, ROOT / "examples" / "own_loop.py"], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    lines = re.findall(r"^epoch +(\d+) +loss +(\S+) +accuracy +(\S+)( +<- reset)?$", ran.stdout, flags=re.MULTILINE)
+    assert len(lines) == len(ran.stdout.splitlines())
+    assert [int(epoch) for epoch, *_, reset in lines if reset] == [10, 20, 30, 40, 50]
+    assert all(np.isfinite(float(loss)) and 0.1 <= float(accuracy) <= 1 for _, loss, accuracy, _ in lines)
+    assert float(lines[-1][1]) < float(lines[0][1]), "the loss falls all the same"
+
+
+@pytest.mark.slow
+def test_brb_lifts_idec_on_the_digits_from_scratch():
+    """What this library is for: five seeds with it and five without, side by side, as in examples/demo.py."""
+    images, y = load_digits(return_X_y=True)
+    plain = Settings(n_clusters=10, objective=IDECObjective(), representation=Autoencoder(hidden=(256, 128, 64)), pretraining=None,
+                     clustering=Schedule(epochs=40, batch_size=64), augment=Affine())
+    variants = [plain] * 5 + [replace(plain, intervention=BRB(interval=10, keep=0.8))] * 5
+    result = train(Preparation.fit(images, (8, 8), standardize=True).inputs(images), variants, seeds=[*range(5), *range(5)])
+    without, with_it = np.array([metrics.accuracy(y, labels) for labels in result.labels]).reshape(2, 5)
+    assert with_it.mean() >= without.mean() + 0.10, (without, with_it)

@@ -1,0 +1,219 @@
+"""Networks and functions of one's own: what is taken, what is refused and why, and how they come through a file."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from support import blobs, small_settings
+from torch import nn
+
+import reclust
+from reclust import (
+    BRB,
+    IDEC,
+    Every,
+    Execution,
+    KaimingNoise,
+    KMeans,
+    OwnAutoencoder,
+    Result,
+    SoftReset,
+    Target,
+    draws,
+    train,
+    weights,
+)
+
+X, Y = blobs(n=80)
+EXACT = {name: Execution(device="cpu", precision="float64", executor=name) for name in ("plain", "vmap")}
+
+
+class Projection(nn.Module):
+    """Owns its weight itself, and a constant that a state_dict leaves out."""
+
+    def __init__(self, wide, narrow):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(wide, narrow) / wide**0.5)
+        self.register_buffer("gate", torch.rand(narrow) + 0.5, persistent=False)
+
+    def forward(self, x):
+        return x @ self.weight * self.gate
+
+
+@weights.initial_distributions.register(Projection)
+def _(layer):
+    return {"weight": weights.Uniform(len(layer.weight) ** -0.5)}
+
+
+class Mixed(nn.Module):
+    """Weights at its root beside a layer with weights of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(12))
+        self.last = nn.Linear(12, 4)
+
+    def forward(self, x):
+        return self.last(x * self.scale)
+
+
+@weights.initial_distributions.register(Mixed)
+def _(layer):
+    return {"scale": weights.Constant(1.0)}
+
+
+ENCODERS = {
+    "bare linear": lambda: nn.Linear(12, 4),
+    "weights at the root, a buffer that is not persistent": lambda: Projection(12, 4),
+    "weights at the root and below": Mixed,
+    "nested, that buffer inside": lambda: nn.Sequential(nn.Sequential(Projection(12, 8), nn.Tanh()), nn.Linear(8, 4)),
+    "PReLU": lambda: nn.Sequential(nn.Linear(12, 8), nn.PReLU(), nn.Linear(8, 4)),
+    "BatchNorm": lambda: nn.Sequential(nn.Linear(12, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 4)),
+}
+every = pytest.mark.parametrize("make", ENCODERS.values(), ids=ENCODERS)
+
+
+def quick(**changes):
+    given = {"n_clusters": 4, "pretrain_epochs": 2, "epochs": 3, "batch_size": 40, "intervention": BRB(2, method=KMeans(n_init=2)),
+             "random_state": 0, "device": "cpu"}
+    return IDEC(**{**given, **changes})
+
+
+def tensors_of(module):
+    """All of them, those a state_dict leaves out included."""
+    return {name: tensor.detach().clone() for name, tensor in (*module.named_parameters(), *module.named_buffers())}
+
+
+@every
+@pytest.mark.parametrize("start", ["fresh", "given"])
+def test_they_train_stacked_as_alone_are_left_alone_and_come_through_a_file(tmp_path, make, start):
+    representation = OwnAutoencoder(make(), nn.Linear(4, 12), weights=start)
+    modules = nn.ModuleList([representation.encoder, representation.decoder]).train()
+    before, flags = tensors_of(modules), [(p.requires_grad, p.grad) for p in modules.parameters()]
+    settings = small_settings(representation=representation)
+    stacked, plain = (train(X, settings, seeds=(3, 1), execution=EXACT[name]) for name in ("vmap", "plain"))
+    tolerance = 1e-6 if any(isinstance(module, nn.BatchNorm1d) for module in modules.modules()) else 1e-9
+    for name, tensor in stacked.parameters.items():
+        torch.testing.assert_close(tensor, plain.parameters[name], rtol=0, atol=tolerance)
+    assert stacked.history["clustering"]["fired"].epochs.tolist() == [2, 4]
+
+    assert all(torch.equal(tensor, before[name]) for name, tensor in tensors_of(modules).items()), "the user's modules are left alone"
+    assert [(p.requires_grad, p.grad) for p in modules.parameters()] == flags and all(m.training for m in modules.modules())
+
+    stacked.save(tmp_path / "r.reclust")
+    loaded = Result.load(tmp_path / "r.reclust")
+    with pytest.raises(ValueError, match="a OwnAutoencoder of its user's own, which no file holds"):
+        loaded.model(1)
+    loaded.settings = stacked.settings
+    x = torch.from_numpy(X)
+    assert torch.equal(loaded.model(1).embed(x), stacked.model(1).embed(x))
+
+
+@every
+def test_a_model_needs_the_same_modules_to_be_loaded(tmp_path, make):
+    """The file holds all their tensors: only the architecture has to be the same again."""
+    torch.manual_seed(0)
+    model = quick(representation=OwnAutoencoder(make(), nn.Linear(4, 12))).fit(X)
+    model.save(tmp_path / "m.reclust")
+    with pytest.raises(ValueError, match=r"fitted with OwnAutoencoder.*pass the same as load\(path, representation="):
+        reclust.load(tmp_path / "m.reclust")
+    torch.manual_seed(1)
+    loaded = reclust.load(tmp_path / "m.reclust", representation=OwnAutoencoder(make(), nn.Linear(4, 12)))
+    for method in ("predict", "predict_proba", "transform"):
+        assert (getattr(loaded, method)(X) == getattr(model, method)(X)).all()
+    assert (pickle.loads(pickle.dumps(model)).predict(X) == model.labels_).all()
+
+
+def test_another_architecture_is_refused_at_loading(tmp_path):
+    quick(representation=OwnAutoencoder(nn.Linear(12, 4), nn.Linear(4, 12))).fit(X).save(tmp_path / "m.reclust")
+    for other in (nn.Linear(12, 5), nn.Sequential(nn.Linear(12, 4))):
+        with pytest.raises(ValueError, match="other names or shapes"):
+            reclust.load(tmp_path / "m.reclust", representation=OwnAutoencoder(other, nn.Linear(4, 12)))
+
+
+def shake(x, keys):
+    return x + 0.1 * draws.normal(keys, x.shape[keys.ndim:], dtype=x.dtype)
+
+
+@pytest.mark.parametrize("augment", [shake, lambda x, keys: shake(x, keys)], ids=["function", "lambda"])
+def test_a_model_with_a_function_of_ones_own_comes_through_a_file(tmp_path, augment):
+    model = quick(augment=augment, n_init=2, epochs=2, intervention=None).fit(X)
+    model.save(tmp_path / "m.reclust")
+    loaded = reclust.load(tmp_path / "m.reclust")
+    for method in ("predict", "predict_proba", "transform"):
+        assert (getattr(loaded, method)(X) == getattr(model, method)(X)).all()
+    assert [replica.score for replica in loaded.replicas_] == [replica.score for replica in model.replicas_]
+    with pytest.raises(ValueError, match="augment must be a callable"):  # what no file can hold has to be given again to fit anew
+        loaded.fit(X)
+    assert (loaded.set_params(augment=augment).fit(X).labels_ == model.labels_).all()
+
+
+def tied():
+    layer = nn.Linear(12, 12)
+    return nn.Sequential(layer, nn.Tanh(), layer, nn.Linear(12, 4)), nn.Linear(4, 12)
+
+
+def tied_across():
+    encoder, decoder = nn.Linear(12, 12), nn.Linear(12, 12)
+    decoder.weight = encoder.weight
+    return encoder, decoder
+
+
+@pytest.mark.parametrize(("modules", "message"), [
+    (tied, "share one weight tensor.*untie them"), (tied_across, "share one weight tensor.*untie them"),
+    (lambda: (nn.Sequential(nn.Linear(12, 8), nn.Dropout(0.1), nn.Linear(8, 4)), nn.Linear(4, 12)), "layer encoder.1 is a Dropout.*augment="),
+    (lambda: (nn.Linear(12, 4), nn.Sequential(nn.AlphaDropout(0.5), nn.Linear(4, 12))), "layer decoder.0 is a AlphaDropout"),
+    (lambda: (nn.Flatten(), nn.Linear(12, 12)), "encoder has no layer with weights"),
+    (lambda: (nn.Identity(), nn.Identity()), "encoder has no layer with weights"),
+], ids=["tied inside", "tied across", "dropout", "dropout in the decoder", "no weights in the encoder", "no weights at all"])
+@pytest.mark.parametrize("intervention", [None, BRB(2)], ids=["no intervention", "BRB"])
+def test_what_cannot_be_trained_side_by_side_is_refused_before_training(monkeypatch, modules, message, intervention):
+    monkeypatch.setattr("reclust.phase.Phase.run", lambda *_: pytest.fail("training had begun"))
+    with pytest.raises(ValueError, match=message):
+        train(X, small_settings(representation=OwnAutoencoder(*modules()), intervention=intervention), seeds=(0, 1))
+
+
+def test_dropout_that_drops_nothing_is_welcome():
+    encoder = nn.Sequential(nn.Linear(12, 8), nn.Dropout(0.0), nn.Linear(8, 4))
+    assert train(X, small_settings(representation=OwnAutoencoder(encoder, nn.Linear(4, 12))), seeds=(0,)).labels.shape == (1, 80)
+
+
+def test_layers_of_unknown_distribution_are_refused_with_a_remedy_before_training(monkeypatch):
+    class Strange(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(12, 4))
+
+        def forward(self, x):
+            return x @ self.weight
+
+    monkeypatch.setattr("reclust.phase.Phase.run", lambda *_: pytest.fail("training had begun"))
+    with pytest.raises(TypeError, match="initial weights of a Strange layer are not known. Register a function"):
+        train(X, small_settings(representation=OwnAutoencoder(Strange(), nn.Linear(4, 12))), seeds=(0,))
+    given = OwnAutoencoder(nn.Sequential(Strange(), nn.Linear(4, 4)), nn.Linear(4, 12), weights="given")
+    with pytest.raises(TypeError, match="initial weights of a Strange layer are not known"):  # given weights, but a reset draws
+        train(X, small_settings(representation=given), seeds=(0,))
+
+
+@pytest.mark.parametrize("noise", [reclust.InitialNoise(), KaimingNoise()], ids=repr)
+def test_a_reset_takes_the_slope_of_prelu_to_where_it_starts(noise):
+    encoder = ENCODERS["PReLU"]()
+    with torch.no_grad():
+        encoder[1].weight.fill_(0.75)
+    brb = Every(1, (SoftReset(0.5, noise=noise),))
+    brb(1, Target.of(encoder, torch.zeros(4, 4), embed=lambda: encoder(torch.from_numpy(X).float())))
+    assert encoder[1].weight.item() == pytest.approx(0.5)  # half way to 0.25
+
+
+def test_a_bare_layer_can_be_reset_in_ones_own_loop():
+    encoder = nn.Linear(12, 4)
+    before = copy.deepcopy(encoder)
+    target = Target.of(encoder, torch.zeros(4, 4), embed=lambda: encoder(torch.from_numpy(X).float()))
+    assert list(target.blocks) == ["embedding"]
+    BRB(1, keep=0.5)(1, target)
+    assert torch.equal(encoder.weight, before.weight), "the embedding layer is not reset unless it is named"
+    Every(1, (SoftReset(0.0, blocks=("embedding",)),))(1, target)
+    assert not torch.equal(encoder.weight, before.weight)
+    assert np.abs(encoder.weight.detach().numpy()).max() <= 12**-0.5
