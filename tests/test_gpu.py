@@ -1,0 +1,93 @@
+"""What a GPU computes is what a CPU computes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from support import blobs, small_settings
+
+from reclust import (
+    IDEC,
+    Autoencoder,
+    Checkpoint,
+    DCNObjective,
+    DECObjective,
+    Execution,
+    IDECObjective,
+    Schedule,
+    draws,
+    train,
+)
+from reclust.data.augment import Affine
+from reclust.replicas import Captured
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device, there is none here"),
+]
+X, Y = blobs()
+OBJECTIVES = {"dec": DECObjective(), "idec": IDECObjective(), "dcn": DCNObjective()}
+
+
+def on(device, executor="auto", precision="float64"):
+    return Execution(device=device, precision=precision, executor=executor)
+
+
+def gap(one, other):
+    return max((one.parameters[name] - other.parameters[name]).abs().max().item() for name in one.parameters)
+
+
+@pytest.mark.parametrize("seeds", [(1,), (1, 2, 3)])
+@pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES)
+def test_the_same_losses_as_on_the_cpu_in_float64_augmentation_included(objective, seeds):
+    images = torch.from_numpy(X[:, :12].reshape(200, 1, 3, 4))
+    settings = small_settings(objective=objective, augment=Affine(), clustering=Schedule(5, batch_size=50))
+    results = [train(images, settings, seeds=seeds, execution=on(device)) for device in ("cpu", "cuda")]
+    losses = [result.history["clustering"]["loss"].values for result in results]
+    assert np.abs(losses[0] - losses[1]).max() < 1e-8 and gap(*results) < 1e-8
+    assert (results[0].labels == results[1].labels).all()
+
+
+def test_captured_equals_step_by_step(monkeypatch):
+    captured = train(X, small_settings(), seeds=(1, 2), execution=on("cuda"))
+    monkeypatch.setattr(Captured, "ORDINARY_CALLS", 10**9)
+    assert gap(captured, train(X, small_settings(), seeds=(1, 2), execution=on("cuda"))) < 1e-12
+
+
+def test_a_learning_rate_that_changes_is_captured_anew():
+    warm = replace(small_settings(), clustering=Schedule(6, batch_size=50, warmup_epochs=4))
+    assert gap(*(train(X, warm, seeds=(1, 2), execution=on(device)) for device in ("cpu", "cuda"))) < 1e-8
+
+
+def test_resumed_equals_uninterrupted(tmp_path):
+    class Stop(Exception):
+        pass
+
+    def stop(snapshot):
+        if (snapshot.phase, snapshot.moment, snapshot.epoch) == ("clustering", "epoch", 2):
+            raise Stop
+
+    given = {"seeds": (1, 2), "execution": on("cuda")}
+    whole = train(X, small_settings(), **given)
+    checkpoint = Checkpoint(tmp_path / "run.ckpt", every=1)
+    with pytest.raises(Stop):
+        train(X, small_settings(), **given, checkpoint=checkpoint, monitors=[stop])
+    assert gap(whole, train(X, small_settings(), **given, checkpoint=checkpoint)) < 1e-12
+
+
+def test_draws_are_the_same_bits():
+    for draw in (lambda key: draws.bits(key, (1000,)), lambda key: draws.uniform(key, (1000,)), lambda key: draws.permutation(key, 1000)):
+        cpu, gpu = (draw(draws.fold(draws.key([3, 1, 4], device=device), "x", 7)) for device in ("cpu", "cuda"))
+        assert torch.equal(cpu, gpu.cpu())
+
+
+def test_matrix_precision_is_left_as_it_was():
+    before = torch.get_float32_matmul_precision()
+    train(X, small_settings(), seeds=(1,), execution=on("cuda", precision="float32"))
+    assert torch.get_float32_matmul_precision() == before
+
+
+def test_an_estimator_fitted_on_a_gpu_predicts_on_the_cpu(tmp_path):
+    model = IDEC(4, epochs=11, pretrain_epochs=10, batch_size=32, representation=Autoencoder((16, 8)), random_state=0, device="cuda", n_init=2).fit(X)
+    assert (model.predict(X) == model.labels_).all()

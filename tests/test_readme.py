@@ -1,0 +1,38 @@
+"""The README's numbers are those of the committed records, and its code runs."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def record(path):
+    return json.loads((ROOT / path).read_text())
+
+
+def test_the_table_is_the_demos_record():
+    for name, scores in record("results/demo.json")["scores"].items():
+        columns = (np.array(scores[score]) for score in ("accuracy", "nmi", "ari"))
+        cells = [f"{values.mean():.1f} ± {values.std(ddof=1) / np.sqrt(len(values)):.1f}" for values in columns]
+        assert f"| {name} | {' | '.join(cells)} |" in README
+
+
+def test_the_timings_are_the_benchmarks_records():
+    loop = record("benchmarks/records/plain_loop.json")["measured"]["reclust_over"]["by hand, default Adam"]
+    stream = record("benchmarks/records/streaming.json")
+    words = " ".join(README.split())
+    assert f"takes {loop:.2f} times as long as the same loop written by hand" in words
+    assert f"Fitting a {stream['settings']['gigabytes']:g} GB file keeps {stream['measured']['peak_anonymous_gb']:.2f} GB" in words
+    assert f"costs {stream['measured']['streamed_over_resident']:.2f} times" in words
+
+
+@pytest.mark.slow
+def test_the_first_example_runs(capsys):
+    code = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)[0]
+    exec(compile(code, "README.md", "exec"), {})
+    assert "(10, 10)" in capsys.readouterr().out
