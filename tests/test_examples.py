@@ -25,7 +25,7 @@ def test_brb_in_a_loop_of_ones_own(tmp_path):
     assert ran.returncode == 0, ran.stderr
     lines = re.findall(r"^epoch +(\d+) +loss +(\S+) +accuracy +(\S+)( +<- reset)?$", ran.stdout, flags=re.MULTILINE)
     assert len(lines) == len(ran.stdout.splitlines())
-    assert [int(epoch) for epoch, *_, reset in lines if reset] == [10, 20, 30, 40, 50]
+    assert [int(epoch) for epoch, *_, reset in lines if reset] == [10, 20, 30]
     assert all(np.isfinite(float(loss)) and 0.1 <= float(accuracy) <= 1 for _, loss, accuracy, _ in lines)
     assert float(lines[-1][1]) < float(lines[0][1]), "the loss falls all the same"
 
