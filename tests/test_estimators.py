@@ -440,3 +440,21 @@ def test_many_clusters_in_as_many_dimensions_take_neither_memory_nor_time():
     assert model.transform(data[:100]).shape == (100, 60) and model.result_.labels.shape == (2, 4200)
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit < 150 * 2**20
     assert time.process_time() - started < 30
+
+
+def test_complete_settings_can_be_the_preset():
+    settings = reclust.presets.paper("usps", "dcn", pretrained=False, intervention="recluster")
+    same = reclust.DCN(10, preset=settings)._settings()
+    assert same == settings
+    assert DeepClustering(10, preset=settings)._settings() == settings
+    changed = DCN(7, preset=settings, epochs=30, pretrain_epochs=5, intervention=None)._settings()
+    assert (changed.n_clusters, changed.clustering.epochs, changed.pretraining.epochs, changed.intervention) == (7, 30, 5, None)
+    with pytest.raises(ValueError, match="preset is for DCNObjective, which is not what IDEC minimises"):
+        IDEC(10, preset=settings)._settings()
+
+
+def test_a_column_that_holds_no_numbers_is_named():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X[:, :3], columns=["a", "b", "c"]).assign(colour=["red", "blue"] * 60)
+    with pytest.raises(ValueError, match="not numeric: 'colour'.*get_dummies"):
+        quick().fit(frame)

@@ -30,7 +30,7 @@ from .presets import PRESETS
 from .representations import Representation
 from .result import Curve, Result
 from .selection import Candidates, Consistency, Selector
-from .settings import Execution, Schedule, Settings, check_kinds
+from .settings import PRETRAINING, Execution, Schedule, Settings, check_kinds
 from .training import choose_device, train
 from .values import whole
 
@@ -57,7 +57,8 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
     objective : what is minimised beside the representation's own loss; the named children have one already.
     intervention : what happens between epochs. "auto" is the preset's BRB; None switches it off.
     representation : how samples become embeddings. None is the preset's autoencoder.
-    preset : "everyday", or "paper" for the published protocol. What is given below takes precedence over it.
+    preset : "everyday", "paper" for the published protocol, or complete settings such as `presets.paper("usps", "idec")`, whose
+        number of clusters is not used. What is given beside it takes precedence.
     pretrain_epochs, epochs, batch_size, lr : None takes the preset's; `pretrain_epochs=0` starts from scratch.
     augment : random views of samples: "affine" for images, "color" for colour images, "noise" for tables, or a callable
         (x (..., B, *sample_shape), keys (..., B)) -> x. "auto" is the preset's, None is none.
@@ -88,7 +89,7 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         objective: Objective | None = None,
         intervention: Intervention | str | None = "auto",
         representation: Representation | None = None,
-        preset: str = "everyday",
+        preset: str | Settings = "everyday",
         pretrain_epochs: int | None = None,
         epochs: int | None = None,
         batch_size: int | None = None,
@@ -180,23 +181,22 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
 
     def _settings(self, channels: int | None = None) -> Settings:
         """The preset with everything on top that was given here; every mistake in the parameters is found at this point."""
-        if self.preset not in PRESETS:
-            raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {self.preset!r}.")
-        objective = self._own_objective if self.objective is None else self.objective
-        if objective is None:
-            raise ValueError(f"{type(self).__name__} needs an objective; DEC, IDEC and DCN bring their own.")
-        base = PRESETS[self.preset](self.n_clusters, objective, channels=channels)
+        base = self._preset(channels)
         if isinstance(self.intervention, str) and self.intervention != "auto":
             raise ValueError(f"intervention must be 'auto', None or an intervention such as BRB(), got {self.intervention!r}.")
         for name, least in (("n_init", 1), ("epochs", 1), ("pretrain_epochs", 0), ("batch_size", 1)):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), least)
-        assert base.pretraining is not None and base.clustering is not None
+        if base.clustering is None:
+            raise ValueError("The settings given as preset stop after pretraining: an estimator needs clustering= as well.")
+        pretraining = base.pretraining
+        if self.pretrain_epochs is not None:
+            pretraining = replace(pretraining or PRETRAINING, epochs=self.pretrain_epochs) if self.pretrain_epochs else None
         settings = replace(
             base,
             representation=base.representation if self.representation is None else self.representation,
             intervention=base.intervention if isinstance(self.intervention, str) else self.intervention,
-            pretraining=None if self.pretrain_epochs == 0 else self._schedule(base.pretraining, self.pretrain_epochs),
+            pretraining=None if pretraining is None else self._schedule(pretraining, None),
             clustering=self._schedule(base.clustering, self.epochs),
             augment=self._augmentation(base.augment),
         )
@@ -205,6 +205,20 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         check_kinds(settings)
         self._warn_if_it_never_fires(settings)
         return settings
+
+    def _preset(self, channels: int | None) -> Settings:
+        objective = self._own_objective if self.objective is None else self.objective
+        if isinstance(self.preset, Settings):
+            meant = self.preset.objective
+            if self.objective is None and self._own_objective is not None and type(meant) is not type(self._own_objective):
+                raise ValueError(f"The preset is for {type(meant).__name__}, which is not what {type(self).__name__} "
+                                 "minimises: use DeepClustering, or the estimator of that name.")
+            return replace(self.preset, n_clusters=self.n_clusters, objective=self.objective or meant)
+        if self.preset not in PRESETS:
+            raise ValueError(f"preset must be one of {', '.join(PRESETS)}, or complete settings, got {self.preset!r}.")
+        if objective is None:
+            raise ValueError(f"{type(self).__name__} needs an objective; DEC, IDEC and DCN bring their own.")
+        return PRESETS[self.preset](self.n_clusters, objective, channels=channels)
 
     def _schedule(self, base: Schedule, epochs: int | None) -> Schedule:
         given: dict[str, Any] = {"epochs": epochs, "batch_size": self.batch_size, "lr": self.lr}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from .data import Dataset, read
 from .data.inputs import Inputs, ResidentInputs
 from .data.scaling import Scaling, identity, to_unit_range, z_score
 from .data.streams import StreamedInputs, dense_rows
+from .data.tables import check_numeric
 
 
 def opened(X: Any) -> Any:
@@ -38,6 +40,9 @@ def as_array(X: Any) -> Any:
 def check_samples(estimator: BaseEstimator, X: Any, *, reset: bool) -> np.ndarray:
     """Rows of numbers as scikit-learn checks them, or images (n, h, w) or (n, h, w, channels); at least two to fit."""
     X = as_array(opened(X))
+    pandas = sys.modules.get("pandas")  # whoever brings a DataFrame has imported it already
+    if pandas is not None and isinstance(X, pandas.DataFrame):
+        check_numeric(X)
     if not (isinstance(X, np.ndarray) and X.ndim in (3, 4)):
         return validate_data(estimator, X, reset=reset, dtype=(np.float64, np.float32), accept_sparse="csr",
                              ensure_min_samples=2 if reset else 1)

@@ -73,17 +73,9 @@ def read_csv(path: Path, *, labels: str | None = None, ids: str | None = None) -
 
 def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None, where: str = "The DataFrame") -> Table:
     """The numeric columns of a pandas DataFrame; its index gives the ids unless `ids` names a column."""
-    pandas = require("pandas", purpose="Reading DataFrames")
     _check_names(list(frame.columns), (labels, ids), where)
     features = frame.drop(columns=[name for name in (labels, ids) if name is not None])
-    kinds = pandas.api.types
-    wrong = {
-        str(name): str(kind)
-        for name, kind in features.dtypes.items()
-        if not kinds.is_numeric_dtype(kind) or kind.kind == "c"
-    }
-    if wrong:
-        raise DataError(_not_numeric(where, wrong))
+    check_numeric(features, where)
     if not features.size:
         raise DataError(f"{where} is empty: {features.shape[0]} rows of {features.shape[1]} numeric columns.")
     kept = {kind for kind in features.dtypes if isinstance(kind, np.dtype)}
@@ -96,6 +88,18 @@ def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None,
         None if labels is None else frame[labels].to_numpy(),
         (frame.index if ids is None else frame[ids]).to_numpy(),
     )
+
+
+def check_numeric(frame: Any, where: str = "The DataFrame") -> None:
+    """Refuse a DataFrame with columns that are not numbers, by their names."""
+    kinds = require("pandas", purpose="Reading DataFrames").api.types
+    wrong = {
+        str(name): str(kind)
+        for name, kind in frame.dtypes.items()
+        if not kinds.is_numeric_dtype(kind) or kind.kind == "c"
+    }
+    if wrong:
+        raise DataError(_not_numeric(where, wrong))
 
 
 def read_parquet(path: Path, *, labels: str | None = None, ids: str | None = None) -> Table:
