@@ -23,3 +23,17 @@ def small_settings(**changes):
         "clustering": Schedule(epochs=5, batch_size=50),
     }
     return Settings(**{**given, **changes})
+
+
+class Stop(Exception):
+    """What `stop_at` raises."""
+
+
+def stop_at(phase, epoch):
+    """A monitor that ends a run at the end of this epoch, before its checkpoint is written."""
+
+    def monitor(snapshot):
+        if (snapshot.phase, snapshot.moment, snapshot.epoch) == (phase, "epoch", epoch):
+            raise Stop
+
+    return monitor

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from support import blobs, small_settings
+from support import Stop, blobs, small_settings, stop_at
 from torch import nn
 
 import reclust
@@ -35,17 +35,6 @@ from reclust.checkpoint import fingerprint
 
 X, Y = blobs(n=120)
 OTHER_RUN = "other settings, seeds, data or executor"
-
-
-class Stop(Exception):
-    pass
-
-
-def stop_at(phase, epoch):
-    def monitor(snapshot):
-        if (snapshot.phase, snapshot.moment, snapshot.epoch) == (phase, "epoch", epoch):
-            raise Stop
-    return monitor
 
 
 def stopped(checkpoint, settings, *, at=("clustering", 2), monitors=(), **given):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from support import blobs, small_settings
+from support import Stop, blobs, small_settings, stop_at
 
 from reclust import (
     IDEC,
@@ -61,18 +61,11 @@ def test_a_learning_rate_that_changes_is_captured_anew():
 
 
 def test_resumed_equals_uninterrupted(tmp_path):
-    class Stop(Exception):
-        pass
-
-    def stop(snapshot):
-        if (snapshot.phase, snapshot.moment, snapshot.epoch) == ("clustering", "epoch", 2):
-            raise Stop
-
     given = {"seeds": (1, 2), "execution": on("cuda")}
     whole = train(X, small_settings(), **given)
     checkpoint = Checkpoint(tmp_path / "run.ckpt", every=1)
     with pytest.raises(Stop):
-        train(X, small_settings(), **given, checkpoint=checkpoint, monitors=[stop])
+        train(X, small_settings(), **given, checkpoint=checkpoint, monitors=[stop_at("clustering", 2)])
     assert gap(whole, train(X, small_settings(), **given, checkpoint=checkpoint)) < 1e-12
 
 

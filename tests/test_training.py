@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from support import blobs, small_settings
+from support import Stop, blobs, small_settings, stop_at
 
 import reclust
 from reclust import (
@@ -119,17 +119,6 @@ def test_pretraining_alone_then_going_on_equals_one_run():
     assert gap(whole, doubled, slice(1, None)) < 1e-9
     with pytest.raises(ValueError, match="no replica with seed 99"):
         train(X, settings, seeds=[99], start=first)
-
-
-class Stop(Exception):
-    pass
-
-
-def stop_at(phase, epoch):
-    def monitor(snapshot):
-        if (snapshot.phase, snapshot.moment, snapshot.epoch) == (phase, "epoch", epoch):
-            raise Stop
-    return monitor
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES)
