@@ -2,13 +2,28 @@
 
 import copy
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
-from support import blobs
+from sklearn.datasets import load_digits
+from support import blobs, small_settings
 from torch import nn
 
-from reclust import KMeans, Recluster, SoftReset, Target, draws
+from reclust import (
+    DCNObjective,
+    DECObjective,
+    Execution,
+    KMeans,
+    Recluster,
+    Schedule,
+    SoftReset,
+    Step,
+    Target,
+    draws,
+    interventions,
+    train,
+)
 from reclust.interventions import (
     CurrentNoise,
     DisentangledReset,
@@ -190,3 +205,48 @@ def test_bad_numbers_are_refused(make):
 def test_steps_can_be_copied_and_changed():
     step = SoftReset({"layer1": 0.5}, KaimingNoise())
     assert copy.deepcopy(step) == step == replace(step, norms=False)
+
+
+def documented():
+    """Name -> intervention, as docs/variants.md says."""
+    rows = [line.split("|") for line in (Path(__file__).parents[1] / "docs/variants.md").read_text().splitlines() if line.startswith("|") and "`Every" in line]
+    return {row[1].strip(): eval(row[2].split("`")[1], vars(interventions)) for row in rows}
+
+
+@pytest.mark.parametrize("sentence", documented().values(), ids=documented())
+def test_every_documented_sentence_trains_and_stacked_equals_separate(sentence):
+    digits = load_digits().data[:150] / 16
+    settings = small_settings(n_clusters=10, intervention=replace(sentence, interval=1), pretraining=None,
+                              clustering=Schedule(2, batch_size=50))
+    together, alone = (train(digits, settings, seeds=seeds, execution=Execution("cpu", "float64")) for seeds in ((3, 1), (1,)))
+    assert together.history["clustering"]["fired"].epochs.tolist() == [1]
+    for group in ("parameters", "state"):
+        for name, tensor in getattr(together, group).items():
+            torch.testing.assert_close(tensor[1], getattr(alone, group)[name][0], atol=1e-9, rtol=1e-9)
+
+
+def test_the_table_of_sentences_misses_no_step():
+    said = repr(documented())
+    kinds = [name for name, kind in vars(interventions).items() if isinstance(kind, type) and issubclass(kind, Step) and kind is not Step]
+    assert [name for name in kinds if f"{name}(" not in said] == []
+
+
+@pytest.mark.parametrize("objective", [DECObjective(), DCNObjective()], ids=["dec", "dcn"])
+def test_centres_recomputed_by_the_trainer_come_from_the_labels_before(objective):
+    """The same as by hand, from what a run looked like right before and right after."""
+    seen = {}
+
+    class Look(Step):
+        part = "look"
+
+        def prepare(self, target):
+            seen["before"] = target.assigner(target.embed())
+
+        def __call__(self, target):
+            seen.update(z=target.embed(), centers=target.centers.clone())
+
+    sentence = Every(1, (SoftReset(0.2), RecomputeCenters(), Look()))
+    settings = small_settings(objective=objective, intervention=sentence, clustering=Schedule(2, batch_size=50))
+    train(X, settings, seeds=[0, 1], execution=Execution("cpu", "float64"))
+    for z, labels, centers in zip(seen["z"], seen["before"], seen["centers"], strict=True):
+        torch.testing.assert_close(centers, slow_means(z, labels, centers))
