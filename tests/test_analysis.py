@@ -1,6 +1,7 @@
 """Monitors of embeddings, centres and weights: the same numbers as by hand, around each reset, and nothing disturbed."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -177,3 +178,9 @@ def test_the_histogram_is_numpys_and_leaves_out_what_is_not_a_number():
     z[0, :100] = torch.nan
     assert geometry.distance_ratio_histogram(z, centers).sum(-1).tolist() == [400, 500]
     assert geometry.distance_ratio_histogram(centers[0], centers[0], bins=4).tolist() == [6, 0, 0, 0]
+
+
+def test_every_column_is_documented(looked_at):
+    text = (Path(__file__).parents[1] / "docs/measures.md").read_text()
+    plain = {name.removesuffix("_after_reset").removesuffix("_predicted") for name in looked_at.history["clustering"]}
+    assert [name for name in plain if f"`{name}`" not in text] == []

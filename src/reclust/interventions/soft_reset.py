@@ -10,9 +10,9 @@ from torch import Tensor
 
 from .. import draws
 from ..values import real, value
-from ..weights import NORMS
+from ..weights import NORMS, initial_distributions
 from .base import Blocks, Layer, Step, Target
-from .noise import InitialNoise, Noise
+from .noise import InitialNoise, KaimingNoise, Noise
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,8 @@ class _WithNoise(_ByBlock):
 
     def check(self, blocks: Blocks) -> None:
         for layer, _ in self.layers(blocks):
-            own = dict(layer.module.named_parameters(recurse=False))
-            for name, parameter in own.items():
-                self.noise(Layer(layer.name, layer.module, own), name, draws.key(0, device=parameter.device))
+            if isinstance(self.noise, (InitialNoise, KaimingNoise)):
+                initial_distributions(layer.module)
 
     def draw(self, target: Target, layer: Layer, name: str) -> Tensor:
         return self.noise(layer, name, draws.fold(target.key, "reset", layer.name, name))
