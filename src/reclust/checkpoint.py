@@ -121,20 +121,3 @@ def fingerprint(thing: Any, within: tuple[int, ...] = ()) -> Any:
     if type(thing).__repr__ is object.__repr__:  # which would tell an address
         return (inner(type(thing)), inner(getattr(thing, "__dict__", {})))
     return repr(thing)
-
-
-def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """What the optimizer remembers, by the position of each leaf."""
-    leaves = [leaf for group in optimizer.param_groups for leaf in group["params"]]
-    return {f"{i}/{name}": entry for i, leaf in enumerate(leaves)
-            for name, entry in optimizer.state.get(leaf, {}).items() if isinstance(entry, Tensor)}
-
-
-def restore_optimizer_(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    leaves = [leaf for group in optimizer.param_groups for leaf in group["params"]]
-    for name, entry in tensors.items():
-        position, _, field = name.partition("/")
-        leaf = leaves[int(position)]
-        if field != "step" and entry.shape != leaf.shape:
-            raise ValueError(f"The checkpoint has moments of shape {tuple(entry.shape)}, needed: {tuple(leaf.shape)}.")
-        optimizer.state[leaf][field] = entry.to(leaf.device, copy=True)

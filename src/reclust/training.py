@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from . import files
+from .arithmetic import Arithmetic
 from .batches import try_augmentation
-from .checkpoint import Checkpoint, Progressed, identity, optimizer_tensors
+from .checkpoint import Checkpoint, Progressed, identity
 from .data import Prepared
 from .data.inputs import Inputs, as_inputs
 from .exceptions import ReclustWarning, TrainingFailed
@@ -45,7 +46,8 @@ def train(
     """
     seeds = [whole("each seed", seed, 0) for seed in seeds]
     each = one_each(settings, seeds)
-    device, dtype = choose_device(execution.device), getattr(torch, execution.precision)
+    arithmetic = Arithmetic.choose(choose_device(execution.device), execution.precision)
+    device, dtype = arithmetic.device, arithmetic.dtype
     inputs = as_inputs(data).to(device, dtype)
     if inputs.n_samples < each[0].n_clusters:
         raise ValueError(
@@ -61,7 +63,7 @@ def train(
         try_augmentation(each[0].augment, inputs)
     if start is not None:
         _adopt(replicas, start)
-    return Run(replicas, inputs, each, monitors, execution, checkpoint, start).run()
+    return Run(replicas, inputs, each, monitors, execution, arithmetic, checkpoint, start).run()
 
 
 def choose_device(name: str) -> torch.device:
@@ -97,6 +99,7 @@ class Run:
     settings: list[Settings]
     monitors: Sequence[Monitor]
     execution: Execution
+    arithmetic: Arithmetic
     checkpoint: Checkpoint | None
     start: Result | None
     failed: dict[int, tuple[str, int]] = field(default_factory=dict)
@@ -107,6 +110,8 @@ class Run:
         deadline = Deadline(self.execution.time_budget)
         common = self.settings[0]
         resumed = self._resume()
+        if self.arithmetic.products != self.arithmetic.dtype:
+            self.replicas.work_in(self.arithmetic.products)
         if common.pretraining is not None and self.start is None and (resumed is None or resumed.phase == "pretraining"):
             if not Phase(self, "pretraining", common.pretraining, resumed).run(deadline):
                 self.checkpoint = None  # the one just written must stay: clustering from here is not what would have been
@@ -170,7 +175,7 @@ class Run:
             memory = {f"{i}/{name}": tensor for i, monitor in enumerate(self._remembering)
                       for name, tensor in monitor.memory.items()}
             Progressed(
-                phase.name, next_epoch, stacked_result_tensors(self.replicas), optimizer_tensors(phase.optimizer), memory,
+                phase.name, next_epoch, stacked_result_tensors(self.replicas), phase.optimizer.tensors(), memory,
                 self.history, {**self.seconds, **phase.seconds()}, self.failed,
             ).write(self.checkpoint, self._identity)
 
@@ -182,7 +187,7 @@ class Run:
     def _identity(self) -> str:
         kind = executor_kind(self.replicas, self.execution.executor)
         started = None if self.start is None else (self.start.seeds, self.start.parameters, self.start.buffers)
-        return identity(self.inputs, self.settings, self.replicas.seeds, kind, started)
+        return identity(self.inputs, self.settings, self.replicas.seeds, kind, self.arithmetic.precision, started)
 
     def _resume(self) -> Progressed | None:
         if self.checkpoint is None:

@@ -68,7 +68,7 @@ class Fixture:
 
     def target(self, which=slice(None)):
         def embed(rows):
-            z = torch.stack([self.replicas.module(i).encoder(X).detach() for i in range(len(self.replicas))[which]])
+            z = torch.stack([self.replicas.module(i, self.replicas.parameters).encoder(X).detach() for i in range(len(self.replicas))[which]])
             return z if rows is None else z.gather(1, rows.unsqueeze(-1).expand(-1, -1, z.shape[-1]))
 
         return Target(blocks=self.replicas.blocks(which), centers=self.centers[which], key=self.replicas.key[which], embedder=embed,
