@@ -197,8 +197,8 @@ class Phase:
         return total / self.inputs.n_samples
 
     def _reconstruct(self, net: nn.Module, objective: Any, state: State, x: Tensor) -> Tensor:
-        representation = self.replicas.representation
-        return representation.loss(net, (x,), representation.encode_views(net, (x,)))
+        representation, views = self.replicas.representation, x.unsqueeze(0)
+        return representation.loss(net, views, representation.encode_views(net, views))
 
     def assign(self, z: Tensor, which: slice = slice(None)) -> Tensor:
         """(r, n, d) -> (r, n)."""
@@ -213,7 +213,8 @@ class Phase:
             self.name, moment, epoch, self.schedule.epochs, loss, fired, self.embed, self.assign,
             fires_next=self._will_fire(epoch + 1),
             parameters={name: stacked.detach() for name, stacked in replicas.parameters.items()},
-            centers=replicas.state["centers"] if replicas.state else None, representation_loss=self.representation_loss,
+            centers=replicas.state["centers"].detach() if replicas.state else None,
+            representation_loss=self.representation_loss,
         )
         with self.clock("evaluation"):
             for monitor in self.owner.monitors:
