@@ -93,6 +93,12 @@ class Phase:
             self._look("intervention", epoch, {}, fired)
         return fired
 
+    def _will_fire(self, epoch: int) -> np.ndarray:
+        firing = np.zeros(len(self.replicas), dtype=bool)
+        for which, intervention in self.interventions:
+            firing[which] = epoch < self.schedule.epochs and intervention.fires(epoch)
+        return firing
+
     def _train(self, epoch: int) -> dict[str, np.ndarray]:
         """One epoch of gradient steps; the mean losses, (r,) each."""
         self.optimizer.lr = self.schedule.learning_rate(epoch)
@@ -182,6 +188,18 @@ class Phase:
     def _encode(self, net: nn.Module, objective: Any, state: State, x: Tensor) -> Tensor:
         return self.replicas.representation.encode(net, x)
 
+    def representation_loss(self) -> Tensor:
+        """Of all samples as they are, in eval mode, (r,)."""
+        total = torch.zeros(len(self.replicas), dtype=self.dtype, device=self.inputs.device)
+        for rows in torch.arange(self.inputs.n_samples, device=self.inputs.device).split(CHUNK):
+            x = self.inputs.normalize(self.inputs.take(rows))
+            total += len(rows) * self.executor.evaluate(self._reconstruct, x.expand(len(self.replicas), *x.shape))
+        return total / self.inputs.n_samples
+
+    def _reconstruct(self, net: nn.Module, objective: Any, state: State, x: Tensor) -> Tensor:
+        representation = self.replicas.representation
+        return representation.loss(net, (x,), representation.encode_views(net, (x,)))
+
     def assign(self, z: Tensor, which: slice = slice(None)) -> Tensor:
         """(r, n, d) -> (r, n)."""
         return torch.cat([self.executor.evaluate(_assign, some, which=which) for some in z.split(CHUNK, dim=1)], dim=1)
@@ -190,7 +208,13 @@ class Phase:
               loss: dict[str, np.ndarray], fired: np.ndarray) -> None:
         if not self.owner.monitors:
             return
-        snapshot = Snapshot(self.name, moment, epoch, self.schedule.epochs, loss, fired, self.embed, self.assign)
+        replicas = self.replicas
+        snapshot = Snapshot(
+            self.name, moment, epoch, self.schedule.epochs, loss, fired, self.embed, self.assign,
+            fires_next=self._will_fire(epoch + 1),
+            parameters={name: stacked.detach() for name, stacked in replicas.parameters.items()},
+            centers=replicas.state["centers"] if replicas.state else None, representation_loss=self.representation_loss,
+        )
         with self.clock("evaluation"):
             for monitor in self.owner.monitors:
                 measured = monitor(snapshot)

@@ -24,7 +24,7 @@ from .version import __version__
 
 @dataclass(frozen=True)
 class Curve:
-    """Something measured over training: epochs (m,), values (m, r)."""
+    """Something measured over training: epochs (m,), values (m, r), or (m, r, ...) where it has a shape of its own."""
 
     epochs: np.ndarray
     values: np.ndarray
