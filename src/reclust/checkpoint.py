@@ -33,6 +33,11 @@ class Checkpoint:
     def __post_init__(self) -> None:
         whole("every", self.every, 1)
 
+    def of(self, part: slice) -> Checkpoint:
+        """The one that belongs to some of the replicas."""
+        whole = Path(self.path)
+        return dataclasses.replace(self, path=whole.with_name(f"{whole.name}.{part.start or 0}-{part.stop or ''}"))
+
     def exists(self) -> bool:
         return Path(self.path).is_file()
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +23,7 @@ from .exceptions import ReclustWarning, TrainingFailed
 from .monitors import Deadline, Measured, Monitor, Remembering
 from .phase import Phase
 from .replicas import Replicas, executor_kind
-from .result import Curve, History, Result, group_of, provenance, stacked_result_tensors
+from .result import Curve, History, Result, group_of, joined, provenance, stacked_result_tensors
 from .settings import Execution, Schedule, Settings, one_each
 from .values import whole
 
@@ -43,6 +44,8 @@ def train(
     settings: one for all replicas, or one for each; they may differ in the objective's numbers and in the intervention.
     start: a result to go on from instead of pretraining, each replica from the weights trained with its own seed.
     checkpoint: written between epochs; if it exists already, the run continues from it.
+
+    Replicas that do not fit into a GPU's memory side by side train in groups, one after the other (`Result.groups`).
     """
     seeds = [whole("each seed", seed, 0) for seed in seeds]
     each = one_each(settings, seeds)
@@ -63,7 +66,22 @@ def train(
         try_augmentation(each[0].augment, inputs)
     if start is not None:
         _adopt(replicas, start)
-    return Run(replicas, inputs, each, monitors, execution, arithmetic, checkpoint, start).run()
+    try:
+        return Run(replicas, inputs, each, monitors, execution, arithmetic, checkpoint, start).run()
+    except torch.OutOfMemoryError as error:
+        if len(seeds) == 1:
+            raise TrainingFailed(f"One replica needs more memory than {device} has free: take a smaller batch_size or network, "
+                                 "or device='cpu'.") from error
+    del replicas
+    torch.cuda.empty_cache()
+    half = len(seeds) // 2
+    warnings.warn(f"{len(seeds)} replicas do not fit into the memory of {device} side by side: they train in groups of "
+                  f"{half} and {len(seeds) - half}, one after the other.", ReclustWarning, stacklevel=2)
+    given: dict[str, Any] = {"start": start, "monitors": monitors, "execution": execution}
+    return joined(*(
+        train(inputs, each[part], seeds=seeds[part], **given, checkpoint=None if checkpoint is None else checkpoint.of(part))
+        for part in (slice(half), slice(half, None))
+    ))
 
 
 def choose_device(name: str) -> torch.device:
@@ -131,13 +149,13 @@ class Run:
 
     def _first_centers(self) -> None:
         """Take the first centres from the embeddings, and the objectives' first state from those."""
-        looking = Phase(self, "clustering", Schedule(epochs=0), None)
+        looking = Phase(self, "first centers", Schedule(epochs=0), None)
         with torch.no_grad():
             width = looking.embed(self.replicas.key.new_zeros(len(self.replicas), 1)).shape[-1]
             centers = torch.zeros(len(self.replicas), self.settings[0].n_clusters, width,
                                   dtype=looking.dtype, device=self.inputs.device)
-            with looking.clock("first centers"):
-                self.settings[0].first_centers(looking.target(slice(None), centers).at("first centers"))
+            with looking.clock(self.settings[0].first_centers.part):
+                self.settings[0].first_centers(looking.target(slice(None), centers))
             self.replicas.start_objectives([settings.objective for settings in self.settings], centers)
         looking.keep_time()
 
