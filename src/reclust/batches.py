@@ -10,7 +10,7 @@ from torch import Tensor
 
 from . import draws
 from .data.inputs import Inputs
-from .settings import Augmentation, Schedule
+from .settings import Augmentation, Schedule, View
 
 BLOCK = {"cpu": 2**18, "cuda": 2**26}
 """Numbers gathered and augmented at once: on a CPU they should stay in the cache, on a GPU starting an operation costs most."""
@@ -23,7 +23,8 @@ class Batches:
         self.inputs, self.augment = inputs, augment
         self.size = min(schedule.batch_size, inputs.n_samples)
         self.count = inputs.n_samples // self.size
-        self.kinds = schedule.views if augment is not None else ("clean",)
+        given = tuple(view for view in schedule.views if view != "augmented" or augment is not None)
+        self.kinds: tuple[View, ...] = given or ("clean",)
 
     def views(self, order_key: Tensor, augment_key: Tensor) -> Iterator[tuple[Tensor, ...]]:
         """One epoch, keys (r,): for each batch its views, (r, B, *sample_shape) each."""
@@ -46,10 +47,8 @@ class Batches:
         """The views of samples x (b, r, B, *sample_shape) with these row numbers (b, r, B)."""
         made = []
         for number, kind in enumerate(self.kinds):
-            if kind == "augmented" and self.augment is not None:
-                seen = self.augment(x, draws.fold(augment_key.unsqueeze(-1), rows, number))
-            else:
-                seen = x
+            augment = self.augment if kind == "augmented" else None if kind == "clean" else kind
+            seen = x if augment is None else augment(x, draws.fold(augment_key.unsqueeze(-1), rows, number))
             made.append(self.inputs.normalize(seen))
         return made
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from . import files
 from .data.inputs import Inputs
-from .representations import OwnAutoencoder
+from .representations import OwnAutoencoder, OwnSimCLR
 from .result import History, group_of, pack_history, unpack_history
 from .values import whole
 
@@ -97,8 +97,10 @@ def fingerprint(thing: Any, within: tuple[int, ...] = ()) -> Any:
         return inner(thing.detach().cpu().contiguous().numpy())
     if isinstance(thing, nn.Module):
         return (repr(thing), inner(thing.state_dict()))
-    if isinstance(thing, OwnAutoencoder) and thing.weights == "fresh":  # the modules' own weights decide nothing
-        return [(repr(module), inner(dict(module.named_buffers()))) for module in (thing.encoder, thing.decoder)]
+    if isinstance(thing, (OwnAutoencoder, OwnSimCLR)) and thing.weights == "fresh":  # the modules' own weights decide nothing
+        parts = [getattr(thing, field.name) for field in dataclasses.fields(thing)]
+        return [(repr(part), inner(dict(part.named_buffers()))) if isinstance(part, nn.Module) else inner(part)
+                for part in parts]
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         return (type(thing).__name__, {field.name: inner(getattr(thing, field.name)) for field in dataclasses.fields(thing)})
     if isinstance(thing, Mapping):
@@ -137,4 +139,7 @@ def restore_optimizer_(optimizer: torch.optim.Optimizer, tensors: dict[str, Tens
         leaf = leaves[int(position)]
         if field != "step" and entry.shape != leaf.shape:
             raise ValueError(f"The checkpoint has moments of shape {tuple(entry.shape)}, needed: {tuple(leaf.shape)}.")
-        optimizer.state[leaf][field] = entry.to(leaf.device, copy=True)
+        if field == "step":
+            optimizer.state[leaf][field] = entry.to(leaf.device, copy=True)
+        else:  # in the leaf's own memory layout, as the optimizer made it
+            optimizer.state[leaf][field] = torch.empty_like(leaf).copy_(entry)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -36,6 +36,8 @@ class Snapshot:
     fired: np.ndarray
     embed: Callable[[], Tensor]
     assign: Callable[[Tensor], Tensor]
+    state: Mapping[str, Tensor] = field(default_factory=dict)
+    """What the objectives keep, name -> (r, ...), to be read only; empty before clustering."""
 
     @cached_property
     def embeddings(self) -> Tensor:

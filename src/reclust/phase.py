@@ -17,7 +17,7 @@ from .clock import Clock
 from .exceptions import ReclustWarning
 from .interventions import Intervention, Target
 from .monitors import Deadline, Snapshot
-from .objectives import Objective, State
+from .objectives import Objective, State, Still
 from .replicas import Captured, make_executor, tensor_cores
 from .settings import Schedule, Settings
 
@@ -43,15 +43,25 @@ class Phase:
             (slice(members[0], members[-1] + 1), intervention) for intervention, members in _runs_of_equals(run.settings)
             if intervention is not None and name == "clustering"
         ]
-        learned = [leaf for leaves in run.replicas.state_leaves.values() for leaf in leaves]
-        self.optimizer = torch.optim.Adam(
-            [*self.executor.leaves, *learned], lr=schedule.lr, fused=True, capturable=run.inputs.device.type == "cuda"
+        self.frozen = schedule.network == "frozen"
+        self.optimizer = torch.optim.AdamW(
+            self._leaves(), lr=schedule.lr, weight_decay=0.0, fused=True, capturable=run.inputs.device.type == "cuda"
         )
         self._step, self._follow = Captured(self._descend, run.inputs.device), Captured(self._move, run.inputs.device)
         self.first_epoch = 0 if resumed is None else resumed.epoch
         self.resumed = resumed is not None
         if resumed is not None:
             restore_optimizer_(self.optimizer, resumed.optimizer)
+
+    def _leaves(self) -> list[dict[str, Any]]:
+        """What the optimizer moves, in groups: first the parameters that decay, if any do."""
+        network = [] if self.frozen else list(zip(self.executor.names, self.executor.leaves, strict=True))
+        decay = self.schedule.weight_decay
+        decaying = self.replicas.representation.decaying(self.replicas.net) if decay else frozenset()
+        learned = [leaf for leaves in self.replicas.state_leaves.values() for leaf in leaves]
+        decayed, others = ([leaf for name, leaf in network if (name in decaying) is chosen] for chosen in (True, False))
+        groups: list[dict[str, Any]] = [{"params": decayed, "weight_decay": decay}, {"params": [*others, *learned]}]
+        return [group for group in groups if group["params"]]
 
     def run(self, deadline: Deadline) -> bool:
         """Whether all epochs were trained; the alternative is that time ran out."""
@@ -115,7 +125,7 @@ class Phase:
         """One gradient step on one batch, each view (r, B, *sample_shape); the losses before it, (r, 3)."""
         losses = self.executor.train(self._losses, *views)
         losses[:, 0].sum().backward()  # replicas share no parameter, so the gradient of the sum is each one's own
-        if self.schedule.clip_norm is not None:
+        if self.schedule.clip_norm is not None and not self.frozen:
             self.executor.clip_(self.schedule.clip_norm)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
@@ -124,7 +134,7 @@ class Phase:
     def _losses(self, net: nn.Module, objective: Objective | None, state: State, *views: Tensor) -> Tensor:
         """Total, representation and cluster loss of one replica, (3,)."""
         representation = self.replicas.representation
-        z = representation.encode_views(net, views)
+        z = self._frozen_views(net, views) if self.frozen else representation.encode_views(net, views)
         zero = z[0].new_zeros(())
         if objective is None:
             own = representation.loss(net, views, z)
@@ -133,9 +143,13 @@ class Phase:
         own = zero if _idle(objective) else representation.loss(net, views, z)
         return torch.stack([objective.representation_weight * own + objective.weight * cluster, own, cluster])
 
+    @torch.no_grad()
+    def _frozen_views(self, net: nn.Module, views: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return tuple(self.replicas.representation.encode(net.eval(), view) for view in views)
+
     def _move_centers(self, epoch: int) -> None:
-        """The objective's gradient-free update, in a pass of its own; where all of the state is learned there is none."""
-        if self.replicas.state.keys() == self.replicas.state_leaves.keys():
+        """The objective's gradient-free update, in a pass of its own; where only gradients move the state there is none."""
+        if self.replicas.state.keys() == self.replicas.state_leaves.keys() or isinstance(self.replicas.objectives[0], Still):
             return
         for x in self.batches.clean(draws.fold(self.key, "second order", epoch)):
             self._follow(x)
@@ -187,7 +201,8 @@ class Phase:
               loss: dict[str, np.ndarray], fired: np.ndarray) -> None:
         if not self.owner.monitors:
             return
-        snapshot = Snapshot(self.name, moment, epoch, self.schedule.epochs, loss, fired, self.embed, self.assign)
+        snapshot = Snapshot(self.name, moment, epoch, self.schedule.epochs, loss, fired, self.embed, self.assign,
+                            self.replicas.state)
         with self.clock("evaluation"):
             for monitor in self.owner.monitors:
                 measured = monitor(snapshot)

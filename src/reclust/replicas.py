@@ -102,6 +102,9 @@ class Executor(Protocol):
     leaves: list[Tensor]
     """What the optimizer moves: the network's parameters."""
 
+    names: list[str]
+    """What each of the leaves is called in the network."""
+
     def train(self, function: ForOne, *batch: Tensor) -> Tensor:
         """Stacked results, with gradients, in training mode; batch tensors are (r, ...)."""
         ...
@@ -122,6 +125,7 @@ class PlainExecutor:
         self.replicas = replicas
         self.modules = [replicas.module(replica) for replica in range(len(replicas))]
         self.leaves: list[Tensor] = [leaf for module in self.modules for leaf in module.parameters()]
+        self.names = [name for module in self.modules for name, _ in module.named_parameters()]
 
     def train(self, function: ForOne, *batch: Tensor) -> Tensor:
         for module in self.modules:
@@ -156,6 +160,7 @@ class VmapExecutor:
         self.replicas = replicas
         self.caller = _Caller(replicas.net)
         self.leaves: list[Tensor] = [stacked.requires_grad_() for stacked in replicas.parameters.values()]
+        self.names = list(replicas.parameters)
 
     def train(self, function: ForOne, *batch: Tensor) -> Tensor:
         self.caller.train()
@@ -288,8 +293,9 @@ def tensor_cores(device: torch.device) -> Iterator[None]:
 
 
 def executor_kind(replicas: Replicas, wanted: str) -> str:
-    """What "auto" means for so many replicas."""
-    return ("plain" if len(replicas) == 1 else "vmap") if wanted == "auto" else wanted
+    """What "auto" means for so many replicas of this representation."""
+    worth_mapping = len(replicas) > 1 and replicas.representation.stacks
+    return ("vmap" if worth_mapping else "plain") if wanted == "auto" else wanted
 
 
 def make_executor(replicas: Replicas, wanted: str) -> Executor:

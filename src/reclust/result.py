@@ -85,6 +85,27 @@ class Result:
         return len(self.seeds)
 
     @property
+    def n_clusters(self) -> int:
+        """How many centres each replica has; 0 after pretraining alone."""
+        return self.state["centers"].shape[1] if self.state else 0
+
+    def only(self, replica: int) -> Result:
+        """One replica as a result of its own, with its history; the seconds stay those of all that trained together."""
+        one = slice(replica, replica + 1)
+
+        def part(stacks: State) -> State:
+            return {name: stack[one] for name, stack in stacks.items()}
+
+        return replace(
+            self, settings=self.settings[one], seeds=self.seeds[one],
+            parameters=part(self.parameters), buffers=part(self.buffers), state=part(self.state),
+            labels=None if self.labels is None else self.labels[one],
+            history={phase: {column: Curve(curve.epochs, curve.values[:, one]) for column, curve in columns.items()}
+                     for phase, columns in self.history.items()},
+            failed={0: self.failed[replica]} if replica in self.failed else {},
+        )
+
+    @property
     def living(self) -> list[int]:
         return [replica for replica in range(len(self)) if replica not in self.failed]
 
