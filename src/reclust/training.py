@@ -205,7 +205,8 @@ class Run:
     @cached_property
     def _identity(self) -> str:
         kind = executor_kind(self.replicas, self.execution.executor)
-        started = None if self.start is None else (self.start.seeds, self.start.parameters, self.start.buffers)
+        start = self.start
+        started = None if start is None else (start.seeds, start.parameters, start.buffers, start.state)
         return identity(self.inputs, self.settings, self.replicas.seeds, kind, started)
 
     def _resume(self) -> Progressed | None:
