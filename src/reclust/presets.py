@@ -15,7 +15,7 @@ from .interventions import BRB, Every, Intervention, KaimingNoise, Recluster, Re
 from .objectives import DCNObjective, DECObjective, IDECObjective, Objective
 from .representations import Autoencoder, Contrastive, Representation, SimCLR
 from .selflabel import SelfLabel
-from .settings import Schedule, Settings
+from .settings import Schedule, Settings, View
 
 PAPER_SEEDS = (400, 148, 820, 214, 40, 805, 111, 491, 215, 513)
 
@@ -35,7 +35,7 @@ CONTRASTIVE_OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
     {"dec": DECObjective(), "idec": IDECObjective(1.0), "dcn": DCNObjective(weight=1e-4)}
 )
 
-RESNET_RESET: Mapping[str, float] = MappingProxyType({"mlp": 0.7, "block4": 0.9, "projector": 0.7})
+RESNET_RESET: Mapping[str, float] = {"mlp": 0.7, "block4": 0.9, "projector": 0.7}
 """How much of each block of a SimCLR network the paper keeps; blocks not named stay as they are."""
 
 
@@ -119,7 +119,7 @@ def paper_protocol(n_clusters: int, objective: Objective, *, channels: int | Non
 def contrastive_protocol(n_clusters: int, objective: Objective, representation: Contrastive, *,
                          channels: int | None = None) -> Settings:
     """The published settings of the contrastive runs, with pretraining and BRB, for data of one's own."""
-    views = ("augmented", "augmented")
+    views: tuple[View, ...] = ("augmented", "augmented")
     lr = 1e-3 if objective.representation_weight == 0 else 1e-2 if isinstance(objective, DCNObjective) else 3e-3
     augment: Augmentation = Noise() if channels is None else ColorViews() if channels == 3 else Affine()
     return Settings(
