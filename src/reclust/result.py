@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from . import files
+from .data.inputs import Inputs
 from .objectives import Objective, State
 from .replicas import Replicas
 from .representations import Representation, build_network
@@ -60,6 +61,15 @@ class Model:
     def assign(self, z: Tensor) -> Tensor:
         """(B, d) -> (B,)."""
         return self.objective.assign(self.state, z)
+
+    def predict(self, inputs: Inputs, *, chunk: int = 1024) -> np.ndarray:
+        """The cluster of each sample, (n,), computed where and in what precision the model is; inputs may be others than
+        it was trained on."""
+        like = next(self.network.parameters())
+        labels = []
+        for rows in torch.arange(inputs.n_samples, device=inputs.device).split(chunk):
+            labels.append(self.assign(self.embed(inputs.normalize(inputs.take(rows)).to(like.device, like.dtype))))
+        return torch.cat(labels).cpu().numpy()
 
 
 @dataclass
