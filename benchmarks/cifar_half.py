@@ -58,7 +58,7 @@ def main() -> None:
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, nargs="?", default=Path("cifar10_half.npz"), help="npz with images, labels and split")
+    parser.add_argument("data", type=Path, nargs="?", default=Path("cifar10_half.npz"), help="images, labels and split")
     parser.add_argument("--out", type=Path, default=RECORDS, help="where the encoder and the record are kept")
     parser.add_argument("--seed", type=int, default=400)
     parser.add_argument("--pretrain-epochs", type=int, default=200)
@@ -73,7 +73,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--width", type=int, default=64, help="channels of the first ResNet block")
     parser.add_argument("--limit", type=int, default=None, help="only so many images of each split")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--precision", default="float32")
+    parser.add_argument("--precision", default="auto")
     parser.add_argument("--timing", action="store_true")
     parser.add_argument("--timing-images", type=int, default=50_000)
     parser.add_argument("--timing-epochs", type=int, default=4)
@@ -166,8 +166,8 @@ class Stages:
         found: dict[str, Any] = {
             "finished": not any("time budget" in message for message in messages), "seconds": time.perf_counter() - started,
             "parts": result.seconds, "settings": to_json(settings), "warnings": messages,
-            "history": {phase: {column: [curve.epochs.tolist(), curve.values[:, 0].tolist()] for column, curve in columns.items()}
-                        for phase, columns in result.history.items()},
+            "history": {f"{phase}/{column}": [curve.epochs.tolist(), curve.values[:, 0].tolist()]
+                        for phase, columns in result.history.items() for column, curve in columns.items()},
         }
         if result.labels is not None:
             model = result.model(0).to(self.device, torch.float32)

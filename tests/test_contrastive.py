@@ -59,6 +59,11 @@ def small(**changes):
     return Settings(**{**given, **changes})
 
 
+def small_net():
+    replicas = Replicas.create(SMALL, SHAPE, 3, seeds=(0,), device=CPU, dtype=torch.float32)
+    return replicas.module(0, replicas.parameters)
+
+
 def all_tensors(result):
     return {f"{group}/{name}": stack for group in ("parameters", "buffers", "state") for name, stack in getattr(result, group).items()}
 
@@ -88,39 +93,37 @@ def slow_nt_xent(one, other, temperature):
 @pytest.mark.parametrize("temperature", [0.5, 0.1, 2.0])
 def test_nt_xent_is_its_formula(temperature):
     one, other = torch.randn(2, 7, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    assert nt_xent((one, other), temperature).item() == pytest.approx(slow_nt_xent(one, other, temperature), rel=1e-12)
+    assert nt_xent(torch.stack((one, other)), temperature).item() == pytest.approx(slow_nt_xent(one, other, temperature), rel=1e-12)
 
 
 def test_nt_xent_in_closed_form():
     n, t = 6, 0.5
     alike = torch.ones(n, 3, dtype=torch.float64)
-    assert nt_xent((alike, 5 * alike), t).item() == pytest.approx(math.log(2 * n - 1))  # nothing can be told apart
+    assert nt_xent(torch.stack((alike, 5 * alike)), t).item() == pytest.approx(math.log(2 * n - 1))  # nothing can be told apart
     apart = torch.eye(n, dtype=torch.float64)
     right = -1 / t + math.log(math.exp(1 / t) + 2 * n - 2)
-    assert nt_xent((apart, apart), t).item() == pytest.approx(right)  # pairs agree, all others are orthogonal
+    assert nt_xent(torch.stack((apart, apart)), t).item() == pytest.approx(right)  # pairs agree, all others are orthogonal
 
 
 def test_nt_xent_is_computed_in_float32_whatever_it_is_given():
-    one, other = torch.randn(2, 64, 5, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
+    both = torch.randn(2, 64, 5, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
     with torch.autocast("cpu", torch.bfloat16):
-        assert nt_xent((one, other), 0.5).dtype == torch.float32
-        torch.testing.assert_close(nt_xent((one, other), 0.5), nt_xent((one.float(), other.float()), 0.5), rtol=0, atol=0)
+        assert nt_xent(both, 0.5).dtype == torch.float32
+        torch.testing.assert_close(nt_xent(both, 0.5), nt_xent(both.float(), 0.5), rtol=0, atol=0)
 
 
 def test_the_network_runs_under_autocast_and_its_loss_is_float32():
-    net = Replicas.create(SMALL, SHAPE, 3, seeds=(0,), device=CPU, dtype=torch.float32).module(0).train()
-    views = (torch.from_numpy(X[:8]), torch.from_numpy(X[8:16]))
+    net, views = small_net().train(), torch.from_numpy(X[:16]).unflatten(0, (2, 8))
     with torch.autocast("cpu", torch.bfloat16):
         z = SMALL.encode_views(net, views)
         loss = SMALL.loss(net, views, z)
-    assert z[0].dtype == torch.bfloat16 and loss.dtype == torch.float32
+    assert z.dtype == torch.bfloat16 and loss.dtype == torch.float32
     loss.backward()
     assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in net.parameters())
 
 
 def test_the_sum_of_directions_is_twice_the_mean_and_one_view_is_refused():
-    net = Replicas.create(SMALL, SHAPE, 3, seeds=(0,), device=CPU, dtype=torch.float32).module(0)
-    z = tuple(torch.randn(2, 5, 4, generator=torch.Generator().manual_seed(0)))
+    net, z = small_net(), torch.randn(2, 5, 4, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(replace(SMALL, reduction="sum").loss(net, z, z), 2 * SMALL.loss(net, z, z))
     with pytest.raises(ValueError, match=r"there is 1 in a batch.*views=\('augmented', 'augmented'\)"):
         train(X, small(augment=None), seeds=(0,))
@@ -130,8 +133,8 @@ def test_encoding_apart_gives_each_view_batch_statistics_of_its_own():
     def encoded(encoding):
         representation = replace(SMALL, encoding=encoding)
         replicas = Replicas.create(representation, SHAPE, 3, seeds=(0,), device=CPU, dtype=torch.float64)
-        net, x = replicas.module(0).train(), torch.from_numpy(X[:16]).double()
-        z = representation.encode_views(net, (x[:8], x[8:] * 3))
+        net, x = replicas.module(0, replicas.parameters).train(), torch.from_numpy(X[:16]).double()
+        z = representation.encode_views(net, torch.stack((x[:8], x[8:] * 3)))
         return z, int(replicas.buffers["encoder.backbone.stem.1.num_batches_tracked"]), net, x
 
     together, once, _, _ = encoded("together")
@@ -228,7 +231,7 @@ def test_stopping_and_resuming_gives_the_same_weights(tmp_path, at):
 
 
 def test_replicas_that_take_turns_are_what_each_would_be_alone():
-    """Bit for bit, whatever memory layout the weights and their moments have."""
+    """Bit for bit."""
     settings = small(clustering=None)
     together = train(X, settings, seeds=(3, 4))
     for i, seed in enumerate((3, 4)):

@@ -87,6 +87,7 @@ def test_an_encoder_of_ones_own(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:.*ended without samples")
+@pytest.mark.filterwarnings("ignore:.*of self-labeling no sample is left")
 def test_self_labeling_of_tables():
     rows, labels = blobs(n=90, spread=0.5)
     model = IDEC(4, pretrain_epochs=3, epochs=5, batch_size=30, intervention=None, random_state=0, device="cpu").fit(rows)

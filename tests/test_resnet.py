@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from reclust import draws, weights
-from reclust.representations import ResNet, build_network
+from reclust.representations import ResNet
 from reclust.representations.contrastive import SimCLR
 from reclust.representations.resnet import Conv
 
@@ -43,12 +43,11 @@ def test_convolutions_begin_as_he_and_others_say_of_outputs():
     assert drawn.std().item() == pytest.approx(math.sqrt(2 / (32 * 9)), rel=0.05) and abs(drawn.mean()) < 0.005
 
 
-def test_weights_lie_channels_last_and_stay_so_for_each_replica():
-    representation = SimCLR(ResNet(width=4), hidden=(8,), embedding=4, projector=(8, 4))
-    net = build_network(representation, (3, 8, 8), 3, torch.float32)
-    drawn = representation.initial_weights(net, draws.key([1, 2]), torch.float32)
-    stack = drawn["encoder.backbone.block4.0.conv1.weight"]
-    assert all(own.is_contiguous(memory_format=torch.channels_last) for own in stack)
+def test_images_pass_through_channels_last():
+    net, found = ResNet(width=4).build((3, 8, 8)), []
+    net.block2.register_forward_hook(lambda module, given, made: found.append(made.is_contiguous(memory_format=torch.channels_last)))
+    net(torch.rand(2, 3, 8, 8))
+    assert found == [True]
 
 
 def torchvision_names(name):

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -56,6 +56,7 @@ class DeepClustering(FittedClustering):
     n_init : so many replicas train together, and the one that `select` scores highest is kept.
     select : a label-free score; None is the share of samples that keep their cluster under augmentation.
     device : "auto" takes a GPU where there is one.
+    precision : "float32", "bf16" or "auto", see `Execution`; predictions are made in float64 in any case.
     random_state : int, RandomState or None.
     progress : show progress bars; None does where somebody is watching a terminal.
     time_budget : seconds after which training stops with what it has.
@@ -89,6 +90,7 @@ class DeepClustering(FittedClustering):
         n_init: int = 1,
         select: Selector | None = None,
         device: str = "auto",
+        precision: Literal["auto", "float32", "bf16"] = "auto",
         random_state: int | np.random.RandomState | None = None,
         progress: bool | None = None,
         time_budget: float | None = None,
@@ -108,6 +110,7 @@ class DeepClustering(FittedClustering):
         self.n_init = n_init
         self.select = select
         self.device = device
+        self.precision = precision
         self.random_state = random_state
         self.progress = progress
         self.time_budget = time_budget
@@ -156,7 +159,8 @@ class DeepClustering(FittedClustering):
 
     def _train(self, inputs: Inputs, settings: Settings, seeds: list[int], monitors: list[Monitor], start: Result | None,
                checkpoint: Checkpoint | None) -> Result:
-        execution, progress = Execution(device=self.device, time_budget=self.time_budget), Progress(shown=self.progress)
+        execution = Execution(device=self.device, precision=self.precision, time_budget=self.time_budget)
+        progress = Progress(shown=self.progress)
         try:
             return train(inputs, settings, seeds=seeds, start=start, monitors=[progress, *monitors], execution=execution,
                          checkpoint=checkpoint)

@@ -25,7 +25,6 @@ from .data.strong import StrongViews
 from .exceptions import ReclustWarning
 from .monitors import Measured, Monitor, Snapshot
 from .objectives import State, Still, nearest
-from .representations import Contrastive
 from .result import Result
 from .settings import Execution, Schedule, Settings
 from .training import train
@@ -37,6 +36,12 @@ HEAD = frozenset({"head_weight", "head_bias"})
 def logits(state: State, z: Tensor) -> Tensor:
     """What the linear head says: (..., B, d) -> (..., B, k)."""
     return z @ state["head_weight"].mT + state["head_bias"].unsqueeze(-2)
+
+
+def _errors(state: State, z: Tensor, labels: Tensor) -> Tensor:
+    """Cross-entropy of each sample, averaged over the views: (V, B, d), (B,) -> (B,)."""
+    each = cross_entropy(logits(state, z).flatten(0, 1), labels.repeat(len(z)), reduction="none")
+    return each.unflatten(0, z.shape[:2]).mean(0)
 
 
 class _Headed(Still):
@@ -59,9 +64,9 @@ class _Headed(Still):
 class HeadObjective(_Headed):
     """The warm-up: cross-entropy of the head with the nearest centre of the first view, averaged over the views."""
 
-    def loss(self, state: State, z: tuple[Tensor, ...]) -> Tensor:
+    def loss(self, state: State, z: Tensor) -> Tensor:
         labels = nearest(z[0].detach(), state["centers"])
-        return torch.stack([cross_entropy(logits(state, view), labels) for view in z]).mean()
+        return _errors(state, z, labels).mean()
 
 
 @value
@@ -79,12 +84,12 @@ class SelfLabelObjective(_Headed):
         if not 0 <= self.threshold < 1:
             raise ValueError(f"threshold must lie in [0, 1), got {self.threshold!r}.")
 
-    def loss(self, state: State, z: tuple[Tensor, ...]) -> Tensor:
+    def loss(self, state: State, z: Tensor) -> Tensor:
         confidence, labels = logits(state, z[0]).detach().softmax(-1).max(-1)
-        active = (confidence > self.threshold).to(z[0].dtype)
-        member = one_hot(labels, len(state["centers"])).to(z[0].dtype) * active.unsqueeze(-1)
-        errors = torch.stack([cross_entropy(logits(state, view), labels, reduction="none") for view in z[1:] or z]).mean(0)
+        active = (confidence > self.threshold).to(z.dtype)
+        member = one_hot(labels, len(state["centers"])).to(z.dtype) * active.unsqueeze(-1)
         count = member.sum(0)
+        errors = _errors(state, z[1:] if len(z) > 1 else z, labels)
         return (errors @ (member / count.clamp(min=1))).sum() / (count > 0).sum().clamp(min=1)
 
 
@@ -126,19 +131,16 @@ class Activity:
 
 @value
 class SelfLabel:
-    """Complete settings of self-labeling. Views of colour images learn strongly changed; for other data give `training` with
-    views such as ("clean", "augmented"), which changes them as in clustering."""
+    """Complete settings of self-labeling. Colour images are learned from strongly changed; for other data give `training`
+    with views such as ("clean", "augmented"), which changes them as in clustering."""
 
     threshold: float = 0.99
     warmup: Schedule = Schedule(epochs=20, batch_size=1000, views=("clean",), network="frozen")
-    training: Schedule = Schedule(epochs=200, batch_size=1000, views=("clean", StrongViews()))
+    training: Schedule = Schedule(epochs=200, batch_size=1000, views=("clean", StrongViews()), first_view="decides")
 
     def settings(self, clustered: Settings) -> tuple[Settings, Settings]:
         """Those of the warm-up and of the training, on top of what clustered the data."""
-        representation = clustered.representation
-        if isinstance(representation, Contrastive):  # the deciding view needs no gradient, which saves a third of a step
-            representation = replace(representation, encoding="apart")  # type: ignore[type-var]
-        common = replace(clustered, representation=representation, intervention=None, pretraining=None, first_centers=None)
+        common = replace(clustered, intervention=None, pretraining=None, first_centers=None)
         return (replace(common, objective=HeadObjective(), clustering=self.warmup),
                 replace(common, objective=SelfLabelObjective(self.threshold), clustering=self.training))
 

@@ -26,6 +26,7 @@ class Schedule:
     warmup_epochs: over these the learning rate rises linearly from 1 %.
     weight_decay: decoupled from the gradient, as in AdamW, on the parameters that the representation names.
     network: "frozen" leaves it as it is, BatchNorm statistics included, and trains what the objective learns.
+    first_view: "learns" like the others, or only "decides": it is then encoded by itself, and no gradient passes through it.
     """
 
     epochs: int
@@ -36,6 +37,7 @@ class Schedule:
     warmup_epochs: int = 0
     weight_decay: float = 0.0
     network: Literal["trained", "frozen"] = "trained"
+    first_view: Literal["learns", "decides"] = "learns"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "views", tuple(self.views))
@@ -49,8 +51,9 @@ class Schedule:
         object.__setattr__(self, "weight_decay", real("weight_decay", self.weight_decay))
         if self.weight_decay < 0:
             raise ValueError(f"weight_decay must be 0 or more, got {self.weight_decay!r}.")
-        if self.network not in ("trained", "frozen"):
-            raise ValueError(f"network must be 'trained' or 'frozen', got {self.network!r}.")
+        for name, allowed in (("network", ("trained", "frozen")), ("first_view", ("learns", "decides"))):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be '{allowed[0]}' or '{allowed[1]}', got {getattr(self, name)!r}.")
         if not self.views or not all(view in ("clean", "augmented") or callable(view) for view in self.views):
             raise ValueError(f"views must be some of 'clean', 'augmented' and augmentations, got {self.views!r}.")
 
@@ -98,19 +101,22 @@ class Execution:
     """How a run is computed: none of this changes what it means.
 
     device: "auto" takes a GPU when there is one.
-    precision: of all arithmetic.
+    precision: of all arithmetic. "bf16" computes the network's products in bfloat16 and keeps weights, losses and centres in
+        float32; "auto" does so where the processor has units for it (measured: as accurate, and twice as fast or more).
+        On a GPU float32 products use the TF32 units.
     executor: "auto" runs one replica as a plain PyTorch loop and maps several with vmap, where their representation is worth
         mapping; "plain" loops over replicas.
     time_budget: seconds after which training stops between two epochs, with what it has.
     """
 
     device: str = "auto"
-    precision: Literal["float32", "float64"] = "float32"
+    precision: Literal["auto", "float32", "float64", "bf16"] = "float32"
     executor: Literal["auto", "plain", "vmap"] = "auto"
     time_budget: float | None = None
 
     def __post_init__(self) -> None:
-        for name, allowed in (("precision", ("float32", "float64")), ("executor", ("auto", "plain", "vmap"))):
+        for name, allowed in (("precision", ("auto", "float32", "float64", "bf16")),
+                              ("executor", ("auto", "plain", "vmap"))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}.")
         if self.time_budget is not None and not real("time_budget", self.time_budget) > 0:

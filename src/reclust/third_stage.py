@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from .fitted import FittedClustering
 from .monitors import Evaluation, Progress
 from .preparation import Preparation, as_array, check_samples, opened
 from .selflabel import SelfLabel, logits, self_label
-from .settings import Execution, Schedule, View
+from .settings import Execution, View
 from .training import choose_device
 
 
@@ -34,7 +34,7 @@ class SelfLabeling(FittedClustering):
     epochs, batch_size, lr : of self-labeling.
     strong : changes the views that learn, as a callable (x, keys) -> x. "auto" takes `StrongViews` for colour images, for other
         images an affine map and for tables noise, unless the clusterer was trained with an augmentation.
-    device, progress, time_budget : as in `DeepClustering`.
+    device, precision, progress, time_budget : as in `DeepClustering`.
 
     Attributes
     ----------
@@ -52,6 +52,7 @@ class SelfLabeling(FittedClustering):
         lr: float = 1e-3,
         strong: Augmentation | str = "auto",
         device: str = "auto",
+        precision: Literal["auto", "float32", "bf16"] = "auto",
         progress: bool | None = None,
         time_budget: float | None = None,
     ) -> None:
@@ -63,6 +64,7 @@ class SelfLabeling(FittedClustering):
         self.lr = lr
         self.strong = strong
         self.device = device
+        self.precision = precision
         self.progress = progress
         self.time_budget = time_budget
 
@@ -81,10 +83,11 @@ class SelfLabeling(FittedClustering):
         start = clusterer.result_.only(clusterer.best_replica_)
         how = self._how(preparation, start.settings[0].augment)
         inputs = preparation.inputs(X, limit=resident_limit(device)).to(device, torch.float32)
+        execution = Execution(device=self.device, precision=self.precision, time_budget=self.time_budget)
         progress = Progress(shown=self.progress)
         try:
             result = self_label(inputs, start, how, monitors=[progress, *([] if y is None else [Evaluation(y)])],
-                                execution=Execution(device=self.device, time_budget=self.time_budget), checkpoint=checkpoint)
+                                execution=execution, checkpoint=checkpoint)
         finally:
             progress.close()
         self.n_features_in_, self.baseline_ = clusterer.n_features_in_, clusterer.baseline_
@@ -109,7 +112,7 @@ class SelfLabeling(FittedClustering):
             learning = StrongViews(fill=_black(preparation))
         else:
             learning = used or (Noise() if preparation.channels is None else Affine())
-        training = Schedule(epochs=self.epochs, lr=self.lr, batch_size=self.batch_size, views=("clean", learning))
+        training = replace(base.training, epochs=self.epochs, lr=self.lr, batch_size=self.batch_size, views=("clean", learning))
         warmup = replace(base.warmup, epochs=self.warmup_epochs, batch_size=self.batch_size)
         return replace(base, warmup=warmup, training=training)
 

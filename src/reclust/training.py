@@ -7,21 +7,23 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from . import files
+from .arithmetic import Arithmetic
 from .batches import try_augmentation
-from .checkpoint import Checkpoint, Progressed, identity, optimizer_tensors
+from .checkpoint import Checkpoint, Progressed, identity
 from .data import Prepared
 from .data.inputs import Inputs, as_inputs
 from .exceptions import ReclustWarning, TrainingFailed
 from .monitors import Deadline, Measured, Monitor, Remembering
 from .phase import Phase
 from .replicas import Replicas, executor_kind
-from .result import Curve, History, Result, group_of, provenance, stacked_result_tensors
+from .result import Curve, History, Result, group_of, joined, provenance, stacked_result_tensors
 from .settings import Execution, Schedule, Settings, one_each
 from .values import whole
 
@@ -43,10 +45,13 @@ def train(
     start: a result to go on from instead of pretraining, each replica from the weights trained with its own seed; a result
         of one replica serves all of them.
     checkpoint: written between epochs; if it exists already, the run continues from it.
+
+    Replicas that do not fit into a GPU's memory side by side train in groups, one after the other (`Result.groups`).
     """
     seeds = [whole("each seed", seed, 0) for seed in seeds]
     each = one_each(settings, seeds)
-    device, dtype = choose_device(execution.device), getattr(torch, execution.precision)
+    arithmetic = Arithmetic.choose(choose_device(execution.device), execution.precision)
+    device, dtype = arithmetic.device, arithmetic.dtype
     inputs = as_inputs(data).to(device, dtype)
     if inputs.n_samples < each[0].n_clusters:
         raise ValueError(
@@ -65,7 +70,22 @@ def train(
     if each[0].first_centers is None and (start is None or start.n_clusters != each[0].n_clusters):
         found = "there is none" if start is None else f"it has {start.n_clusters or 'none'}"
         raise ValueError(f"first_centers=None takes the {each[0].n_clusters} centres from start, but {found}.")
-    return Run(replicas, inputs, each, monitors, execution, checkpoint, start).run()
+    try:
+        return Run(replicas, inputs, each, monitors, execution, arithmetic, checkpoint, start).run()
+    except torch.OutOfMemoryError as error:
+        if len(seeds) == 1:
+            raise TrainingFailed(f"One replica needs more memory than {device} has free: take a smaller batch_size or network, "
+                                 "or device='cpu'.") from error
+    del replicas
+    torch.cuda.empty_cache()
+    half = len(seeds) // 2
+    warnings.warn(f"{len(seeds)} replicas do not fit into the memory of {device} side by side: they train in groups of "
+                  f"{half} and {len(seeds) - half}, one after the other.", ReclustWarning, stacklevel=2)
+    given: dict[str, Any] = {"start": start, "monitors": monitors, "execution": execution}
+    return joined(*(
+        train(inputs, each[part], seeds=seeds[part], **given, checkpoint=None if checkpoint is None else checkpoint.of(part))
+        for part in (slice(half), slice(half, None))
+    ))
 
 
 def choose_device(name: str) -> torch.device:
@@ -108,6 +128,7 @@ class Run:
     settings: list[Settings]
     monitors: Sequence[Monitor]
     execution: Execution
+    arithmetic: Arithmetic
     checkpoint: Checkpoint | None
     start: Result | None
     failed: dict[int, tuple[str, int]] = field(default_factory=dict)
@@ -118,6 +139,8 @@ class Run:
         deadline = Deadline(self.execution.time_budget)
         common = self.settings[0]
         resumed = self._resume()
+        if self.arithmetic.products != self.arithmetic.dtype:
+            self.replicas.work_in(self.arithmetic.products)
         if common.pretraining is not None and self.start is None and (resumed is None or resumed.phase == "pretraining"):
             if not Phase(self, "pretraining", common.pretraining, resumed).run(deadline):
                 self.checkpoint = None  # the one just written must stay: clustering from here is not what would have been
@@ -141,13 +164,13 @@ class Run:
         if find is None:
             self._keep_state()
             return
-        looking = Phase(self, "clustering", Schedule(epochs=0), None)
+        looking = Phase(self, "first centers", Schedule(epochs=0), None)
         with torch.no_grad():
             width = looking.embed(self.replicas.key.new_zeros(len(self.replicas), 1)).shape[-1]
             centers = torch.zeros(len(self.replicas), self.settings[0].n_clusters, width,
                                   dtype=looking.dtype, device=self.inputs.device)
-            with looking.clock("first centers"):
-                find(looking.target(slice(None), centers).at("first centers"))
+            with looking.clock(find.part):
+                find(looking.target(slice(None), centers))
             self.replicas.start_objectives([settings.objective for settings in self.settings], centers)
         looking.keep_time()
 
@@ -194,7 +217,7 @@ class Run:
             memory = {f"{i}/{name}": tensor for i, monitor in enumerate(self._remembering)
                       for name, tensor in monitor.memory.items()}
             Progressed(
-                phase.name, next_epoch, stacked_result_tensors(self.replicas), optimizer_tensors(phase.optimizer), memory,
+                phase.name, next_epoch, stacked_result_tensors(self.replicas), phase.optimizer.tensors(), memory,
                 self.history, {**self.seconds, **phase.seconds()}, self.failed,
             ).write(self.checkpoint, self._identity)
 
@@ -207,7 +230,7 @@ class Run:
         kind = executor_kind(self.replicas, self.execution.executor)
         start = self.start
         started = None if start is None else (start.seeds, start.parameters, start.buffers, start.state)
-        return identity(self.inputs, self.settings, self.replicas.seeds, kind, started)
+        return identity(self.inputs, self.settings, self.replicas.seeds, kind, self.arithmetic.precision, started)
 
     def _resume(self) -> Progressed | None:
         if self.checkpoint is None:

@@ -121,9 +121,3 @@ def decaying_weights(net: nn.Module, *, prefix: str = "") -> frozenset[str]:
         for layer_name, layer in layers(net) if not isinstance(layer, NORMS)
         for name, parameter in layer.named_parameters(recurse=False) if parameter.ndim > 1
     )
-
-
-def channels_last(drawn: dict[str, Tensor], leading: int) -> dict[str, Tensor]:
-    """The same weights, those of convolutions of images with their channels last in memory; so many axes come first."""
-    return {name: stack.movedim(-3, -1).contiguous().movedim(-1, -3) if stack.ndim - leading == 4 else stack
-            for name, stack in drawn.items()}

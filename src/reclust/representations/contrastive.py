@@ -12,20 +12,20 @@ from torch.nn.utils import skip_init
 
 from .. import draws
 from ..values import real, value, whole
-from ..weights import channels_last, decaying_weights, expanded_weights, initial_weights, layers
+from ..weights import decaying_weights, expanded_weights, initial_weights, layers
 from .base import encode_together, encoder_blocks
 from .resnet import Backbone, ResNet
 
 Together = Literal["together", "apart"]
 
 
-def nt_xent(projected: tuple[Tensor, Tensor], temperature: float | Tensor) -> Tensor:
-    """Normalised temperature-scaled cross-entropy, the mean over all 2B projections; each view (B, p) -> scalar.
+def nt_xent(projected: Tensor, temperature: float | Tensor) -> Tensor:
+    """Normalised temperature-scaled cross-entropy, the mean over all 2B projections: (2, B, p) -> scalar.
 
     Of all other projections, each should be most similar (cosine) to that of its own sample's other view. Computed in
     float32 at least, whatever precision the network ran in.
     """
-    both = torch.cat(projected)
+    both = projected.flatten(0, 1)
     with torch.autocast(both.device.type, enabled=False):
         both = nn.functional.normalize(both.to(torch.promote_types(both.dtype, torch.float32)), dim=-1)
         similarity = both @ both.mT / temperature
@@ -67,21 +67,23 @@ class Contrastive:
     def encode(self, net: EncoderProjector, x: Tensor) -> Tensor:
         return net.encoder(x)
 
-    def encode_views(self, net: EncoderProjector, views: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        if self.encoding == "apart":
-            return tuple(net.encoder(view) for view in views)
-        return encode_together(net.encoder, views)
+    def encode_views(self, net: EncoderProjector, views: Tensor) -> Tensor:
+        return self._over(net.encoder, views)
 
-    def loss(self, net: EncoderProjector, views: tuple[Tensor, ...], z: tuple[Tensor, ...]) -> Tensor:
+    def loss(self, net: EncoderProjector, views: Tensor, z: Tensor) -> Tensor:
         if len(z) != 2:
             raise ValueError(f"The contrastive loss compares two views of each sample, but there is {len(z)} in a batch: "
                              "train with an augmentation and Schedule(views=('augmented', 'augmented')).")
-        projected = [net.projector(view) for view in z] if self.encoding == "apart" else net.projector(torch.cat(z)).chunk(2)
-        loss = nt_xent((projected[0], projected[1]), self.temperature)
+        loss = nt_xent(self._over(net.projector, z), self.temperature)
         return 2 * loss if self.reduction == "sum" else loss
 
+    def _over(self, part: nn.Module, views: Tensor) -> Tensor:
+        if self.encoding == "together":
+            return encode_together(part, views)
+        return torch.stack([part(view) for view in views])
+
     def initial_weights(self, net: EncoderProjector, key: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
-        return channels_last(initial_weights(net, key, dtype=dtype), key.ndim)
+        return initial_weights(net, key, dtype=dtype)
 
     def blocks(self, net: EncoderProjector) -> dict[str, tuple[str, ...]]:
         return {**encoder_blocks(net.encoder, prefix="encoder."), "projector": _layers_of(net, "projector")}
@@ -175,7 +177,7 @@ class OwnSimCLR(Contrastive):
         if self.projector is None:  # nobody gave weights for it
             drawn = initial_weights(net.projector, draws.fold(key, "projector"), dtype=dtype)
             given.update({f"projector.{name}": stack for name, stack in drawn.items()})
-        return channels_last(given, key.ndim)
+        return given
 
 
 def perceptron(sizes: tuple[int, ...], *, batch_norm: bool) -> list[nn.Module]:
