@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 CHUNK = 4096
 """Samples embedded at once."""
 
+LONG = 15_000
+"""Steps of a convolutional network that repay compiling it."""
+
 
 class Phase:
     """One pass of the loop over its epochs: pretraining (no objective) or clustering."""
@@ -36,12 +39,13 @@ class Phase:
     def __init__(self, run: Run, name: str, schedule: Schedule, resumed: Progressed | None) -> None:
         self.owner, self.name, self.schedule = run, name, schedule
         self.replicas, self.inputs = run.replicas, run.inputs
-        self.executor = make_executor(run.replicas, run.execution.executor)
+        self.batches = Batches(run.inputs, schedule, run.settings[0].augment)
+        self.executor = make_executor(run.replicas, run.execution.executor,
+                                      compiled=self._worth_compiling(run.execution.compile))
         self.arithmetic = run.arithmetic
         self.dtype = run.arithmetic.dtype
         self.clock = Clock(run.inputs.device)
         self.key = draws.fold(run.replicas.key, name)
-        self.batches = Batches(run.inputs, schedule, run.settings[0].augment)
         self.interventions = [
             (slice(members[0], members[-1] + 1), intervention) for intervention, members in _runs_of_equals(run.settings)
             if intervention is not None and name == "clustering"
@@ -52,6 +56,11 @@ class Phase:
         self.resumed = resumed is not None
         if resumed is not None:
             self.optimizer.restore_(resumed.optimizer)
+
+    def _worth_compiling(self, wanted: str) -> bool:
+        """Compiling a convolutional network takes about a minute and saves a quarter of a step, so "auto" wants a long phase."""
+        long = self.schedule.epochs * self.batches.count >= LONG and self.inputs.device.type == "cuda"
+        return wanted == "always" or (wanted == "auto" and long and not self.replicas.representation.stacks)
 
     def _leaves(self) -> dict[str, Leaf]:
         """What the optimizer moves."""
