@@ -58,7 +58,7 @@ class Phase:
             self.optimizer.restore_(resumed.optimizer)
 
     def _worth_compiling(self, wanted: str) -> bool:
-        """Compiling a convolutional network takes about a minute and saves a quarter of a step, so "auto" wants a long phase."""
+        """Compiling a convolutional network takes about a minute and saves a quarter of a step: "auto" wants a long phase."""
         long = self.schedule.epochs * self.batches.count >= LONG and self.inputs.device.type == "cuda"
         return wanted == "always" or (wanted == "auto" and long and not self.replicas.representation.stacks)
 
