@@ -1,0 +1,5 @@
+"""Where groups are computed: in this process, in several, or on a Ray cluster."""
+
+from .base import Backend, InProcess
+
+__all__ = ["Backend", "InProcess"]

@@ -1,0 +1,221 @@
+"""One group of a study, from its data to what is committed: the same work whichever backend asks for it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from .. import metrics
+from ..checkpoint import Checkpoint
+from ..exceptions import ReclustWarning, StopTraining
+from ..monitors import Evaluation, Monitor, Snapshot
+from ..result import Curve, History, Result
+from ..settings import Execution
+from ..training import train
+from ..values import value
+from .protocols import Sample
+from .spec import Group, Pretraining
+from .store import Outcome
+
+COMMIT = "RECLUST_COMMIT"
+"""Environment variable that names the commit where the source is no git checkout."""
+
+
+@value
+class Conditions:
+    """Where and how groups are computed; none of it is part of a run's identity.
+
+    work: folder of shared pretraining and of checkpoints. data: folder of data sets, None for the usual one.
+    until: time (seconds since the epoch) at which to stop. threads: of torch on a CPU, None for its own choice.
+    """
+
+    work: str
+    data: str | None = None
+    execution: Execution = Execution()
+    until: float | None = None
+    threads: int | None = None
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A group that raised."""
+
+    error: str
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A group that was stopped, or not begun, before it finished; its checkpoint is on the disk."""
+
+
+Attempt = Outcome | Failed | Stopped
+Tick = Callable[[float], None]
+"""Told how much of the cost was computed."""
+Asked = Callable[[], bool]
+"""Whether somebody wants the computation to stop."""
+
+
+def never() -> bool:
+    return False
+
+
+def attempt(group: Group, conditions: Conditions, *, stop: Asked = never, tick: Tick = lambda cost: None) -> Attempt:
+    """Train a group from its pretraining, which is shared, to its scores; whatever happens is an answer."""
+    checkpoint = _checkpoint(conditions, group.key, group.settings[0].clustering)
+    try:
+        start = None if group.pretraining is None else pretrained(group.pretraining, conditions, stop=stop, tick=tick)
+        sample = group.protocol.sample(group.dataset, conditions.data)
+        evaluation = Evaluation(sample.classes, every=group.evaluate_every)
+        monitors: list[Monitor] = [evaluation, _Stop(conditions, stop, tick, group.cost)]
+        with _quietly(conditions):
+            result = train(sample.inputs, group.settings, seeds=group.seeds, start=start, monitors=monitors,
+                           execution=conditions.execution, checkpoint=checkpoint)
+        outcome = _outcome(group, result, start, sample, conditions)
+    except StopTraining:
+        return Stopped()
+    except Exception:
+        Path(checkpoint.path).unlink(missing_ok=True)  # it would lead to the same failure again
+        return Failed(traceback.format_exc())
+    Path(checkpoint.path).unlink(missing_ok=True)
+    return outcome
+
+
+def pretrained(pretraining: Pretraining, conditions: Conditions, *, stop: Asked = never,
+               tick: Tick = lambda cost: None) -> Result:
+    """The encoders that groups start from: read where they were trained before, else trained and written."""
+    path = pretrained_path(pretraining, conditions)
+    if path.is_file():
+        return Result.load(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    checkpoint = _checkpoint(conditions, pretraining.key, pretraining.settings.pretraining)
+    inputs = pretraining.protocol.sample(pretraining.dataset, conditions.data).inputs
+    with _quietly(conditions):
+        result = train(inputs, pretraining.settings, seeds=pretraining.seeds, execution=conditions.execution,
+                       monitors=[_Stop(conditions, stop, tick, pretraining.cost)], checkpoint=checkpoint)
+    result.save(path)
+    Path(checkpoint.path).unlink(missing_ok=True)
+    return result
+
+
+def pretrained_path(pretraining: Pretraining, conditions: Conditions) -> Path:
+    return Path(conditions.work) / "pretrained" / f"{pretraining.key}.reclust"
+
+
+class _Stop:
+    """A monitor that counts epochs, and ends training when time is up or somebody asks."""
+
+    def __init__(self, conditions: Conditions, stop: Asked, tick: Tick, cost: float) -> None:
+        self.conditions, self.stop, self.tick, self.cost = conditions, stop, tick, cost
+
+    def __call__(self, snapshot: Snapshot) -> None:
+        if snapshot.moment == "start" and snapshot.epoch >= 0:  # what a checkpoint brought
+            self.tick(self.cost * (snapshot.epoch + 1) / snapshot.epochs)
+        if snapshot.moment == "epoch":
+            self.tick(self.cost / snapshot.epochs)
+            if self.stop() or over(self.conditions):
+                raise StopTraining
+
+
+def over(conditions: Conditions) -> bool:
+    return conditions.until is not None and time.time() >= conditions.until
+
+
+def _checkpoint(conditions: Conditions, key: str, schedule: Any) -> Checkpoint:
+    folder = Path(conditions.work) / "checkpoints"
+    folder.mkdir(parents=True, exist_ok=True)
+    return Checkpoint(folder / f"{key}.reclust", every=max(1, (schedule.epochs if schedule else 1) // 8))
+
+
+@contextmanager
+def _quietly(conditions: Conditions) -> Iterator[None]:
+    """With the wanted threads, and without warnings: replicas that fail are reported as failed runs."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(conditions.threads or before)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReclustWarning)
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _outcome(group: Group, result: Result, start: Result | None, sample: Sample, conditions: Conditions) -> Outcome:
+    assert result.labels is not None
+    scored = [metrics.scores(sample.classes, labels) for labels in result.labels]
+    scores = {short: np.array([one[name] for one in scored]) for short, name in
+              (("acc", "accuracy"), ("nmi", "nmi"), ("ari", "ari"))}
+    seconds, history = dict(result.seconds), dict(result.history)
+    if start is not None:
+        seconds |= {part: spent * len(result) / len(start) for part, spent in start.seconds.items()}
+        rows = [start.seeds.index(seed) for seed in result.seeds]
+        history |= {phase: {name: Curve(curve.epochs, curve.values[:, rows]) for name, curve in columns.items()}
+                    for phase, columns in start.history.items()}
+    return Outcome(
+        group=group.key, runs=[run.key for run in group.runs], settings=group.settings, scores=scores,
+        history=thinned(history, group.evaluate_every),
+        arrays={"labels": result.labels, "centers": result.state["centers"].numpy()},
+        seconds=seconds, provenance={**result.provenance, **_provenance(group, sample, conditions)},
+        failed={replica: f"The loss stopped being a number in epoch {epoch} of {phase}."
+                for replica, (phase, epoch) in result.failed.items()})
+
+
+def thinned(history: History, every: int) -> History:
+    """Curves at every so many epochs, at the first and last one, and where anything was evaluated, so around interventions."""
+    return {phase: {name: _at(curve, _kept(columns, every)) for name, curve in columns.items()}
+            for phase, columns in history.items()}
+
+
+def _kept(columns: dict[str, Curve], every: int) -> set[int]:
+    evaluated = columns["accuracy"].epochs.tolist() if "accuracy" in columns else []
+    epochs = columns["loss"].epochs.tolist() if "loss" in columns else []
+    return {*evaluated, *epochs[:1], *epochs[-1:], *(epoch for epoch in epochs if (epoch + 1) % every == 0)}
+
+
+def _at(curve: Curve, epochs: Iterable[int]) -> Curve:
+    rows = np.isin(curve.epochs, list(epochs))
+    return Curve(curve.epochs[rows], curve.values[rows])
+
+
+def _provenance(group: Group, sample: Sample, conditions: Conditions) -> dict[str, Any]:
+    samples = np.ascontiguousarray(sample.inputs.samples[:: max(1, len(sample.classes) // 1000)])
+    return {
+        "commit": commit(), "system": platform.platform(), "replicas": len(group.seeds),
+        "precision": conditions.execution.precision, "executor": conditions.execution.executor,
+        "scipy": _version("scipy"), "scikit-learn": _version("scikit-learn"),
+        "data": {"name": group.dataset, "samples": len(sample.classes),
+                 "sha256": hashlib.sha256(samples.tobytes()).hexdigest()},
+    }
+
+
+def commit() -> str | None:
+    """The commit of the source that runs, marked where the checkout has changes; None outside of a checkout."""
+    if COMMIT in os.environ:
+        return os.environ[COMMIT]
+    here = Path(__file__).parent
+    try:
+        found = subprocess.run(["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"], cwd=here, text=True,
+                               capture_output=True, timeout=10, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found or None
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
