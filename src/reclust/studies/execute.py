@@ -46,7 +46,7 @@ class Conditions:
 
     work: str
     data: str | None = None
-    execution: Execution = Execution()
+    device: str = "auto"
     until: float | None = None
     threads: int | None = None
 
@@ -88,8 +88,8 @@ def attempt(group: Group, conditions: Conditions, *, stop: Asked = never, tick: 
             _Stop(conditions, stop, tick, group.cost)]
         with _quietly(conditions):
             result = train(sample.inputs, group.settings, seeds=group.seeds, start=start, monitors=monitors,
-                           execution=conditions.execution, checkpoint=checkpoint)
-        outcome = _outcome(group, result, start, sample, conditions)
+                           execution=_execution(group, conditions), checkpoint=checkpoint)
+        outcome = _outcome(group, result, start, sample)
     except StopTraining:
         return Stopped()
     except Exception:
@@ -123,7 +123,7 @@ def pretrained(pretraining: Pretraining, conditions: Conditions, *, stop: Asked 
     checkpoint = _checkpoint(conditions, pretraining.key, pretraining.settings.pretraining)
     inputs = pretraining.protocol.sample(pretraining.dataset, conditions.data).inputs
     with _quietly(conditions):
-        result = train(inputs, pretraining.settings, seeds=pretraining.seeds, execution=conditions.execution,
+        result = train(inputs, pretraining.settings, seeds=pretraining.seeds, execution=_execution(pretraining, conditions),
                        monitors=[_Stop(conditions, stop, tick, pretraining.cost)], checkpoint=checkpoint)
     result.save(path)
     _forget(checkpoint)
@@ -159,6 +159,10 @@ def _checkpoint(conditions: Conditions, key: str, schedule: Any) -> Checkpoint:
     return Checkpoint(folder / f"{key}.reclust", every=max(1, (schedule.epochs if schedule else 1) // 8))
 
 
+def _execution(task: Group | Pretraining, conditions: Conditions) -> Execution:
+    return Execution(device=conditions.device, precision=task.precision)
+
+
 def _forget(checkpoint: Checkpoint) -> None:
     """Its file, and those of the parts of a group that did not fit into memory as one."""
     path = Path(checkpoint.path)
@@ -179,7 +183,7 @@ def _quietly(conditions: Conditions) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _outcome(group: Group, result: Result, start: Result | None, sample: Sample, conditions: Conditions) -> Outcome:
+def _outcome(group: Group, result: Result, start: Result | None, sample: Sample) -> Outcome:
     assert result.labels is not None
     scored = [metrics.scores(sample.classes, labels) for labels in result.labels]
     scores = {short: np.array([one[name] for one in scored]) for short, name in
@@ -194,7 +198,7 @@ def _outcome(group: Group, result: Result, start: Result | None, sample: Sample,
         group=group.key, runs=[run.key for run in group.runs], settings=group.settings, scores=scores,
         history=thinned(history, group.evaluate_every),
         arrays={"labels": result.labels, "centers": result.state["centers"].numpy()},
-        seconds=seconds, provenance={**result.provenance, **_provenance(group, sample, conditions)},
+        seconds=seconds, provenance={**result.provenance, **_provenance(group, sample)},
         failed={replica: f"The loss stopped being a number in epoch {epoch} of {phase}."
                 for replica, (phase, epoch) in result.failed.items()})
 
@@ -217,11 +221,11 @@ def _at(curve: Curve, epochs: Iterable[int]) -> Curve:
     return Curve(curve.epochs[rows], curve.values[rows])
 
 
-def _provenance(group: Group, sample: Sample, conditions: Conditions) -> dict[str, Any]:
+def _provenance(group: Group, sample: Sample) -> dict[str, Any]:
     samples = np.ascontiguousarray(sample.inputs.samples[:: max(1, len(sample.classes) // 1000)])
     return {
         "commit": commit(), "system": platform.platform(), "replicas": len(group.seeds),
-        "precision": conditions.execution.precision, "executor": conditions.execution.executor,
+        "precision": group.precision,
         "scipy": _version("scipy"), "scikit-learn": _version("scikit-learn"),
         "data": {"name": group.dataset, "samples": len(sample.classes),
                  "sha256": hashlib.sha256(samples.tobytes()).hexdigest()},

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import groupby, product
-from typing import Any
+from typing import Any, Literal
 
 from ..interventions import Every, Intervention
 from ..objectives import DECObjective
@@ -20,6 +21,8 @@ from .store import PlannedRun
 
 REVISION = 1
 """Part of every identity: to be raised when the same settings come to mean other numbers."""
+
+Precision = Literal["auto", "float32", "float64", "bf16"]
 
 
 @value
@@ -41,9 +44,10 @@ class Study:
     """Every data set × algorithm × with or without pretraining × variant × seed.
 
     about: what it is for, in a line. pretraining_seeds: seeds that are pretrained together, so that studies of fewer seeds
-    share the pretraining of larger ones; the study's own where empty. measures: names of `MEASURES` to record.
-    evaluate_every: epochs between two points of a curve; around interventions there are more. largest_group: how many runs
-    train stacked. small_variants: those that the small form keeps, all where empty.
+    share the pretraining of larger ones; the study's own where empty. precision: of the arithmetic, see `Execution`.
+    measures: names of `MEASURES` to record. evaluate_every: epochs between two points of a curve; around interventions
+    there are more. largest_group: how many runs train stacked. small_variants: those that the small form keeps, all where
+    empty.
     """
 
     name: str
@@ -55,6 +59,7 @@ class Study:
     seeds: tuple[int, ...] = PAPER_SEEDS
     pretraining_seeds: tuple[int, ...] = ()
     protocol: Protocol = AutoencoderProtocol()
+    precision: Precision = "float32"
     measures: tuple[str, ...] = ()
     evaluate_every: int = 10
     largest_group: int = 40
@@ -95,13 +100,20 @@ class Study:
         settings, seeds = tuple(one for _, one, _ in members), tuple(seed for _, _, seed in members)
         pretraining = None
         if settings[0].pretraining is not None:
-            pretraining = Pretraining.of(dataset, self.protocol, settings[0], self.pretraining_seeds or self.seeds)
+            seeds_of_it = self.pretraining_seeds or self.seeds
+            pretraining = Pretraining.of(dataset, self.protocol, settings[0], seeds_of_it, self.precision)
         key = _digest("group", dataset, self.protocol.preparation, settings, seeds, pretraining and pretraining.key,
-                      self.measures, self.evaluate_every)
+                      self.precision, self.measures, self.evaluate_every)
         runs = tuple(
             PlannedRun(_digest(key, position), key, dataset, algorithm, variant.name, pretrained, seed, variant.factors)
             for position, (variant, _, seed) in enumerate(members))
-        return Group(key, dataset, self.protocol, settings, seeds, runs, pretraining, self.measures, self.evaluate_every)
+        return Group(key, dataset, self.protocol, settings, seeds, runs, pretraining, self.precision, self.measures,
+                     self.evaluate_every)
+
+    @property
+    def n_runs(self) -> int:
+        parts = (self.datasets, self.algorithms, self.pretrained, self.variants, self.seeds)
+        return math.prod(len(part) for part in parts)
 
     def planned(self) -> list[PlannedRun]:
         """All runs, variants of one cell next to each other."""
@@ -124,15 +136,18 @@ class Pretraining:
     protocol: Protocol
     settings: Settings
     seeds: tuple[int, ...]
+    precision: Precision
 
     @classmethod
-    def of(cls, dataset: str, protocol: Protocol, settings: Settings, seeds: tuple[int, ...]) -> Pretraining:
+    def of(cls, dataset: str, protocol: Protocol, settings: Settings, seeds: tuple[int, ...],
+           precision: Precision) -> Pretraining:
         """What these settings begin with: nothing that only matters afterwards tells one from another."""
         assert settings.pretraining is not None
         plain = Settings(n_clusters=settings.n_clusters, objective=DECObjective(), representation=settings.representation,
                          pretraining=settings.pretraining, clustering=None,
                          augment=settings.augment if "augmented" in settings.pretraining.views else None)
-        return cls(_digest("pretraining", dataset, protocol.preparation, plain, seeds), dataset, protocol, plain, seeds)
+        key = _digest("pretraining", dataset, protocol.preparation, plain, seeds, precision)
+        return cls(key, dataset, protocol, plain, seeds, precision)
 
     @property
     def cost(self) -> float:
@@ -151,6 +166,7 @@ class Group:
     seeds: tuple[int, ...]
     runs: tuple[PlannedRun, ...]
     pretraining: Pretraining | None
+    precision: Precision
     measures: tuple[str, ...]
     evaluate_every: int
 
