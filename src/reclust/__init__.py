@@ -2,7 +2,7 @@
 
 from .checkpoint import Checkpoint
 from .estimators import DCN, DEC, IDEC, DeepClustering
-from .exceptions import ReclustWarning, TrainingFailed
+from .exceptions import ReclustWarning, StopTraining, TrainingFailed
 from .interventions import (
     BRB,
     Every,
@@ -68,6 +68,7 @@ __all__ = [
     "Snapshot",
     "SoftReset",
     "Step",
+    "StopTraining",
     "Target",
     "TrainingFailed",
     "__version__",

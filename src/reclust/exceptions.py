@@ -7,3 +7,7 @@ class ReclustWarning(UserWarning):
 
 class TrainingFailed(RuntimeError):
     """No replica is left whose loss is a number."""
+
+
+class StopTraining(Exception):
+    """A monitor may raise this at the end of an epoch: the checkpoint is written, and training ends with this exception."""

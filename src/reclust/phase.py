@@ -15,7 +15,7 @@ from .batches import Batches
 from .capture import Captured
 from .checkpoint import Progressed
 from .clock import Clock
-from .exceptions import ReclustWarning
+from .exceptions import ReclustWarning, StopTraining
 from .interventions import Intervention, Target
 from .monitors import Deadline, Snapshot
 from .objectives import Objective, State, Still
@@ -88,7 +88,11 @@ class Phase:
                 self._move_centers(epoch)
             self.owner.drop_failed(self.name, epoch, loss["loss"], self.schedule)
             self.owner.record(self.name, epoch, {**loss, **({"fired": fired} if fired.any() else {})})
-            self._look("epoch", epoch, loss, fired)
+            try:
+                self._look("epoch", epoch, loss, fired)
+            except StopTraining:
+                self.owner.write_checkpoint(self, epoch + 1)
+                raise
             last = epoch == self.schedule.epochs - 1
             if self.owner.checkpoint is not None and (last or (epoch + 1) % self.owner.checkpoint.every == 0):
                 self.owner.write_checkpoint(self, epoch + 1)

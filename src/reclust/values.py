@@ -94,6 +94,11 @@ def from_json(data: Any) -> Any:
         return {name: from_json(item) for name, item in data["mapping"].items()}
     if data.keys() != {"kind", "fields"}:
         raise ValueError(f"Not a stored value: expected the keys 'kind' and 'fields', found {sorted(data)}.")
-    if data["kind"] not in _KINDS:
-        raise ValueError(f"Unknown kind of value {data['kind']!r}: import the module that defines it before loading.")
-    return _KINDS[data["kind"]](**{name: from_json(item) for name, item in data["fields"].items()})
+    return kind_named(data["kind"])(**{name: from_json(item) for name, item in data["fields"].items()})
+
+
+def kind_named(name: str) -> type:
+    """The class of the values that files call by this name."""
+    if name not in _KINDS:
+        raise ValueError(f"Unknown kind of value {name!r}: import the module that defines it before loading.")
+    return _KINDS[name]

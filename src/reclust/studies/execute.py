@@ -1,0 +1,293 @@
+"""One group of a study, from its data to what is committed: the same work whichever backend asks for it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from .. import metrics
+from ..checkpoint import Checkpoint
+from ..data.inputs import as_inputs
+from ..exceptions import ReclustWarning, StopTraining
+from ..monitors import Evaluation, Monitor, Snapshot
+from ..result import Curve, History, Result
+from ..selflabel import self_label
+from ..settings import Execution
+from ..training import train
+from ..values import value
+from .measures import MEASURES
+from .protocols import Sample
+from .spec import Group, Pretraining
+from .store import Outcome
+
+COMMIT = "RECLUST_COMMIT"
+"""Environment variable that names the commit where the source is no git checkout."""
+
+
+@value
+class Conditions:
+    """Where and how groups are computed; none of it is part of a run's identity.
+
+    work: folder of shared pretraining and of checkpoints. data: folder of data sets, None for the usual one.
+    until: time (seconds since the epoch) at which to stop. threads: of torch on a CPU, None for its own choice.
+    """
+
+    work: str
+    data: str | None = None
+    device: str = "auto"
+    until: float | None = None
+    threads: int | None = None
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A group that raised."""
+
+    error: str
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A group that was stopped, or not begun, before it finished; its checkpoint is on the disk."""
+
+
+Attempt = Outcome | Failed | Stopped
+Tick = Callable[[float], None]
+"""Told how much of the cost was computed."""
+Asked = Callable[[], bool]
+"""Whether somebody wants the computation to stop."""
+
+
+def never() -> bool:
+    return False
+
+
+def attempt(group: Group, conditions: Conditions, *, stop: Asked = never, tick: Tick = lambda cost: None) -> Attempt:
+    """Train a group from its pretraining, which is shared, to its scores; whatever happens is an answer."""
+    if stop() or over(conditions):
+        return Stopped()
+    checkpoint = _checkpoint(conditions, group.key, group.settings[0].clustering)
+    try:
+        start = None if group.pretraining is None else pretrained(group.pretraining, conditions, stop=stop, tick=tick)
+        sample = group.protocol.sample(group.dataset, conditions.data)
+        with _quietly(conditions):
+            result = _clustered(group, start, sample, conditions, _Stop(conditions, stop, tick, *group.stage_costs))
+            outcome = _outcome(group, result, start, sample)
+    except StopTraining:
+        return Stopped()
+    except Exception:
+        _forget(checkpoint)  # it would lead to the same failure again
+        return Failed(traceback.format_exc())
+    _forget(checkpoint)
+    return outcome
+
+
+def _clustered(group: Group, start: Result | None, sample: Sample, conditions: Conditions, watch: _Stop) -> Result:
+    """The clustering of a group and, where it has one, its third stage. With that, the clustering is kept in a file, so that
+    neither a stop nor another study of the same clustering has to train it again."""
+    checkpoint, execution = _checkpoint(conditions, group.key, group.settings[0].clustering), _execution(group, conditions)
+    kept = Path(conditions.work) / "clustered" / f"{group.clustering}.reclust"
+    monitors: list[Monitor] = [
+        Evaluation(sample.classes, every=group.evaluate_every),
+        *(MEASURES[name](sample.classes, group.evaluate_every) for name in group.measures), watch]
+    if kept.is_file():
+        result = Result.load(kept)
+        watch.skip()
+    else:
+        result = train(sample.inputs, group.settings, seeds=group.seeds, start=start, monitors=monitors, execution=execution,
+                       checkpoint=checkpoint)
+        if group.protocol.keeps_clusterings:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            result.save(kept)
+    if group.labeling is None:
+        return result
+    third = Checkpoint(Path(checkpoint.path).with_suffix(".labeling"), every=checkpoint.every)
+    labeled = self_label(sample.inputs, result, group.labeling, monitors=[monitors[0], watch], execution=execution,
+                         checkpoint=third)
+    return replace(labeled, settings=result.settings, history={**result.history, **labeled.history},
+                   seconds={**result.seconds, **labeled.seconds}, failed={**labeled.failed, **result.failed})
+
+
+def attempt_pretraining(pretraining: Pretraining, conditions: Conditions, *, stop: Asked = never) -> Path | Failed | Stopped:
+    """Make sure that the encoders are there; the file that holds them."""
+    if stop() or over(conditions):
+        return Stopped()
+    try:
+        pretrained(pretraining, conditions, stop=stop)
+    except StopTraining:
+        return Stopped()
+    except Exception:
+        _forget(_checkpoint(conditions, pretraining.key, pretraining.settings.pretraining))
+        return Failed(traceback.format_exc())
+    return pretrained_path(pretraining, conditions)
+
+
+def pretrained(pretraining: Pretraining, conditions: Conditions, *, stop: Asked = never,
+               tick: Tick = lambda cost: None) -> Result:
+    """The encoders that groups start from: read where they were trained before, else trained and written."""
+    path = pretrained_path(pretraining, conditions)
+    if path.is_file():
+        return Result.load(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    checkpoint = _checkpoint(conditions, pretraining.key, pretraining.settings.pretraining)
+    inputs = pretraining.protocol.sample(pretraining.dataset, conditions.data).inputs
+    with _quietly(conditions):
+        result = train(inputs, pretraining.settings, seeds=pretraining.seeds, execution=_execution(pretraining, conditions),
+                       monitors=[_Stop(conditions, stop, tick, pretraining.cost)], checkpoint=checkpoint)
+    result.save(path)
+    _forget(checkpoint)
+    return result
+
+
+def pretrained_path(pretraining: Pretraining, conditions: Conditions) -> Path:
+    return Path(conditions.work) / "pretrained" / f"{pretraining.key}.reclust"
+
+
+class _Stop:
+    """A monitor that counts epochs, and ends training when time is up or somebody asks."""
+
+    def __init__(self, conditions: Conditions, stop: Asked, tick: Tick, *costs: float) -> None:
+        """costs: of the phases to come, in their order."""
+        self.conditions, self.stop, self.tick, self.costs = conditions, stop, tick, list(costs)
+        self.cost = 0.0
+
+    def skip(self) -> None:
+        """A phase that somebody computed before."""
+        self.tick(self.costs.pop(0))
+
+    def __call__(self, snapshot: Snapshot) -> None:
+        if snapshot.moment == "start":
+            self.cost = self.costs.pop(0) if self.costs else 0.0
+            if snapshot.epoch >= 0:  # what a checkpoint brought
+                self.tick(self.cost * (snapshot.epoch + 1) / snapshot.epochs)
+        if snapshot.moment == "epoch":
+            self.tick(self.cost / snapshot.epochs)
+            if self.stop() or over(self.conditions):
+                raise StopTraining
+
+
+def over(conditions: Conditions) -> bool:
+    return conditions.until is not None and time.time() >= conditions.until
+
+
+def _checkpoint(conditions: Conditions, key: str, schedule: Any) -> Checkpoint:
+    folder = Path(conditions.work) / "checkpoints"
+    folder.mkdir(parents=True, exist_ok=True)
+    return Checkpoint(folder / f"{key}.reclust", every=max(1, (schedule.epochs if schedule else 1) // 8))
+
+
+def _execution(task: Group | Pretraining, conditions: Conditions) -> Execution:
+    return Execution(device=conditions.device, precision=task.precision)
+
+
+def _forget(checkpoint: Checkpoint) -> None:
+    """Its file, and those of the parts of a group that did not fit into memory as one."""
+    path = Path(checkpoint.path)
+    for one in path.parent.glob(f"{path.stem}*"):
+        one.unlink(missing_ok=True)
+
+
+@contextmanager
+def _quietly(conditions: Conditions) -> Iterator[None]:
+    """With the wanted threads, and without warnings: replicas that fail are reported as failed runs."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(conditions.threads or before)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReclustWarning)
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _outcome(group: Group, result: Result, start: Result | None, sample: Sample) -> Outcome:
+    assert result.labels is not None
+    arrays = {"labels": result.labels, "centers": result.state["centers"].numpy()}
+    scores = _scores(sample.classes, result.labels)
+    if sample.held_out is not None:
+        inputs = as_inputs(sample.held_out.inputs)
+        arrays["test_labels"] = np.stack([result.model(replica).predict(inputs) for replica in range(len(result))])
+        trained_on = {f"train_{name}": values for name, values in scores.items()}
+        scores = _scores(sample.held_out.classes, arrays["test_labels"]) | trained_on
+    seconds, history = dict(result.seconds), dict(result.history)
+    if start is not None:
+        seconds |= {part: spent * len(result) / len(start) for part, spent in start.seconds.items()}
+        rows = [start.seeds.index(seed) for seed in result.seeds]
+        history |= {phase: {name: Curve(curve.epochs, curve.values[:, rows]) for name, curve in columns.items()}
+                    for phase, columns in start.history.items()}
+    return Outcome(
+        group=group.key, runs=[run.key for run in group.runs], settings=group.settings, scores=scores,
+        history=thinned(history, group.evaluate_every),
+        arrays=arrays, seconds=seconds, provenance={**result.provenance, **_provenance(group, sample)},
+        failed={replica: f"The loss stopped being a number in epoch {epoch} of {phase}."
+                for replica, (phase, epoch) in result.failed.items()})
+
+
+def _scores(classes: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarray]:
+    """acc, nmi and ari of labels (r, n), (r,) each."""
+    scored = [metrics.scores(classes, own) for own in labels]
+    names = (("acc", "accuracy"), ("nmi", "nmi"), ("ari", "ari"))
+    return {short: np.array([one[name] for one in scored]) for short, name in names}
+
+
+def thinned(history: History, every: int) -> History:
+    """Losses, of which there is one an epoch, at every so many epochs, at the first and last one, and where anything was
+    evaluated, so around interventions; all else as it is."""
+    return {phase: {name: _at(curve, _kept(columns, every)) if name.endswith("loss") else curve
+                    for name, curve in columns.items()} for phase, columns in history.items()}
+
+
+def _kept(columns: dict[str, Curve], every: int) -> set[int]:
+    evaluated = columns["accuracy"].epochs.tolist() if "accuracy" in columns else []
+    epochs = columns["loss"].epochs.tolist() if "loss" in columns else []
+    return {*evaluated, *epochs[:1], *epochs[-1:], *(epoch for epoch in epochs if (epoch + 1) % every == 0)}
+
+
+def _at(curve: Curve, epochs: Iterable[int]) -> Curve:
+    rows = np.isin(curve.epochs, list(epochs))
+    return Curve(curve.epochs[rows], curve.values[rows])
+
+
+def _provenance(group: Group, sample: Sample) -> dict[str, Any]:
+    samples = np.ascontiguousarray(sample.inputs.samples[:: max(1, len(sample.classes) // 1000)])
+    return {
+        "commit": commit(), "system": platform.platform(), "replicas": len(group.seeds),
+        "precision": group.precision,
+        "scipy": _version("scipy"), "scikit-learn": _version("scikit-learn"),
+        "data": {"name": group.dataset, "samples": len(sample.classes),
+                 "sha256": hashlib.sha256(samples.tobytes()).hexdigest()},
+    }
+
+
+def commit() -> str | None:
+    """The commit of the source that runs, marked where the checkout has changes; None outside of a checkout."""
+    if COMMIT in os.environ:
+        return os.environ[COMMIT]
+    here = Path(__file__).parent
+    try:
+        found = subprocess.run(["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"], cwd=here, text=True,
+                               capture_output=True, timeout=10, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found or None
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,299 @@
+"""The reading side of a store: what tables, figures and reports are made from."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..result import Curve, History
+from ..settings import Settings
+from ..values import from_json
+from . import schema
+
+if TYPE_CHECKING:
+    import pandas
+
+CELL = ("dataset", "algorithm", "pretrained", "variant")
+"""What runs of one cell of a table have in common, beside the factors of their study."""
+_PLANNED = "p.study, p.run, p.group_key, p.dataset, p.algorithm, p.variant, p.pretrained, p.seed, p.factors"
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far a study is. seconds: what its finished runs took."""
+
+    study: str
+    planned: int
+    finished: int
+    failed: int
+    seconds: float
+
+    @property
+    def waiting(self) -> int:
+        return self.planned - self.finished - self.failed
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that did not finish: what it was, and why."""
+
+    study: str
+    run: str
+    dataset: str
+    algorithm: str
+    variant: str
+    pretrained: bool
+    seed: int
+    error: str
+
+
+class StoreReader:
+    """A store opened to be read; others may write to it meanwhile. Scores are shares between 0 and 1, times seconds.
+
+    A run is known by its key, a hash of everything that decides its result. Use it in a `with` block, or `close` it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise FileNotFoundError(f"There is no store {self.path}: `reclust study run NAME --store {self.path}` makes one.")
+        self._db = self._connect()
+        schema.check(self._db, self.path)
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(readable(self.path), uri=True, timeout=60, isolation_level=None)
+
+    def close(self) -> None:
+        self._db.close()
+
+    def __enter__(self) -> StoreReader:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def studies(self) -> list[str]:
+        """The studies that runs were planned for."""
+        return [name for (name,) in self._db.execute("SELECT name FROM studies ORDER BY name")]
+
+    def spec(self, study: str) -> Any:
+        """The study as it was planned, a `Study`."""
+        self._known(study)
+        return from_json(json.loads(self._one("SELECT spec FROM studies WHERE name = ?", study)))
+
+    def status(self, study: str | None = None) -> list[Status]:
+        """One entry for each study, or for the named one."""
+        self._known(study)
+        rows = self._db.execute(
+            "SELECT p.study, count(*), total(r.state = 'finished'), total(r.state = 'failed'), total(r.seconds) "
+            "FROM plan p LEFT JOIN runs r USING (run) WHERE ? IN (p.study, '') GROUP BY p.study", (study or "",))
+        return [Status(name, int(planned), int(finished), int(failed), seconds)
+                for name, planned, finished, failed, seconds in rows]
+
+    def failures(self, study: str | None = None) -> list[Failure]:
+        self._known(study)
+        rows = self._db.execute(
+            "SELECT p.study, p.run, p.dataset, p.algorithm, p.variant, p.pretrained, p.seed, r.error "
+            "FROM plan p JOIN runs r USING (run) WHERE r.state = 'failed' AND ? IN (p.study, '') ORDER BY p.study, p.position",
+            (study or "",))
+        return [Failure(study, run, dataset, algorithm, variant, bool(pretrained), seed, error)
+                for study, run, dataset, algorithm, variant, pretrained, seed, error in rows]
+
+    def means(self, study: str, *, by: Sequence[str] = CELL, measures: Sequence[str] = ("acc", "nmi", "ari")) -> list[dict]:
+        """Over the finished runs of a study, one dict for each combination of `by`, in the order of the plan.
+
+        by: any of study, dataset, algorithm, pretrained, variant, seed, or a factor of the study. measures: acc, nmi, ari,
+        seconds, or the name of a further measure. Each dict holds what is in `by`, `runs` (how many), and for each measure
+        MEASURE_mean, _std (n - 1), _stderr and _best. Sums are exact, so the order in which runs finished changes nothing.
+        """
+        self._known(study)
+        columns = ", ".join([self._column(name) for name in by] + [_measure(name) for name in measures])
+        rows = self._db.execute(
+            f"SELECT {columns} FROM plan p JOIN runs r USING (run) "
+            "WHERE p.study = ? AND r.state = 'finished' ORDER BY p.position", (study,)).fetchall()
+        width = len(by)
+        order = {cell: i for i, cell in reversed(list(enumerate(row[:width] for row in rows)))}
+        made = []
+        for cell, members in groupby(sorted(rows, key=lambda row: order[row[:width]]), key=lambda row: row[:width]):
+            columns_of = list(zip(*(row[width:] for row in members), strict=True))
+            entry = {name: bool(given) if name == "pretrained" else given for name, given in zip(by, cell, strict=True)}
+            entry["runs"] = len(columns_of[0])
+            for name, values in zip(measures, columns_of, strict=True):
+                entry |= {f"{name}_{what}": number for what, number in _spread(values).items()}
+            made.append(entry)
+        return made
+
+    def runs(self, study: str | None = None) -> pandas.DataFrame:
+        """All planned runs, one row each: study, run, dataset, algorithm, variant, pretrained, seed, one column for each
+        factor of the study (keep, lr, …), state (finished, failed, waiting), acc, nmi, ari, seconds, finished_at, error."""
+        import pandas
+
+        self._known(study)
+        rows = self._db.execute(
+            f"SELECT {_PLANNED}, coalesce(r.state, 'waiting'), r.acc, r.nmi, r.ari, r.seconds, r.finished_at, r.error "
+            "FROM plan p LEFT JOIN runs r USING (run) WHERE ? IN (p.study, '') ORDER BY p.study, p.position", (study or "",))
+        names = ("study", "run", "group", "dataset", "algorithm", "variant", "pretrained", "seed", "factors",
+                 "state", "acc", "nmi", "ari", "seconds", "finished_at", "error")
+        frame = pandas.DataFrame(rows.fetchall(), columns=list(names))
+        frame["pretrained"] = frame["pretrained"].astype(bool)
+        factors = [json.loads(given) for given in frame.pop("factors")]
+        if any(factors):
+            extra = pandas.DataFrame(factors, index=frame.index)
+            for name in reversed(extra.columns):
+                frame.insert(8, name, extra[name])
+        return frame
+
+    def seconds(self, study: str) -> pandas.DataFrame:
+        """Finished runs with their time by part, one row each: the columns of `runs` and `clustering.training`,
+        `clustering.reset`, … A run's share of what its group took, the pretraining it shares with others included."""
+        import pandas
+
+        frame = self.runs(study)
+        parts = {group: {part: spent / size for part, spent in json.loads(seconds).items()}
+                 for group, size, seconds in self._db.execute("SELECT group_key, size, seconds FROM groups")}
+        frame = frame[frame["state"] == "finished"].reset_index(drop=True)
+        return frame.join(pandas.DataFrame([parts[group] for group in frame["group"]], index=frame.index))
+
+    def measures(self, study: str) -> pandas.DataFrame:
+        """Further final measures of finished runs, one row each: run, name, value."""
+        import pandas
+
+        self._known(study)
+        rows = self._db.execute("SELECT m.run, m.name, m.value FROM plan p JOIN measures m USING (run) WHERE p.study = ? "
+                                "ORDER BY p.position, m.name", (study,))
+        return pandas.DataFrame(rows.fetchall(), columns=["run", "name", "value"])
+
+    def curves(self, study: str, names: Sequence[str] | None = None, *, phase: str = "clustering") -> pandas.DataFrame:
+        """Curves of all finished runs of a study, one row for each run and epoch: run, epoch, one column for each name.
+
+        names: None takes all that have one number an epoch; `history` has the others too. Epoch -1 is the start of the
+        phase. Values are missing at epochs where something was not measured.
+        """
+        import pandas
+
+        parts = []
+        for group, members in self._groups(study):
+            curves = self._curves_of(group, phase)
+            wanted = [name for name in (curves if names is None else names) if name in curves and curves[name].values.ndim == 2]
+            if wanted:
+                columns = {name: pandas.DataFrame(curves[name].values, index=curves[name].epochs)[list(members)].unstack()
+                           for name in wanted}
+                frame = pandas.DataFrame(columns).rename_axis(["run", "epoch"]).reset_index()
+                parts.append(frame.assign(run=frame["run"].map(members)))
+        if not parts:
+            return pandas.DataFrame(columns=["run", "epoch", *(names or ())])
+        whole = pandas.concat(parts, ignore_index=True)
+        return whole if names is None else whole.reindex(columns=["run", "epoch", *names])
+
+    def phases(self, study: str) -> list[str]:
+        """The phases of which there are curves."""
+        self._known(study)
+        return [phase for (phase,) in self._db.execute(
+            "SELECT DISTINCT phase FROM curves WHERE group_key IN (SELECT group_key FROM plan WHERE study = ?) ORDER BY phase",
+            (study,))]
+
+    def history(self, run: str) -> History:
+        """Phase -> name -> `Curve` of one run, values (m, ...)."""
+        group, position = self._place(run)
+        phases = [phase for (phase,) in self._db.execute("SELECT DISTINCT phase FROM curves WHERE group_key = ?", (group,))]
+        return {phase: {name: Curve(curve.epochs, curve.values[:, position])
+                        for name, curve in self._curves_of(group, phase).items()} for phase in phases}
+
+    def labels(self, run: str) -> np.ndarray:
+        """The final cluster of each sample, (n,), in the order of the data set."""
+        return self.array(run, "labels")
+
+    def centers(self, run: str) -> np.ndarray:
+        """The final centres, (k, d)."""
+        return self.array(run, "centers")
+
+    def array(self, run: str, name: str) -> np.ndarray:
+        """Something that was kept of a run: labels, centers, or what its study asked for."""
+        group, position = self._place(run)
+        row = self._db.execute(
+            "SELECT dtype, shape, content FROM arrays WHERE group_key = ? AND name = ?", (group, name)).fetchone()
+        if row is None:
+            raise KeyError(f"The run {run} has no {name} in {self.path}.")
+        return schema.unpack_array(*row)[position]
+
+    def settings(self, run: str) -> Settings:
+        return from_json(json.loads(self._content("SELECT settings FROM runs WHERE run = ?", run)))
+
+    def provenance(self, run: str) -> dict[str, Any]:
+        """Versions, commit, device, data, and when: what a number depends on beside its settings and seed."""
+        group, _ = self._place(run)
+        found = json.loads(self._content("SELECT provenance FROM groups WHERE group_key = ?", group))
+        return {**found, "finished_at": self._one("SELECT finished_at FROM runs WHERE run = ?", run)}
+
+    def _groups(self, study: str) -> Iterator[tuple[str, dict[int, str]]]:
+        """The groups with finished runs of a study, each with its runs by position."""
+        self._known(study)
+        rows = self._db.execute(
+            "SELECT r.group_key, r.position, p.run FROM plan p JOIN runs r USING (run) "
+            "WHERE p.study = ? AND r.state = 'finished' ORDER BY r.group_key, r.position", (study,)).fetchall()
+        for group, members in groupby(rows, key=lambda row: row[0]):
+            yield group, {position: run for _, position, run in members}
+
+    def _curves_of(self, group: str, phase: str) -> dict[str, Curve]:
+        rows = self._db.execute(
+            "SELECT name, epochs, shape, points FROM curves WHERE group_key = ? AND phase = ? ORDER BY name", (group, phase))
+        return {name: Curve(*schema.unpack_curve(*content)) for name, *content in rows}
+
+    def _place(self, run: str) -> tuple[str, int]:
+        row = self._db.execute("SELECT group_key, position FROM runs WHERE run = ? AND state = 'finished'", (run,)).fetchone()
+        if row is None:
+            raise KeyError(f"{self.path} has no finished run {run}.")
+        return row
+
+    def _content(self, query: str, key: str) -> str:
+        return self._one("SELECT content FROM contents WHERE hash = ?", self._one(query, key))
+
+    def _one(self, query: str, key: str) -> Any:
+        row = self._db.execute(query, (key,)).fetchone()
+        if row is None:
+            raise KeyError(f"{self.path} has no {key}.")
+        return row[0]
+
+    def _known(self, study: str | None) -> None:
+        if study is not None and study not in (known := self.studies()):
+            raise KeyError(f"{self.path} has no study {study!r}; it has {', '.join(known) or 'none yet'}.")
+
+    def _column(self, name: str) -> str:
+        if name in ("study", "dataset", "algorithm", "variant", "pretrained", "seed"):
+            return f"p.{name}"
+        return f"json_extract(p.factors, {_quoted('$.' + json.dumps(name))})"
+
+
+def readable(path: str | os.PathLike[str]) -> str:
+    """The address under which SQLite reads a store, in folders too that cannot be written, where it can note no reader."""
+    path = Path(path).absolute()
+    frozen = not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists()
+    return f"{path.as_uri()}?{'immutable=1' if frozen else 'mode=ro'}"
+
+
+def _measure(name: str) -> str:
+    if name in ("acc", "nmi", "ari", "seconds"):
+        return f"r.{name}"
+    return f"(SELECT value FROM measures m WHERE m.run = p.run AND m.name = {_quoted(name)})"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _spread(values: Sequence[float | None]) -> dict[str, float]:
+    known = [value for value in values if value is not None]
+    if not known:
+        return dict.fromkeys(("mean", "std", "stderr", "best"), math.nan)
+    mean = math.fsum(known) / len(known)
+    std = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / (len(known) - 1)) if len(known) > 1 else math.nan
+    return {"mean": mean, "std": std, "stderr": std / math.sqrt(len(known)), "best": max(known)}

@@ -1,0 +1,123 @@
+"""Running a study: what waits is computed, what is done is skipped, what fails is kept and listed."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from tqdm.auto import tqdm
+
+from .backends import Backend, InProcess
+from .backends.base import missing_pretraining
+from .execute import Attempt, Conditions, Failed, Stopped
+from .spec import Group, Study
+from .store import Failure, Store
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a call of `run` ended. waiting: runs that it was asked for and did not get to; failures: of the whole study."""
+
+    study: str
+    finished: int
+    waiting: int
+    failures: Sequence[Failure]
+
+
+def work_folder(store: Path) -> Path:
+    """Where shared pretraining and checkpoints are kept unless told otherwise: beside the store."""
+    return store.with_name(store.name + ".work")
+
+
+def run(study: Study, store: Store, *, conditions: Conditions | None = None, backend: Backend = InProcess(),
+        datasets: Sequence[str] | None = None, progress: bool | None = None) -> Ran:
+    """Compute the waiting runs of a study and commit each group as it arrives.
+
+    datasets: only these for now; groups are the same whether or not the others run. progress: None shows a bar where somebody
+    is watching a terminal. Ctrl-C, or the end of the time given in `conditions`, stops after the current epoch with a
+    checkpoint, from which the next call goes on.
+    """
+    conditions = conditions or Conditions(work=str(work_folder(store.path)))
+    unknown = set(datasets or ()) - set(study.datasets)
+    if unknown:
+        raise ValueError(f"{study.name} has no data set {sorted(unknown)[0]!r}; it has {', '.join(study.datasets)}.")
+    groups = study.groups()
+    with _only_one(Path(conditions.work), store.path), _Interrupt() as interrupt, ExitStack() as stack:
+        store.plan(study.name, study, [run for group in groups for run in group.runs])
+        waiting = store.waiting(study.name)
+        asked = [group for group in groups if group.key in waiting and (datasets is None or group.dataset in datasets)]
+        bar = stack.enter_context(_bar(study, asked, conditions, progress))
+        finished = 0
+        for group, attempt in backend.attempts(backend.ordered(asked), conditions, interrupt.asked, bar.update):
+            finished += _commit(store, group, attempt)
+            bar.set_postfix_str(f"{finished} runs finished", refresh=False)
+    waiting = store.waiting(study.name)
+    left = sum(len(group.runs) for group in asked if group.key in waiting)
+    return Ran(study.name, finished, left, store.failures(study.name))
+
+
+def _commit(store: Store, group: Group, attempt: Attempt) -> int:
+    """How many runs finished by it."""
+    if isinstance(attempt, Failed):
+        store.fail(group.key, [run.key for run in group.runs], attempt.error)
+        return 0
+    if isinstance(attempt, Stopped):
+        return 0
+    store.add(attempt)
+    return len(attempt.runs) - len(attempt.failed)
+
+
+def _bar(study: Study, groups: Sequence[Group], conditions: Conditions, shown: bool | None) -> tqdm:
+    """Counts cost, not runs, so that the time left means something."""
+    cost = sum(group.cost for group in groups) + sum(one.cost for one in missing_pretraining(groups, conditions))
+    return tqdm(total=cost, desc=study.name, disable=None if shown is None else not shown, smoothing=0.05, leave=True,
+                bar_format="{desc} {percentage:3.0f}% |{bar}| {elapsed}, {remaining} left{postfix}")
+
+
+@contextmanager
+def _only_one(work: Path, store: Path) -> Iterator[None]:
+    """Hold a lock that the system takes back even from a killed process: two runners would do everything twice."""
+    work.mkdir(parents=True, exist_ok=True)
+    lock = sqlite3.connect(work / "lock", timeout=0, isolation_level=None)
+    try:
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            raise RuntimeError(f"Another process is running studies into {store}: wait for it, or use another store and "
+                               "merge the two.") from error
+        yield
+    finally:
+        lock.close()
+
+
+class _Interrupt:
+    """The first Ctrl-C asks to stop, the second one stops at once. Only the main thread can listen for it."""
+
+    def __init__(self) -> None:
+        self._asked = False
+
+    def asked(self) -> bool:
+        return self._asked
+
+    def __enter__(self) -> _Interrupt:
+        self._listening = threading.current_thread() is threading.main_thread()
+        if self._listening:
+            self._before: Callable | int | None = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._listening:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self._asked:
+            raise KeyboardInterrupt
+        self._asked = True
+        tqdm.write("Stopping after this epoch; press Ctrl-C again to stop at once.", file=sys.stderr)

@@ -1,0 +1,230 @@
+"""Studies as values: what to run, in which groups, and how to know a run again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from itertools import groupby, product
+from typing import Any, Literal
+
+from ..interventions import Every, Intervention
+from ..objectives import DECObjective
+from ..presets import PAPER_SEEDS
+from ..selflabel import SelfLabel
+from ..settings import Settings
+from ..values import to_json, value, whole
+from .measures import MEASURES
+from .protocols import AutoencoderProtocol, Protocol
+from .store import PlannedRun
+
+REVISION = 1
+"""Part of every identity: to be raised when the same settings come to mean other numbers."""
+
+Precision = Literal["auto", "float32", "float64", "bf16"]
+
+
+@value
+class Variant:
+    """One of the things a study compares.
+
+    changes: fields of the settings that differ, nested as they are: {"clustering": {"lr": 5e-3}, "augment": None}.
+    factors: what tells it from others in tables and figures beside its name, such as {"keep": 0.8}.
+    """
+
+    name: str
+    intervention: Intervention | None = None
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    factors: Mapping[str, Any] = field(default_factory=dict)
+
+
+@value
+class Study:
+    """Every data set × algorithm × with or without pretraining × variant × seed.
+
+    about: what it is for, in a line. pretraining_seeds: seeds that are pretrained together, so that studies of fewer seeds
+    share the pretraining of larger ones; the study's own where empty. precision: of the arithmetic, see `Execution`.
+    measures: names of `MEASURES` to record. evaluate_every: epochs between two points of a curve; around interventions
+    there are more. largest_group: how many runs train stacked. small_variants: those that the small form keeps, all where
+    empty.
+    """
+
+    name: str
+    variants: tuple[Variant, ...]
+    about: str = ""
+    datasets: tuple[str, ...] = ("mnist", "usps", "optdigits", "fmnist", "kmnist", "gtsrb")
+    algorithms: tuple[str, ...] = ("dec", "idec", "dcn")
+    pretrained: tuple[bool, ...] = (True,)
+    seeds: tuple[int, ...] = PAPER_SEEDS
+    pretraining_seeds: tuple[int, ...] = ()
+    protocol: Protocol = AutoencoderProtocol()
+    precision: Precision = "float32"
+    measures: tuple[str, ...] = ()
+    evaluate_every: int = 10
+    largest_group: int = 40
+    small_variants: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("datasets", "algorithms", "pretrained", "seeds", "variants"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+            if not getattr(self, name):
+                raise ValueError(f"The study {self.name!r} has no {name}: give at least one.")
+        for name in ("evaluate_every", "largest_group"):
+            object.__setattr__(self, name, whole(name, getattr(self, name), 1))
+        unknown = [name for name in self.measures if name not in MEASURES]
+        if unknown:
+            raise ValueError(f"There is no measure {unknown[0]!r}: choose among {', '.join(MEASURES)}.")
+        names = [variant.name for variant in self.variants]
+        if len(set(names)) < len(names):
+            raise ValueError(f"The variants of {self.name!r} need different names, got {', '.join(names)}.")
+        missing = [seed for seed in self.seeds if self.pretraining_seeds and seed not in self.pretraining_seeds]
+        if missing:
+            raise ValueError(f"pretraining_seeds lack the seed {missing[0]}, which {self.name!r} trains with.")
+
+    def groups(self) -> list[Group]:
+        """All runs, in groups that train stacked: seeds of a variant next to each other, at most `largest_group` runs."""
+        made = []
+        for dataset, algorithm, pretrained in product(self.datasets, self.algorithms, self.pretrained):
+            base = self.protocol.settings(dataset, algorithm, pretrained=pretrained)
+            each = [(variant, changed(replace(base, intervention=variant.intervention), variant.changes))
+                    for variant in self.variants]
+            for _, stackable in _by_key(each, lambda pair: _canonical(replace(pair[1], intervention=None))):
+                members = [(variant, settings, seed) for variant, settings in stackable for seed in self.seeds]
+                for start in range(0, len(members), self.largest_group):
+                    made.append(self._group(dataset, algorithm, pretrained, members[start : start + self.largest_group]))
+        return made
+
+    def _group(self, dataset: str, algorithm: str, pretrained: bool,
+               members: Sequence[tuple[Variant, Settings, int]]) -> Group:
+        settings, seeds = tuple(one for _, one, _ in members), tuple(seed for _, _, seed in members)
+        pretraining = None
+        if settings[0].pretraining is not None:
+            together = self.pretraining_seeds or tuple(dict.fromkeys(seeds))
+            pretraining = Pretraining.of(dataset, self.protocol, settings[0], together, self.precision)
+        clustering = _digest("group", dataset, self.protocol.preparation, settings, seeds, pretraining and pretraining.key,
+                             self.precision, self.measures, self.evaluate_every)
+        labeling = self.protocol.labeling(dataset, algorithm)
+        key = clustering if labeling is None else _digest(clustering, labeling)
+        runs = tuple(
+            PlannedRun(_digest(key, position), key, dataset, algorithm, variant.name, pretrained, seed, variant.factors)
+            for position, (variant, _, seed) in enumerate(members))
+        return Group(key, dataset, self.protocol, settings, seeds, runs, pretraining, self.precision, self.measures,
+                     self.evaluate_every, clustering, labeling)
+
+    @property
+    def n_runs(self) -> int:
+        parts = (self.datasets, self.algorithms, self.pretrained, self.variants, self.seeds)
+        return math.prod(len(part) for part in parts)
+
+    def planned(self) -> list[PlannedRun]:
+        """All runs, variants of one cell next to each other."""
+        return [run for group in self.groups() for run in group.runs]
+
+    def mini(self) -> Study:
+        """A form that finishes within minutes on two cores, with the embedded digits; a study of its own."""
+        kept = [variant for variant in self.variants if not self.small_variants or variant.name in self.small_variants]
+        return replace(
+            self, name=f"{self.name}-mini", datasets=("digits",), seeds=self.seeds[:2], pretraining_seeds=(),
+            protocol=self.protocol.mini(), variants=tuple(replace(one, intervention=_sooner(one.intervention)) for one in kept))
+
+
+@dataclass(frozen=True)
+class Pretraining:
+    """Encoders that several groups start from, one for each seed."""
+
+    key: str
+    dataset: str
+    protocol: Protocol
+    settings: Settings
+    seeds: tuple[int, ...]
+    precision: Precision
+
+    @classmethod
+    def of(cls, dataset: str, protocol: Protocol, settings: Settings, seeds: tuple[int, ...],
+           precision: Precision) -> Pretraining:
+        """What these settings begin with: nothing that only matters afterwards tells one from another."""
+        assert settings.pretraining is not None
+        plain = Settings(n_clusters=settings.n_clusters, objective=DECObjective(),
+                         representation=protocol.pretrained_as(settings.representation), pretraining=settings.pretraining,
+                         clustering=None,
+                         augment=settings.augment if "augmented" in settings.pretraining.views else None)
+        key = _digest("pretraining", dataset, protocol.preparation, plain, seeds, precision)
+        return cls(key, dataset, protocol, plain, seeds, precision)
+
+    @property
+    def cost(self) -> float:
+        assert self.settings.pretraining is not None
+        return _cost(self.protocol.size(self.dataset), self.settings.pretraining, len(self.seeds))
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that train stacked and are committed whole; settings, seeds and runs have one entry each."""
+
+    key: str
+    dataset: str
+    protocol: Protocol
+    settings: tuple[Settings, ...]
+    seeds: tuple[int, ...]
+    runs: tuple[PlannedRun, ...]
+    pretraining: Pretraining | None
+    precision: Precision
+    measures: tuple[str, ...]
+    evaluate_every: int
+    clustering: str
+    """Key of the clustering itself, the same with and without a third stage."""
+    labeling: SelfLabel | None
+
+    @property
+    def cost(self) -> float:
+        """Passes of a sample through a network: what time is expected to grow with, pretraining not counted."""
+        return sum(self.stage_costs)
+
+    @property
+    def stage_costs(self) -> tuple[float, ...]:
+        """Of the clustering, and of the two parts of a third stage."""
+        stages = [self.settings[0].clustering] if self.labeling is None else [
+            self.settings[0].clustering, self.labeling.warmup, self.labeling.training]
+        return tuple(_cost(self.protocol.size(self.dataset), stage, len(self.seeds)) for stage in stages if stage is not None)
+
+
+def changed(given: Any, changes: Mapping[str, Any]) -> Any:
+    """A value with some fields replaced; a mapping changes fields within a field that is a value itself."""
+    names = {one.name for one in fields(given)}
+    unknown = [name for name in changes if name not in names]
+    if unknown:
+        raise ValueError(f"{type(given).__name__} has no field {unknown[0]!r}; it has {', '.join(sorted(names))}.")
+    new = {}
+    for name, change in changes.items():
+        own = getattr(given, name)
+        new[name] = changed(own, change) if isinstance(change, Mapping) and is_dataclass(own) else change
+    return replace(given, **new)
+
+
+def _sooner(intervention: Intervention | None) -> Intervention | None:
+    """Four times as often, as the small form trains for fewer epochs."""
+    if isinstance(intervention, Every):
+        return replace(intervention, interval=max(2, intervention.interval // 4))
+    return intervention
+
+
+def _cost(n: int, schedule: Any, replicas: int) -> float:
+    return float(n * schedule.epochs * len(schedule.views) * replicas)
+
+
+def _by_key(items: Sequence[Any], key: Any) -> Iterator[tuple[Any, list[Any]]]:
+    """Items of equal key together, in the order in which the keys appear."""
+    order = {one: i for i, one in reversed(list(enumerate(map(key, items))))}
+    for one, members in groupby(sorted(items, key=lambda item: order[key(item)]), key=key):
+        yield one, list(members)
+
+
+def _canonical(thing: Any) -> str:
+    return json.dumps(to_json(thing), sort_keys=True)
+
+
+def _digest(*things: Any) -> str:
+    """A stable name for everything that decides a result."""
+    return hashlib.sha256(_canonical((REVISION, *things)).encode()).hexdigest()[:24]

@@ -1,0 +1,125 @@
+"""Studies as TOML files that hold only what differs from the defaults.
+
+A value is a table whose `kind` names its class: {kind = "SoftReset", keep = 0.7}. A table without `kind` changes fields of
+the default in its place; {kind = "None"} is None. A variant may be the name of one of the paper's four.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ..data.errors import require
+from ..presets import PAPER_INTERVENTIONS
+from ..values import kind_named
+from .spec import Study, Variant
+
+
+def read_study(path: str | os.PathLike[str]) -> Study:
+    """The study that a file describes. `base` names a study of the catalog to start from; the name defaults to the file's."""
+    path = Path(path)
+    try:
+        given = _reader().loads(path.read_text(encoding="utf-8"))
+        return study_of({"name": path.stem, **given})
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _reader() -> ModuleType:
+    """Python's own from 3.11 on."""
+    return require("tomllib" if sys.version_info >= (3, 11) else "tomli", purpose="Reading TOML files", extra="study")
+
+
+def study_of(given: Mapping[str, Any]) -> Study:
+    """A study from the plain tables, lists, strings and numbers of a TOML file."""
+    from .catalog import named
+
+    given = dict(given)
+    base = given.pop("base", None)
+    defaults = named(base) if base is not None else Study("", variants=(Variant("none"),))
+    _check_names("a study", given, Study)
+    if base is None and "variants" not in given:
+        raise ValueError('A study needs variants, such as variants = ["none", "brb"], or a base, such as base = "acc-table".')
+    made: dict[str, Any] = {name: _variants(part) if name == "variants" else _value(part, getattr(defaults, name))
+                            for name, part in given.items()}
+    return dataclasses.replace(defaults, **made)
+
+
+def _variants(given: Iterable[Any]) -> tuple[Variant, ...]:
+    return tuple(_named_variant(one) if isinstance(one, str) else _value({"kind": "Variant", **one}) for one in given)
+
+
+def _named_variant(name: str) -> Variant:
+    if name not in PAPER_INTERVENTIONS:
+        raise ValueError(f"There is no variant named {name!r}: choose among {', '.join(PAPER_INTERVENTIONS)}, or describe it.")
+    return Variant(name, PAPER_INTERVENTIONS[name])
+
+
+def _value(given: Any, default: Any = None) -> Any:
+    if isinstance(given, list):
+        return tuple(_value(item) for item in given)
+    if not isinstance(given, Mapping):
+        return given
+    parts = {name: part for name, part in given.items() if name != "kind"}
+    if given.get("kind") == "None":
+        return None
+    if "kind" in given:
+        kind = kind_named(given["kind"])
+        _check_names(given["kind"], parts, kind)
+        defaults = {field.name: _default(field) for field in dataclasses.fields(kind)}
+        return kind(**{name: _value(part, defaults[name]) for name, part in parts.items()})
+    if dataclasses.is_dataclass(default) and not isinstance(default, type):
+        _check_names(type(default).__name__, parts, type(default))
+        return dataclasses.replace(default, **{name: _value(part, getattr(default, name)) for name, part in parts.items()})
+    return {name: _value(part) for name, part in parts.items()}
+
+
+def _check_names(what: str, given: Iterable[str], kind: type) -> None:
+    known = [field.name for field in dataclasses.fields(kind)]
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            raise ValueError(f"{what} has no {name!r}{f', did you mean {close[0]!r}?' if close else ''} "
+                             f"It has {', '.join(known)}.")
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+
+
+def write_study(study: Study) -> str:
+    """The study as the text of a TOML file."""
+    lines = []
+    for field in dataclasses.fields(study):
+        given = getattr(study, field.name)
+        if field.name == "variants":
+            lines += ["variants = [", *(f"  {_text(one, kind=False)}," for one in given), "]"]
+        elif given != _default(field):
+            lines.append(f"{field.name} = {_text(given)}")
+    return "\n".join(lines) + "\n"
+
+
+def _text(given: Any, *, kind: bool = True) -> str:
+    if given is None:
+        return '{kind = "None"}'
+    if isinstance(given, bool):
+        return str(given).lower()
+    if isinstance(given, (int, float)):
+        return repr(given)
+    if isinstance(given, str):
+        return json.dumps(given)
+    if isinstance(given, (tuple, list)):
+        return f"[{', '.join(map(_text, given))}]"
+    if isinstance(given, Mapping):
+        return f"{{{', '.join(f'{json.dumps(name)} = {_text(part)}' for name, part in given.items())}}}"
+    differing = [(field.name, getattr(given, field.name)) for field in dataclasses.fields(given)
+                 if getattr(given, field.name) != _default(field)]
+    named = [("kind", type(given).__name__), *differing] if kind else differing
+    return f"{{{', '.join(f'{name} = {_text(part)}' for name, part in named)}}}"
