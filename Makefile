@@ -25,7 +25,8 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 bench: $(STAMP)
-	for script in $(filter-out benchmarks/clustpy_epoch.py,$(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$script || exit 1; done
+	for script in $(filter-out %clustpy_epoch.py %page.py,$(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$script || exit 1; done
+	$(BIN)/python benchmarks/page.py
 
 # ClustPy brings dependencies that this project does not want, so it lives in an environment of its own.
 bench-clustpy:
