@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from .. import metrics
+from ..analysis import Extremes
 from ..checkpoint import Checkpoint
 from ..exceptions import ReclustWarning, StopTraining
 from ..monitors import Evaluation, Monitor, Snapshot
@@ -81,7 +82,7 @@ def attempt(group: Group, conditions: Conditions, *, stop: Asked = never, tick: 
         start = None if group.pretraining is None else pretrained(group.pretraining, conditions, stop=stop, tick=tick)
         sample = group.protocol.sample(group.dataset, conditions.data)
         monitors: list[Monitor] = [
-            Evaluation(sample.classes, every=group.evaluate_every),
+            Evaluation(sample.classes, every=group.evaluate_every), Extremes(),
             *(MEASURES[name](sample.classes, group.evaluate_every) for name in group.measures),
             _Stop(conditions, stop, tick, group.cost)]
         with _quietly(conditions):
