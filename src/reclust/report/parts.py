@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,7 @@ def scene(columns: Mapping[str, Curve], rows: np.ndarray, *, classes: np.ndarray
     placed = [_centred(points, own) for points, own in zip(z, centers, strict=True)]
     plane = _plane(np.concatenate([points for points, _ in placed]))
     flat = [np.concatenate(pair) @ plane for pair in placed]
-    reach = max(float(np.quantile(np.abs(points), 0.995)) for points in flat) or 1.0
+    reach = 1.15 * float(np.quantile(np.abs(np.stack(flat)[:, : len(kept)]), 0.995)) or 1.0  # what lies farther out is moved in
     return {
         "frames": [{"epoch": epoch, "reset": moment == 1} for (epoch, moment), _, _ in taken],
         "points": _bytes(np.clip(np.stack(flat) / reach * 127 + 128, 0, 255)),
@@ -104,44 +104,40 @@ def _plane(points: np.ndarray) -> np.ndarray:
 
 
 def sheet(data: Dataset, labels: np.ndarray, nearest: np.ndarray, farthest: np.ndarray) -> dict[str, Any]:
-    """Contact sheet: a row of thumbnails for each cluster, (k, s) samples nearest to its centre, then the farthest ones.
+    """Contact sheet of images: for each cluster the (k, s) samples nearest to its centre, then the farthest ones.
 
-    labels: the clusters of all samples. Places of clusters with fewer samples are -1.
+    labels: the clusters of all samples. Places of clusters with fewer samples are -1. The thumbnails are one picture with a
+    line for each cluster.
     """
-    shown = np.concatenate([nearest, farthest], axis=1)
-    classes = data.labels
+    shown = np.concatenate([nearest, farthest], axis=1).astype(np.int64)
     clusters = []
     for cluster, samples in enumerate(shown):
         members = np.flatnonzero(labels == cluster)
         entry: dict[str, Any] = {"size": len(members), "samples": samples}
-        if classes is not None:
-            entry |= {"classes": np.where(samples < 0, -1, classes[samples]),
-                      "counts": dict(_largest(classes[members]))}
+        if data.labels is not None:
+            entry |= {"classes": data.labels[samples], "counts": _largest(data.labels[members])}
         clusters.append(entry)
-    return {"side": list(_thumbnail_shape(data)), "nearest": nearest.shape[1], "clusters": clusters, "sprite": _sprite(data, shown)}
+    images = thumbnails(data, np.maximum(shown, 0))
+    images[shown < 0] = 0
+    k, s, height, width, channels = images.shape
+    picture = png(images.swapaxes(1, 2).reshape(k * height, s * width, channels))
+    return {"side": [height, width], "nearest": nearest.shape[1], "clusters": clusters,
+            "picture": "data:image/png;base64," + base64.b64encode(picture).decode()}
+
+
+def thumbnails(data: Dataset, rows: np.ndarray) -> np.ndarray:
+    """(...) rows of a set of images -> (..., h, w, c) bytes, no side longer than SIDE."""
+    assert data.image_shape is not None
+    channels, height, width = data.image_shape
+    step = -(-max(height, width) // SIDE)
+    images = data.rows(rows.reshape(-1)).reshape(*rows.shape, height, width, channels)[..., ::step, ::step, :]
+    return np.clip(images.astype(np.float32) / data.max_value * 255, 0, 255).astype(np.uint8)
 
 
 def _largest(classes: np.ndarray) -> list[tuple[str, int]]:
+    """The three most frequent classes with their counts."""
     names, counts = np.unique(classes, return_counts=True)
     return [(str(names[i]), int(counts[i])) for i in np.argsort(-counts, kind="stable")[:3]]
-
-
-def _thumbnail_shape(data: Dataset) -> tuple[int, int]:
-    _, height, width = data.image_shape or (1, 1, 1)
-    step = max(1, -(-max(height, width) // SIDE))
-    return -(-height // step), -(-width // step)
-
-
-def _sprite(data: Dataset, shown: np.ndarray) -> str:
-    """All thumbnails in one picture, as the text of a data address; every channel between 0 and the set's largest value."""
-    channels, height, width = data.image_shape or (1, 1, 1)
-    step = max(1, -(-max(height, width) // SIDE))
-    images = data.rows(np.maximum(shown.reshape(-1), 0)).reshape(-1, height, width, channels)[:, ::step, ::step]
-    images = np.clip(images.astype(np.float64) / data.max_value * 255, 0, 255).astype(np.uint8)
-    images[shown.reshape(-1) < 0] = 0
-    k, s = shown.shape
-    whole = images.reshape(k, s, *images.shape[1:]).swapaxes(1, 2).reshape(k * images.shape[1], s * images.shape[2], channels)
-    return "data:image/png;base64," + base64.b64encode(png(whole)).decode()
 
 
 def confusion(classes: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
@@ -182,18 +178,3 @@ def _spread(n: int, limit: int) -> list[int]:
 
 def _bytes(numbers: np.ndarray) -> str:
     return base64.b64encode(numbers.astype(np.uint8).tobytes()).decode()
-
-
-def unnested(columns: Mapping[str, Curve]) -> list[str]:
-    """The columns of a history that have one number a replica and epoch, without what stands for their moments after a reset."""
-    return [name for name, own in columns.items()
-            if own.values.ndim == 2 and not name.endswith(AFTER_RESET) and name != "fired"]
-
-
-def many(pieces: Sequence[Curve]) -> Curve:
-    """Curves of single replicas, values (m,), side by side on all their epochs."""
-    epochs = np.unique(np.concatenate([piece.epochs for piece in pieces]))
-    values = np.full((len(epochs), len(pieces)), np.nan)
-    for position, piece in enumerate(pieces):
-        values[np.searchsorted(epochs, piece.epochs), position] = piece.values
-    return Curve(epochs, values)

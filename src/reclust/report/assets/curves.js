@@ -1,0 +1,130 @@
+// Curves: a panel for each algorithm, a line for each variant, with its deviation over seeds as a band.
+
+const WIDTH = 420, HEIGHT = 260, LEFT = 46, RIGHT = 10, TOP = 10, BOTTOM = 30;
+const SHARES = new Set(["accuracy", "nmi", "ari", "local_purity"]);
+const SHOWN_AT_FIRST = 8;
+
+const metricTitle = (id) => {
+  const [phase, name] = id.split(/\.(.*)/s);
+  return `${titled(name)}${SHARES.has(name) || name === "label_change" ? " (%)" : ""}${phase === "clustering" ? "" : `, ${phase}`}`;
+};
+const metricScale = (id) => (SHARES.has(id.split(".")[1]) ? 100 : 1);
+
+function niceTicks(low, high, wanted) {
+  const rough = (high - low) / wanted || 1, power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= rough);
+  const ticks = [];
+  for (let tick = Math.ceil(low / step - 1e-9) * step; tick <= high + 1e-9 * step; tick += step) ticks.push(Number(tick.toPrecision(12)));
+  return ticks;
+}
+
+// lines: [{title, color, dash, x, mean, std}]
+function panel(title, lines, yTitle, resets) {
+  const xs = lines.flatMap((line) => line.x), ys = lines.flatMap((line) => line.mean.flatMap((y, i) => [y - line.std[i], y + line.std[i]]));
+  const x0 = Math.min(...xs), x1 = Math.max(...xs, x0 + 1);
+  let y0 = Math.min(...ys), y1 = Math.max(...ys);
+  const air = (y1 - y0) * 0.05 || Math.abs(y1) * 0.05 || 1;
+  [y0, y1] = [y0 - air, y1 + air];
+  const px = (x) => LEFT + ((x - x0) / (x1 - x0)) * (WIDTH - LEFT - RIGHT);
+  const py = (y) => TOP + ((y1 - y) / (y1 - y0)) * (HEIGHT - TOP - BOTTOM);
+  const path = (points) => points.map(([x, y], i) => `${i ? "L" : "M"}${px(x).toFixed(1)} ${py(y).toFixed(1)}`).join("");
+  const ends = { x1: LEFT, x2: WIDTH - RIGHT };
+  const cursor = svg("line", { class: "cursor", y1: TOP, y2: HEIGHT - BOTTOM, visibility: "hidden" });
+  const dots = lines.map((line) => svg("circle", { r: 3.5, style: { fill: line.color }, visibility: "hidden" }));
+  const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${title}: ${yTitle} over epochs` },
+    niceTicks(y0, y1, 5).map((tick) => [svg("line", { class: "grid", ...ends, y1: py(tick), y2: py(tick) }),
+      svg("text", { x: LEFT - 6, y: py(tick) + 4, "text-anchor": "end" }, number(tick))]),
+    niceTicks(x0, x1, 5).map((tick) => svg("text", { x: px(tick), y: HEIGHT - 12, "text-anchor": "middle" }, number(tick))),
+    svg("line", { class: "axis", ...ends, y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM }),
+    resets.filter((epoch) => epoch >= x0 && epoch <= x1).map((epoch) =>
+      svg("line", { class: "reset", x1: px(epoch), x2: px(epoch), y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM + 5 })),
+    lines.map((line) => svg("path", { class: "band", style: { fill: line.color }, d: path([
+      ...line.x.map((x, i) => [x, line.mean[i] + line.std[i]]), ...line.x.map((x, i) => [x, line.mean[i] - line.std[i]]).reverse()]) })),
+    lines.map((line) => svg("path", { class: "line", style: { stroke: line.color, "stroke-dasharray": line.dash },
+      d: path(line.x.map((x, i) => [x, line.mean[i]])) })),
+    cursor, dots);
+  const tip = el("div", { class: "tip", hidden: true });
+  const grid = [...new Set(xs)].sort((a, b) => a - b);
+  let at = -1;
+
+  function look(place) {
+    at = Math.max(0, Math.min(grid.length - 1, place));
+    const x = grid[at], left = px(x) > WIDTH / 2;
+    for (const [name, value] of [["x1", px(x)], ["x2", px(x)], ["visibility", "visible"]]) cursor.setAttribute(name, value);
+    const values = lines.map((line) => { const i = line.x.lastIndexOf(x); return i < 0 ? null : [line.mean[i], line.std[i]]; });
+    dots.forEach((dot, i) => {
+      dot.setAttribute("visibility", values[i] ? "visible" : "hidden");
+      if (values[i]) { dot.setAttribute("cx", px(x)); dot.setAttribute("cy", py(values[i][0])); }
+    });
+    const listed = lines.map((line, i) => ({ line, value: values[i] })).filter((one) => one.value).sort((a, b) => b.value[0] - a.value[0]);
+    tip.replaceChildren(el("strong", {}, `epoch ${x}`), ...listed.slice(0, 10).map(({ line, value }) => el("div", {},
+      el("span", { class: "swatch", style: { background: line.color } }), `${line.title} `, el("b", {}, number(value[0])),
+      value[1] ? ` ± ${number(value[1])}` : "")));
+    tip.style.setProperty(left ? "right" : "left", `${100 * (left ? 1 - px(x) / WIDTH : px(x) / WIDTH) + 3}%`);
+    tip.style.removeProperty(left ? "left" : "right");
+    tip.hidden = false;
+  }
+
+  function leave() {
+    tip.hidden = true;
+    for (const mark of [cursor, ...dots]) mark.setAttribute("visibility", "hidden");
+  }
+
+  function follow(event) {
+    const box = picture.getBoundingClientRect(), x = x0 + (((event.clientX - box.left) / box.width) * WIDTH - LEFT) / (WIDTH - LEFT - RIGHT) * (x1 - x0);
+    look(grid.reduce((best, one, i) => (Math.abs(one - x) < Math.abs(grid[best] - x) ? i : best), 0));
+  }
+
+  function step(event) {
+    const moves = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: grid.length - 1 };
+    if (event.key === "Escape") leave();
+    if (!(event.key in moves)) return;
+    event.preventDefault();
+    look(moves[event.key]);
+  }
+
+  return el("figure", { class: "panel" }, el("figcaption", {}, title, el("span", {}, ` · ${yTitle} over epochs`)),
+    el("div", { class: "plot", tabindex: "0", role: "group", "aria-label": `${title}: arrow keys read values off the curves`,
+      onpointermove: follow, onpointerdown: follow, onpointerleave: leave, onblur: leave, onkeydown: step }, picture, tip));
+}
+
+function curvesView(report, study) {
+  const cells = study.cells.filter((cell) => known(cell.series) && Object.keys(report.series[cell.series].curves).length);
+  if (!cells.length) return section("Curves", null, note("No curves yet: no run of this study has finished."));
+  const variants = valuesOf(cells, "variant"), hidden = new Set(variants.slice(SHOWN_AT_FIRST));
+  const metrics = report.metrics.filter((id) => cells.some((cell) => id in report.series[cell.series].curves));
+  let metric = metrics.find((id) => id === "clustering.accuracy") || metrics[0], chosen = [];
+  const panels = el("div", { class: "panels" }), legend = el("div", { class: "legend", role: "group", "aria-label": "Variants shown" });
+
+  const lineOf = (cell) => {
+    const curve = report.series[cell.series].curves[metric], i = variants.indexOf(cell.key.variant), scale = metricScale(metric);
+    return { title: cell.key.variant, color: hue(i), dash: dash(i), x: report.grids[curve.grid],
+      mean: curve.mean.map((y) => y * scale), std: curve.std.map((y) => y * scale) };
+  };
+
+  function draw() {
+    const made = valuesOf(chosen, "algorithm").map((algorithm) => {
+      const own = chosen.filter((cell) => cell.key.algorithm === algorithm && !hidden.has(cell.key.variant) && metric in report.series[cell.series].curves);
+      const resets = metric.startsWith("clustering.") ? [...new Set(own.flatMap((cell) => report.series[cell.series].resets))] : [];
+      return own.length ? panel(worded("algorithm", algorithm), own.map(lineOf), metricTitle(metric), resets) : null;
+    }).filter(Boolean);
+    panels.replaceChildren(...(made.length ? made : [note("Nothing to draw: choose variants above, or another measure.")]));
+  }
+
+  function toggle(button, variant) {
+    hidden.has(variant) ? hidden.delete(variant) : hidden.add(variant);
+    button.setAttribute("aria-pressed", String(!hidden.has(variant)));
+    draw();
+  }
+
+  legend.append(...variants.map((variant, i) => {
+    const button = el("button", { type: "button", "aria-pressed": String(!hidden.has(variant)), onclick: () => toggle(button, variant) },
+      svg("svg", { width: 22, height: 10, "aria-hidden": "true" }, svg("line", { x1: 0, x2: 22, y1: 5, y2: 5, style: {
+        stroke: hue(i), "stroke-width": 2.5, "stroke-dasharray": dash(i) } })), variant);
+    return button;
+  }));
+  const fields = picker(cells, ["dataset", "pretrained"], (found) => { chosen = found; draw(); });
+  const measure = chooser("Measure", metrics.map((id) => ({ value: id, title: metricTitle(id) })), metric, (id) => { metric = id; draw(); });
+  return section("Curves", "Mean over seeds, with one standard deviation as a band. Ticks on the axis mark resets; a vertical step is what one did.",
+    el("div", { class: "controls" }, fields, measure), legend, panels);
+}

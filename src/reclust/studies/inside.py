@@ -1,0 +1,92 @@
+"""What lies inside a run, for a report: its embeddings, the samples around its centres, which classes went where."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .. import metrics, report
+from ..data import DataError, Dataset, load
+from ..result import Curve
+from .measures import shown_rows
+from .reading import StoreReader
+
+Found = Dataset | str
+"""A data set, or in words why there is none."""
+
+
+def samples_in(folder: str | os.PathLike[str] | None) -> Callable[[str], Found]:
+    """Name -> the set in this folder (None: the usual one). Nothing is downloaded."""
+    @lru_cache(maxsize=1)
+    def found(name: str) -> Found:
+        try:
+            return load(name, folder=folder, download=False)
+        except (DataError, OSError):
+            return f"The data set {name} was not at hand where this report was written: images and true classes are missing."
+    return found
+
+
+class Insides:
+    """Run -> part -> what is shown of it, or in words why it is not; each part of at most so many runs.
+
+    limits: scene, sheet and confusion -> how many.
+    """
+
+    def __init__(self, store: StoreReader, samples: Callable[[str], Found], limits: Mapping[str, int]) -> None:
+        self._store, self._samples, self._limits, self._left = store, samples, limits, dict(limits)
+        self.runs: dict[str, dict[str, Any]] = {}
+
+    def add(self, run: str, dataset: str, acc: float | None) -> None:
+        """acc: what the store says, by which the data at hand are known to be those of the run."""
+        if run in self.runs or not any(self._left.values()):
+            return
+        labels, columns = self._store.labels(run), self._store.history(run).get("clustering", {})
+        data = _trained_on(self._samples(dataset), labels, acc)
+        made: dict[str, Any] = {"scene": _scene(columns, labels, data), "sheet": _sheet(columns, labels, data),
+                                "confusion": _confusion(labels, data)}
+        for part, content in made.items():
+            if not isinstance(content, str) and self._left[part] == 0:
+                made[part] = f"Left out to keep this file small: it shows this of {self._limits[part]} runs."
+            elif not isinstance(content, str):
+                self._left[part] -= 1
+        self.runs[run] = made
+
+
+def _trained_on(found: Found, labels: np.ndarray, acc: float | None) -> Found:
+    """The samples that a run was trained on, in its order: the first ones of the set, if they give the accuracy in the store."""
+    if isinstance(found, str) or found.labels is None:
+        return found
+    first = found.take(slice(len(labels)))
+    if len(first) < len(labels) or acc is None or abs(metrics.accuracy(first.labels, labels) - acc) > 1e-6:  # type: ignore[arg-type]
+        return f"The data set {found.name} at hand where this report was written is not the one that the run was trained on."
+    return first
+
+
+def _scene(columns: Mapping[str, Curve], labels: np.ndarray, data: Found) -> dict[str, Any] | str:
+    if "embedding" not in columns:
+        return "No embeddings of this run are in the store: its study does not record them (measures = [\"embeddings\"])."
+    classes = None if isinstance(data, str) else data.labels
+    made = report.scene(columns, shown_rows(len(labels)), classes=classes)
+    return made or "The embeddings of this run are not numbers."
+
+
+def _sheet(columns: Mapping[str, Curve], labels: np.ndarray, data: Found) -> dict[str, Any] | str:
+    if "nearest" not in columns:
+        return "Which samples lie around the centres of this run is not in the store: it was made by an earlier version."
+    if isinstance(data, str):
+        return data
+    if data.image_shape is None:
+        return f"The samples of {data.name} are rows of a table, not images."
+    return report.sheet(data, labels, columns["nearest"].values[-1], columns["farthest"].values[-1])
+
+
+def _confusion(labels: np.ndarray, data: Found) -> dict[str, Any] | str:
+    if isinstance(data, str):
+        return data
+    if data.labels is None:
+        return f"No true classes of {data.name} are known."
+    return report.confusion(data.labels, labels)
