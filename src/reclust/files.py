@@ -25,18 +25,17 @@ def check_folder(path: str | os.PathLike[str]) -> None:
 
 
 def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Tensors with a header, readable by `read` for the same kind of content; whole or not at all."""
+    """Write to a temporary file beside `path`, sync it to the disk, then rename: a crash leaves the old file or the new one."""
     check_folder(path)
-    write_whole(path, save(
+    write_bytes(path, save(
         {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
         metadata={"reclust": json.dumps({"format": FORMAT, "kind": kind, **header})},
     ))
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write to a temporary file beside `path`, sync it to the disk, then rename: a crash leaves the old file or the new one."""
+def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+    """All of the content or nothing, as `write` promises."""
     path = Path(path)
-    check_folder(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb") as file:

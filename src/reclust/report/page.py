@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..files import write_whole
+from ..files import check_folder, write_bytes
 
 SCRIPTS = ("dom", "table", "controls", "curves", "scene", "sheet", "confusion", "record", "main")
 """In the order in which they are joined; each may use those before it."""
@@ -34,7 +34,8 @@ def page(title: str, data: Mapping[str, Any]) -> str:
 
 def write(path: str | os.PathLike[str], title: str, data: Mapping[str, Any]) -> None:
     """The page as a file, whole or not at all."""
-    write_whole(path, page(title, data).encode())
+    check_folder(path)
+    write_bytes(path, page(title, data).encode())
 
 
 def embedded(data: Any) -> str:

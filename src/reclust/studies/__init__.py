@@ -1,6 +1,6 @@
 """Studies: many runs, planned as one value, computed in groups, kept in one file."""
 
-from .backends import InProcess
+from .backends import InProcess, Processes, RayCluster
 from .catalog import named, names
 from .execute import Conditions
 from .protocols import AutoencoderProtocol
@@ -16,7 +16,9 @@ __all__ = [
     "InProcess",
     "Outcome",
     "PlannedRun",
+    "Processes",
     "Ran",
+    "RayCluster",
     "Status",
     "Store",
     "StoreReader",

@@ -77,6 +77,8 @@ def never() -> bool:
 
 def attempt(group: Group, conditions: Conditions, *, stop: Asked = never, tick: Tick = lambda cost: None) -> Attempt:
     """Train a group from its pretraining, which is shared, to its scores; whatever happens is an answer."""
+    if stop() or over(conditions):
+        return Stopped()
     checkpoint = _checkpoint(conditions, group.key, group.settings[0].clustering)
     try:
         start = None if group.pretraining is None else pretrained(group.pretraining, conditions, stop=stop, tick=tick)
@@ -96,6 +98,20 @@ def attempt(group: Group, conditions: Conditions, *, stop: Asked = never, tick: 
         return Failed(traceback.format_exc())
     _forget(checkpoint)
     return outcome
+
+
+def attempt_pretraining(pretraining: Pretraining, conditions: Conditions, *, stop: Asked = never) -> Path | Failed | Stopped:
+    """Make sure that the encoders are there; the file that holds them."""
+    if stop() or over(conditions):
+        return Stopped()
+    try:
+        pretrained(pretraining, conditions, stop=stop)
+    except StopTraining:
+        return Stopped()
+    except Exception:
+        _forget(_checkpoint(conditions, pretraining.key, pretraining.settings.pretraining))
+        return Failed(traceback.format_exc())
+    return pretrained_path(pretraining, conditions)
 
 
 def pretrained(pretraining: Pretraining, conditions: Conditions, *, stop: Asked = never,
