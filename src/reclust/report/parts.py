@@ -96,10 +96,11 @@ def _centred(points: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def _plane(points: np.ndarray) -> np.ndarray:
-    """(d, 2): the directions of largest variance, signs fixed; a column of zeros where d is 1."""
+    """(d, 2): the directions of largest variance, such that the outermost point is on the positive side; zeros where d is 1."""
     _, directions = np.linalg.eigh(points.T @ points)
     top = directions[:, ::-1][:, :2]
-    top = top * np.sign(top[np.abs(top).argmax(0), np.arange(top.shape[1])])
+    along = points @ top
+    top = top * np.sign(along[np.abs(along).argmax(0), np.arange(top.shape[1])])
     return np.pad(top, ((0, 0), (0, 2 - top.shape[1])))
 
 
@@ -155,7 +156,7 @@ def confusion(classes: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
 def records(thing: Any, name: str = "") -> Record:
     """A value, or a mapping, as lines of a dotted name and a text: what settings and provenance are shown as."""
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        own = [(name or "kind", type(thing).__name__)]
+        own = [(name, type(thing).__name__)] if name else []
         return own + [line for field in dataclasses.fields(thing)
                       for line in records(getattr(thing, field.name), f"{name}.{field.name}".lstrip("."))]
     if isinstance(thing, Mapping):

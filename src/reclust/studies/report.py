@@ -16,7 +16,8 @@ from ..result import Curve
 from ..values import value
 from ..version import __version__
 from .inside import Found, Insides, samples_in
-from .reading import CELL, StoreReader
+from .reading import CELL, Status, StoreReader
+from .spec import Study
 
 if TYPE_CHECKING:
     import pandas
@@ -107,13 +108,12 @@ def _study(store: StoreReader, name: str, pools: Mapping[str, _Pool], limits: Li
 
 def _about(store: StoreReader, name: str) -> str:
     spec = store.spec(name)
-    from .spec import Study
-
     return spec.about if isinstance(spec, Study) else ""
 
 
 def _status(store: StoreReader, name: str) -> dict[str, Any]:
-    (status,) = store.status(name)
+    found = store.status(name)  # nothing where no run is planned
+    status = found[0] if found else Status(name, planned=0, finished=0, failed=0, seconds=0.0)
     return {"planned": status.planned, "finished": status.finished, "failed": status.failed, "waiting": status.waiting,
             "seconds": status.seconds}
 
@@ -132,7 +132,7 @@ def _run(store: StoreReader, row: Mapping[str, Any], pools: Mapping[str, _Pool])
         entry = {name: row[name] for name in ("run", "seed", "state", *MEASURES, "finished_at")}
         if row["state"] == "finished":
             entry |= {"settings": settings(), "provenance": provenance()}
-        if row["error"]:
+        if isinstance(row["error"], str):
             entry["error"] = pools["errors"].place(row["error"], lambda: row["error"])
         return entry
 

@@ -1,6 +1,6 @@
 // Curves: a panel for each algorithm, a line for each variant, with its deviation over seeds as a band.
 
-const WIDTH = 420, HEIGHT = 260, LEFT = 46, RIGHT = 10, TOP = 10, BOTTOM = 30;
+const WIDTH = 360, HEIGHT = 230, LEFT = 44, RIGHT = 10, TOP = 10, BOTTOM = 30;
 const SHARES = new Set(["accuracy", "nmi", "ari", "local_purity"]);
 const SHOWN_AT_FIRST = 8;
 
@@ -18,13 +18,15 @@ function niceTicks(low, high, wanted) {
   return ticks;
 }
 
-// lines: [{title, color, dash, x, mean, std}]
-function panel(title, lines, yTitle, resets) {
-  const xs = lines.flatMap((line) => line.x), ys = lines.flatMap((line) => line.mean.flatMap((y, i) => [y - line.std[i], y + line.std[i]]));
-  const x0 = Math.min(...xs), x1 = Math.max(...xs, x0 + 1);
-  let y0 = Math.min(...ys), y1 = Math.max(...ys);
-  const air = (y1 - y0) * 0.05 || Math.abs(y1) * 0.05 || 1;
-  [y0, y1] = [y0 - air, y1 + air];
+function range(lines) {
+  const ends = lines.flatMap((line) => [...line.low, ...line.high]);
+  const low = Math.min(...ends), high = Math.max(...ends), air = (high - low) * 0.05 || Math.abs(high) * 0.05 || 1;
+  return [low - air, high + air];
+}
+
+// lines: [{title, color, dash, x, mean, std, low, high}]
+function panel(title, lines, yTitle, resets, [y0, y1]) {
+  const xs = lines.flatMap((line) => line.x), x0 = Math.min(...xs), x1 = Math.max(...xs, x0 + 1);
   const px = (x) => LEFT + ((x - x0) / (x1 - x0)) * (WIDTH - LEFT - RIGHT);
   const py = (y) => TOP + ((y1 - y) / (y1 - y0)) * (HEIGHT - TOP - BOTTOM);
   const path = (points) => points.map(([x, y], i) => `${i ? "L" : "M"}${px(x).toFixed(1)} ${py(y).toFixed(1)}`).join("");
@@ -39,7 +41,7 @@ function panel(title, lines, yTitle, resets) {
     resets.filter((epoch) => epoch >= x0 && epoch <= x1).map((epoch) =>
       svg("line", { class: "reset", x1: px(epoch), x2: px(epoch), y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM + 5 })),
     lines.map((line) => svg("path", { class: "band", style: { fill: line.color }, d: path([
-      ...line.x.map((x, i) => [x, line.mean[i] + line.std[i]]), ...line.x.map((x, i) => [x, line.mean[i] - line.std[i]]).reverse()]) })),
+      ...line.x.map((x, i) => [x, line.high[i]]), ...line.x.map((x, i) => [x, line.low[i]]).reverse()]) })),
     lines.map((line) => svg("path", { class: "line", style: { stroke: line.color, "stroke-dasharray": line.dash },
       d: path(line.x.map((x, i) => [x, line.mean[i]])) })),
     cursor, dots);
@@ -98,16 +100,20 @@ function curvesView(report, study) {
 
   const lineOf = (cell) => {
     const curve = report.series[cell.series].curves[metric], i = variants.indexOf(cell.key.variant), scale = metricScale(metric);
-    return { title: cell.key.variant, color: hue(i), dash: dash(i), x: report.grids[curve.grid],
-      mean: curve.mean.map((y) => y * scale), std: curve.std.map((y) => y * scale) };
+    const mean = curve.mean.map((y) => y * scale), std = curve.std.map((y) => y * scale);
+    const [least, most] = scale > 1 ? [0, scale] : [-Infinity, Infinity]; // no band beyond what a share can be
+    return { title: cell.key.variant, color: hue(i), dash: dash(i), x: report.grids[curve.grid], mean, std,
+      low: mean.map((y, j) => Math.max(y - std[j], Math.min(y, least))), high: mean.map((y, j) => Math.min(y + std[j], Math.max(y, most))) };
   };
 
   function draw() {
-    const made = valuesOf(chosen, "algorithm").map((algorithm) => {
-      const own = chosen.filter((cell) => cell.key.algorithm === algorithm && !hidden.has(cell.key.variant) && metric in report.series[cell.series].curves);
+    const drawn = chosen.filter((cell) => !hidden.has(cell.key.variant) && metric in report.series[cell.series].curves);
+    const common = metricScale(metric) > 1; // shares compare across algorithms, losses do not
+    const made = valuesOf(drawn, "algorithm").map((algorithm) => {
+      const own = drawn.filter((cell) => cell.key.algorithm === algorithm), all = own.map(lineOf);
       const resets = metric.startsWith("clustering.") ? [...new Set(own.flatMap((cell) => report.series[cell.series].resets))] : [];
-      return own.length ? panel(worded("algorithm", algorithm), own.map(lineOf), metricTitle(metric), resets) : null;
-    }).filter(Boolean);
+      return panel(worded("algorithm", algorithm), all, metricTitle(metric), resets, range(common ? drawn.map(lineOf) : all));
+    });
     panels.replaceChildren(...(made.length ? made : [note("Nothing to draw: choose variants above, or another measure.")]));
   }
 
