@@ -24,10 +24,14 @@ class Browser:
         theirs_in, mine_out = os.pipe()
         command = [executable(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
                    "--remote-debugging-pipe", f"--user-data-dir={folder}", "about:blank"]
-        # The browser reads messages from descriptor 3 and writes them to 4; a shell puts them there.
-        self._process = subprocess.Popen(
-            ["sh", "-c", f'exec "$0" "$@" 3<&{theirs_in} 4>&{theirs_out}', *command], pass_fds=(theirs_in, theirs_out),
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+        def connect():
+            """The browser reads messages from descriptor 3 and writes them to 4."""
+            reading, writing = os.dup(theirs_in), os.dup(theirs_out)  # these may be 3 and 4 themselves, the wrong way round
+            os.dup2(reading, 3), os.dup2(writing, 4)
+
+        self._process = subprocess.Popen(command, preexec_fn=connect, close_fds=False, stdin=subprocess.DEVNULL,
+                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(theirs_in), os.close(theirs_out)
         self._in, self._out, self._buffer, self._last = mine_in, mine_out, b"", 0
         self._session, self.errors, self._events = None, [], []

@@ -66,4 +66,4 @@ def _allowed(content: str) -> str:
 
 
 def _asset(name: str) -> str:
-    return resources(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+    return resources(__package__).joinpath("assets").joinpath(name).read_text(encoding="utf-8")

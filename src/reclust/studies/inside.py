@@ -57,7 +57,7 @@ class Insides:
 
 
 def _trained_on(found: Found, labels: np.ndarray, acc: float | None) -> Found:
-    """The samples that a run was trained on, in its order: the first ones of the set, if they give the accuracy in the store."""
+    """The samples that a run was trained on: the first ones of the set, if they give the accuracy that is in the store."""
     if isinstance(found, str) or found.labels is None:
         return found
     first = found.take(slice(len(labels)))

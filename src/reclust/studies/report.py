@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime, timezone
+from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from .spec import Study
 if TYPE_CHECKING:
     import pandas
 
+Plain = dict[str, Any]
 MEASURES = ("acc", "nmi", "ari", "seconds")
 _KNOWN = ("study", "run", "group", *CELL, "seed", "state", "finished_at", "error", *MEASURES)
 
@@ -49,9 +51,9 @@ def report(store: StoreReader, path: str | os.PathLike[str], *, data: str | os.P
     page.write(path, title, report_data(store, title=title, samples=samples_in(data), limits=limits))
 
 
-def report_data(store: StoreReader, *, title: str, samples: Callable[[str], Found], limits: Limits = Limits()) -> dict[str, Any]:
+def report_data(store: StoreReader, *, title: str, samples: Callable[[str], Found], limits: Limits = Limits()) -> Plain:
     """All that the page shows, as dicts, lists, strings, numbers and arrays. What several places refer to, by its position,
-    stands in lists of its own: runs, settings, provenance, errors, series (the curves of a cell) and grids (epochs of curves)."""
+    stands in lists of its own: runs, settings, provenance, errors, series (curves of a cell) and grids (epochs of curves)."""
     pools = {name: _Pool() for name in ("runs", "settings", "provenance", "errors", "series", "grids")}
     insides = Insides(store, samples, {"scene": limits.scenes, "sheet": limits.sheets, "confusion": limits.confusions})
     studies = [_study(store, name, pools, limits) for name in store.studies()]
@@ -82,7 +84,7 @@ class _Pool:
         return self._places[key]
 
 
-def _study(store: StoreReader, name: str, pools: Mapping[str, _Pool], limits: Limits) -> dict[str, Any]:
+def _study(store: StoreReader, name: str, pools: Mapping[str, _Pool], limits: Limits) -> Plain:
     frame = store.runs(name)
     factors = [column for column in frame.columns if column not in _KNOWN]
     means = {tuple(entry[key] for key in CELL): entry for entry in store.means(name, measures=MEASURES)}
@@ -100,7 +102,7 @@ def _study(store: StoreReader, name: str, pools: Mapping[str, _Pool], limits: Li
             "means": {measure: [means.get(key, {}).get(f"{measure}_{what}") for what in ("mean", "std", "best")]
                       for measure in MEASURES},
             "runs": runs, "shown": finished[0] if finished else None,
-            "series": pools["series"].place(keys, lambda keys=keys: _series(keys, curves, points, pools)) if keys else None,
+            "series": pools["series"].place(keys, partial(_series, keys, curves, points, pools)) if keys else None,
         })
     return {"name": name, "about": _about(store, name), "keys": [*CELL, *factors], "cells": cells,
             "status": _status(store, name)}
@@ -111,7 +113,7 @@ def _about(store: StoreReader, name: str) -> str:
     return spec.about if isinstance(spec, Study) else ""
 
 
-def _status(store: StoreReader, name: str) -> dict[str, Any]:
+def _status(store: StoreReader, name: str) -> Plain:
     found = store.status(name)  # nothing where no run is planned
     status = found[0] if found else Status(name, planned=0, finished=0, failed=0, seconds=0.0)
     return {"planned": status.planned, "finished": status.finished, "failed": status.failed, "waiting": status.waiting,
@@ -128,7 +130,7 @@ def _run(store: StoreReader, row: Mapping[str, Any], pools: Mapping[str, _Pool])
         lines = page.records({name: part for name, part in store.provenance(row["run"]).items() if name != "finished_at"})
         return pools["provenance"].place(tuple(lines), lambda: lines)
 
-    def make() -> dict[str, Any]:
+    def make() -> Plain:
         entry = {name: row[name] for name in ("run", "seed", "state", *MEASURES, "finished_at")}
         if row["state"] == "finished":
             entry |= {"settings": settings(), "provenance": provenance()}
@@ -139,9 +141,9 @@ def _run(store: StoreReader, row: Mapping[str, Any], pools: Mapping[str, _Pool])
     return pools["runs"].place(row["run"], make)
 
 
-def _series(runs: Sequence[str], curves: Mapping[str, pandas.DataFrame], points: int, pools: Mapping[str, _Pool]) -> dict[str, Any]:
+def _series(runs: Sequence[str], curves: Mapping[str, pandas.DataFrame], points: int, pools: Mapping[str, _Pool]) -> Plain:
     """The curves of a cell, by phase.column, and after how many epochs something was reset."""
-    made: dict[str, Any] = {"curves": {}, "resets": []}
+    made: Plain = {"curves": {}, "resets": []}
     for phase, frame in curves.items():
         own = frame[frame["run"].isin(runs)]
         if own.empty:
@@ -153,16 +155,16 @@ def _series(runs: Sequence[str], curves: Mapping[str, pandas.DataFrame], points:
             line = None if name == "fired" or name.endswith(AFTER_RESET) else page.curve(columns, name, limit=points)
             if line is not None:
                 grid = tuple(line.pop("x"))
-                made["curves"][f"{phase}.{name}"] = {"grid": pools["grids"].place(grid, lambda grid=grid: grid), **line}
+                made["curves"][f"{phase}.{name}"] = {"grid": pools["grids"].place(grid, partial(tuple, grid)), **line}
         if "fired" in columns:
             fired = columns["fired"]
             made["resets"] = fired.epochs[np.nan_to_num(fired.values).any(axis=1)]
     return made
 
 
-def _in_turn(cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _in_turn(cells: Sequence[Plain]) -> list[Plain]:
     """Cells with finished runs, the first of each data set before the second of any: what is limited is shared fairly."""
-    by_set: dict[str, list[dict[str, Any]]] = {}
+    by_set: dict[str, list[Plain]] = {}
     for cell in cells:
         if cell["shown"] is not None:
             by_set.setdefault(cell["key"]["dataset"], []).append(cell)

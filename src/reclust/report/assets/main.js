@@ -26,7 +26,7 @@ function keyColumns(names, of) {
 function resultsView(report, study) {
   const varying = study.keys.filter((name) => valuesOf(study.cells, name).length > 1), constant = study.keys.filter((name) => !varying.includes(name));
   const names = varying.length ? varying : ["variant"];
-  const spread = (cell, name) => [el("b", {}, percent(cell.means[name][0])), known(cell.means[name][1]) ? el("span", { class: "std" }, `±${percent(cell.means[name][1])}`) : null];
+  const spread = (cell, name) => [el("b", {}, percent(cell.means[name][0])), " ", known(cell.means[name][1]) ? el("span", { class: "std" }, `±${percent(cell.means[name][1])}`) : null];
   const columns = [
     ...keyColumns(names, (cell) => cell),
     ...["acc", "nmi", "ari"].map((name) => ({ title: `${titled(name)} %`, numeric: true, show: (cell) => spread(cell, name), key: (cell) => cell.means[name][0] })),
