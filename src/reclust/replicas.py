@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from . import draws
+from .exceptions import ReclustWarning
 from .interventions import Layer
 from .objectives import Objective, State
 from .representations import Representation, build_network
@@ -130,13 +132,19 @@ class Executor(Protocol):
 
 
 class PlainExecutor:
-    """A Python loop over ordinary modules: what one replica wants, and the slow reference for many."""
+    """A Python loop over ordinary modules: what one replica wants, and the slow reference for many.
 
-    def __init__(self, replicas: Replicas) -> None:
-        self.replicas = replicas
+    Compiled, the parts of each network (encoder, decoder, projector) go through `torch.compile` for training.
+    """
+
+    def __init__(self, replicas: Replicas, *, compiled: bool = False) -> None:
+        self.replicas, self._compiled = replicas, compiled
         self.modules = [replicas.module(i, replicas.working) for i in range(len(replicas))]
-        self._exact = self.modules if replicas.working is replicas.parameters else [
-            replicas.module(i, replicas.parameters) for i in range(len(replicas))]
+        # Compiled networks would be compiled once more for evaluation and each of its chunks.
+        same = replicas.working is replicas.parameters and not compiled
+        self._exact = self.modules if same else [replicas.module(i, replicas.parameters) for i in range(len(replicas))]
+        for part in self._parts() if compiled else ():
+            part.compile(dynamic=False)
         self.states = [{name: nn.Parameter(stack[i]) if name in replicas.learned_state else stack[i]
                         for name, stack in replicas.state.items()} for i in range(len(replicas))]
         self._leaves: dict[str, list[nn.Parameter]] = {
@@ -148,8 +156,24 @@ class PlainExecutor:
     def train(self, function: ForOne, *batch: Tensor) -> Tensor:
         for module in self.modules:
             module.train()
-        return torch.stack([self._call(function, module, i, [tensor[i] for tensor in batch])
-                            for i, module in enumerate(self.modules)])
+        try:
+            return torch.stack([self._call(function, module, i, [tensor[i] for tensor in batch])
+                                for i, module in enumerate(self.modules)])
+        except Exception as error:
+            if not self._compiled or isinstance(error, torch.OutOfMemoryError):
+                raise
+            self._go_on_uncompiled(error)
+        return self.train(function, *batch)
+
+    def _parts(self) -> Iterator[nn.Module]:
+        return (part for module in self.modules for part in module.children())
+
+    def _go_on_uncompiled(self, error: Exception) -> None:
+        warnings.warn(f"The network cannot be compiled and trains as it is, which is slower but equally right: "
+                      f"{str(error).splitlines()[:1]}", ReclustWarning, stacklevel=2)
+        self._compiled = False
+        for part in self._parts():
+            part._compiled_call_impl = None  # what nn.Module.compile() sets
 
     @torch.no_grad()
     def evaluate(self, function: ForOne, *batch: Tensor, which: slice = slice(None)) -> Any:
@@ -245,9 +269,12 @@ def _with(objective: Objective | None, numbers: State) -> Objective | None:
 
 
 def executor_kind(replicas: Replicas, wanted: str) -> str:
-    """What "auto" means for so many replicas."""
-    return ("plain" if len(replicas) == 1 else "vmap") if wanted == "auto" else wanted
+    """What "auto" means for so many replicas of this representation."""
+    worth_mapping = len(replicas) > 1 and replicas.representation.stacks
+    return ("vmap" if worth_mapping else "plain") if wanted == "auto" else wanted
 
 
-def make_executor(replicas: Replicas, wanted: str) -> Executor:
-    return PlainExecutor(replicas) if executor_kind(replicas, wanted) == "plain" else VmapExecutor(replicas)
+def make_executor(replicas: Replicas, wanted: str, *, compiled: bool = False) -> Executor:
+    if executor_kind(replicas, wanted) == "plain":
+        return PlainExecutor(replicas, compiled=compiled)
+    return VmapExecutor(replicas)
