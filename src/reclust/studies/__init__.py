@@ -3,7 +3,7 @@
 from .backends import InProcess, Processes, RayCluster
 from .catalog import named, names
 from .execute import Conditions
-from .protocols import AutoencoderProtocol
+from .protocols import AutoencoderProtocol, ContrastiveProtocol
 from .run import Ran, run
 from .spec import Study, Variant
 from .store import Failure, Outcome, PlannedRun, Status, Store, StoreReader, export
@@ -12,6 +12,7 @@ from .toml import read_study, write_study
 __all__ = [
     "AutoencoderProtocol",
     "Conditions",
+    "ContrastiveProtocol",
     "Failure",
     "InProcess",
     "Outcome",

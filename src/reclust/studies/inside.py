@@ -81,7 +81,10 @@ def _sheet(columns: Mapping[str, Curve], labels: np.ndarray, data: Found) -> dic
         return data
     if data.image_shape is None:
         return f"The samples of {data.name} are rows of a table, not images."
-    return report.sheet(data, labels, columns["nearest"].values[-1], columns["farthest"].values[-1])
+    nearest, farthest = (columns[name].values[-1].astype(np.int64) for name in ("nearest", "farthest"))
+    if any((labels[samples[samples >= 0]] != cluster).any() for cluster, samples in enumerate(nearest)):
+        return "The labels of this run were trained further after clustering, so the samples around its centres are of other labels."
+    return report.sheet(data, labels, nearest, farthest)
 
 
 def _confusion(labels: np.ndarray, data: Found) -> dict[str, Any] | str:
