@@ -28,7 +28,7 @@ def test_a_curve_is_mean_and_deviation_with_resets_as_steps():
     before[1, 2] = np.nan
     columns = {"nmi": Curve(np.array([-1, 0, 1, 2]), before), "nmi_after_reset": Curve(np.array([2]), after)}
     made = curve(columns, "nmi")
-    assert made["x"] == [0, 1, 2, 2, 3]
+    assert list(made["x"]) == [0, 1, 2, 2, 3]
     rows = [before[0], before[1], before[2], after[0], before[3]]
     np.testing.assert_allclose(made["mean"], [np.nanmean(row) for row in rows])
     np.testing.assert_allclose(made["std"], [np.nanstd(row, ddof=1) for row in rows])

@@ -30,16 +30,21 @@ def curve(columns: Mapping[str, Curve], name: str, *, limit: int = 100) -> dict[
     x counts epochs that were trained, so that what was measured right after a reset stands above what was measured before.
     """
     own, after = columns[name], columns.get(name + AFTER_RESET)
-    points = [(epoch + 1, 0, row) for epoch, row in zip(own.epochs.tolist(), own.values, strict=True)]
-    if after is not None and len(points) + len(after.epochs) <= limit:
-        points += [(epoch, 1, row) for epoch, row in zip(after.epochs.tolist(), after.values, strict=True)]
-    points = [point for point in sorted(points, key=lambda point: point[:2]) if np.isfinite(point[2]).any()]
-    if not points:
+    x, values = own.epochs + 1, own.values
+    if after is not None and len(x) + len(after.epochs) <= limit:
+        order = np.argsort(np.concatenate([x, after.epochs]), kind="stable")
+        x, values = (np.concatenate(pair)[order] for pair in ((x, after.epochs), (values, after.values)))
+    known = np.isfinite(values).any(axis=1)
+    x, values = x[known], values[known].astype(np.float64)
+    if not len(x):
         return None
-    points = [points[i] for i in _spread(len(points), limit)]
-    known = [row[np.isfinite(row)].astype(np.float64) for _, _, row in points]
-    return {"x": [x for x, _, _ in points], "mean": [row.mean() for row in known],
-            "std": [row.std(ddof=1) if len(row) > 1 else 0.0 for row in known]}
+    kept = _spread(len(x), limit)
+    x, values = x[kept], values[kept]
+    finite = np.isfinite(values)
+    n = finite.sum(axis=1)
+    mean = np.where(finite, values, 0.0).sum(axis=1) / n
+    squares = np.where(finite, values - mean[:, None], 0.0) ** 2
+    return {"x": x, "mean": mean, "std": np.sqrt(squares.sum(axis=1) / np.maximum(n - 1, 1))}
 
 
 def scene(columns: Mapping[str, Curve], rows: np.ndarray, *, classes: np.ndarray | None = None, samples: int = 400,

@@ -83,7 +83,7 @@ def _sheet(columns: Mapping[str, Curve], labels: np.ndarray, data: Found) -> dic
         return f"The samples of {data.name} are rows of a table, not images."
     nearest, farthest = (columns[name].values[-1].astype(np.int64) for name in ("nearest", "farthest"))
     if any((labels[samples[samples >= 0]] != cluster).any() for cluster, samples in enumerate(nearest)):
-        return "The labels of this run were trained further after clustering, so the samples around its centres are of other labels."
+        return "The labels of this run were trained further after clustering: the centres no longer say where samples belong."
     return report.sheet(data, labels, nearest, farthest)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +21,6 @@ from .inside import Found, Insides, samples_in
 from .reading import CELL, Status, StoreReader
 from .spec import Study
 
-if TYPE_CHECKING:
-    import pandas
-
 Plain = dict[str, Any]
 MEASURES = ("acc", "nmi", "ari", "seconds")
 _KNOWN = ("study", "run", "group", *CELL, "seed", "state", "finished_at", "error", *MEASURES)
@@ -30,11 +28,11 @@ _KNOWN = ("study", "run", "group", *CELL, "seed", "state", "finished_at", "error
 
 @value
 class Limits:
-    """How much a report holds: points of one curve, numbers of all curves of a study, and of how many runs it shows the
+    """How much a report holds: points of one curve, numbers in all curves of a study, and of how many runs it shows the
     embeddings, the samples around centres, and the classes against clusters."""
 
     points: int = 100
-    numbers: int = 200_000
+    numbers: int = 300_000
     scenes: int = 24
     sheets: int = 24
     confusions: int = 200
@@ -57,10 +55,9 @@ def report_data(store: StoreReader, *, title: str, samples: Callable[[str], Foun
     pools = {name: _Pool() for name in ("runs", "settings", "provenance", "errors", "series", "grids")}
     insides = Insides(store, samples, {"scene": limits.scenes, "sheet": limits.sheets, "confusion": limits.confusions})
     studies = [_study(store, name, pools, limits) for name in store.studies()]
-    for study in studies:
-        for cell in _in_turn(study["cells"]):
-            run = pools["runs"].things[cell["shown"]]
-            insides.add(run["run"], cell["key"]["dataset"], run["acc"])
+    for cell in _in_turn(studies):
+        run = pools["runs"].things[cell["shown"]]
+        insides.add(run["run"], cell["key"]["dataset"], run["acc"])
     metrics = {name: None for series in pools["series"].things for name in series["curves"]}
     return {
         "title": title, "studies": studies, "insides": insides.runs, "metrics": list(metrics),
@@ -84,12 +81,30 @@ class _Pool:
         return self._places[key]
 
 
+@dataclass(frozen=True)
+class _History:
+    """Curves of one phase with the runs that they belong to: run -> place among the replicas."""
+
+    places: Mapping[str, int]
+    columns: Mapping[str, Curve]
+
+    @property
+    def shown(self) -> list[str]:
+        """The columns that are drawn as lines."""
+        return [name for name in self.columns if name != "fired" and not name.endswith(AFTER_RESET)]
+
+    def of(self, runs: Sequence[str]) -> dict[str, Curve]:
+        """Those of some runs, nothing where none of them went through this phase."""
+        places = [self.places[run] for run in runs if run in self.places]
+        return {name: Curve(one.epochs, one.values[:, places]) for name, one in self.columns.items()} if places else {}
+
+
 def _study(store: StoreReader, name: str, pools: Mapping[str, _Pool], limits: Limits) -> Plain:
     frame = store.runs(name)
     factors = [column for column in frame.columns if column not in _KNOWN]
     means = {tuple(entry[key] for key in CELL): entry for entry in store.means(name, measures=MEASURES)}
-    curves = {phase: store.curves(name, phase=phase) for phase in store.phases(name)}
-    lines = 2 * len(means) * max(1, sum(frame.shape[1] - 2 for frame in curves.values()))
+    histories = _histories(store, name)
+    lines = 2 * len(means) * sum(len(history.shown) for history in histories.values())
     points = int(np.clip(limits.numbers // max(1, lines), 12, limits.points))
     cells = []
     for key, rows in frame.groupby(list(CELL), sort=False):
@@ -102,7 +117,7 @@ def _study(store: StoreReader, name: str, pools: Mapping[str, _Pool], limits: Li
             "means": {measure: [means.get(key, {}).get(f"{measure}_{what}") for what in ("mean", "std", "best")]
                       for measure in MEASURES},
             "runs": runs, "shown": finished[0] if finished else None,
-            "series": pools["series"].place(keys, partial(_series, keys, curves, points, pools)) if keys else None,
+            "series": pools["series"].place(keys, partial(_series, keys, histories, points, pools["grids"])) if keys else None,
         })
     return {"name": name, "about": _about(store, name), "keys": [*CELL, *factors], "cells": cells,
             "status": _status(store, name)}
@@ -141,31 +156,40 @@ def _run(store: StoreReader, row: Mapping[str, Any], pools: Mapping[str, _Pool])
     return pools["runs"].place(row["run"], make)
 
 
-def _series(runs: Sequence[str], curves: Mapping[str, pandas.DataFrame], points: int, pools: Mapping[str, _Pool]) -> Plain:
+def _histories(store: StoreReader, study: str) -> dict[str, _History]:
+    """Phase -> its curves of all finished runs side by side; what a run did not measure is not a number."""
+    made = {}
+    for phase in store.phases(study):
+        frame = store.curves(study, phase=phase)
+        if not frame.empty:
+            table = frame.pivot(index="epoch", columns="run")
+            names = [name for name in frame.columns if name not in ("run", "epoch")]
+            columns = {name: Curve(table.index.to_numpy(), table[name].to_numpy(np.float64)) for name in names}
+            made[phase] = _History({run: place for place, run in enumerate(table[names[0]].columns)}, columns)
+    return made
+
+
+def _series(runs: Sequence[str], histories: Mapping[str, _History], points: int, grids: _Pool) -> Plain:
     """The curves of a cell, by phase.column, and after how many epochs something was reset."""
     made: Plain = {"curves": {}, "resets": []}
-    for phase, frame in curves.items():
-        own = frame[frame["run"].isin(runs)]
-        if own.empty:
-            continue
-        table = own.pivot(index="epoch", columns="run")
-        columns = {name: Curve(table.index.to_numpy(), table[name].to_numpy(np.float64))
-                   for name in frame.columns if name not in ("run", "epoch")}
-        for name in columns:
-            line = None if name == "fired" or name.endswith(AFTER_RESET) else page.curve(columns, name, limit=points)
+    for phase, history in histories.items():
+        columns = history.of(runs)
+        for name in history.shown if columns else ():
+            line = page.curve(columns, name, limit=points)
             if line is not None:
-                grid = tuple(line.pop("x"))
-                made["curves"][f"{phase}.{name}"] = {"grid": pools["grids"].place(grid, partial(tuple, grid)), **line}
+                grid = tuple(line.pop("x").tolist())
+                made["curves"][f"{phase}.{name}"] = {"grid": grids.place(grid, partial(tuple, grid)), **line}
         if "fired" in columns:
             fired = columns["fired"]
             made["resets"] = fired.epochs[np.nan_to_num(fired.values).any(axis=1)]
     return made
 
 
-def _in_turn(cells: Sequence[Plain]) -> list[Plain]:
-    """Cells with finished runs, the first of each data set before the second of any: what is limited is shared fairly."""
-    by_set: dict[str, list[Plain]] = {}
-    for cell in cells:
-        if cell["shown"] is not None:
-            by_set.setdefault(cell["key"]["dataset"], []).append(cell)
-    return [cell for turn in zip_longest(*by_set.values()) for cell in turn if cell is not None]
+def _in_turn(studies: Sequence[Plain]) -> list[Plain]:
+    """Cells with finished runs, the first of each study and data set before the second of any: what is limited is shared."""
+    queues: dict[tuple[str, str], list[Plain]] = {}
+    for study in studies:
+        for cell in study["cells"]:
+            if cell["shown"] is not None:
+                queues.setdefault((study["name"], cell["key"]["dataset"]), []).append(cell)
+    return [cell for turn in zip_longest(*queues.values()) for cell in turn if cell is not None]

@@ -61,7 +61,7 @@ function panel(title, lines, yTitle, resets, [y0, y1]) {
     const listed = lines.map((line, i) => ({ line, value: values[i] })).filter((one) => one.value).sort((a, b) => b.value[0] - a.value[0]);
     tip.replaceChildren(el("strong", {}, `epoch ${x}`), ...listed.slice(0, 10).map(({ line, value }) => el("div", {},
       el("span", { class: "swatch", style: { background: line.color } }), `${line.title} `, el("b", {}, number(value[0])),
-      value[1] ? ` ± ${number(value[1])}` : "")));
+      value[1] ? ` ± ${Number(value[1].toPrecision(2))}` : "")));
     tip.style.setProperty(left ? "right" : "left", `${100 * (left ? 1 - px(x) / WIDTH : px(x) / WIDTH) + 3}%`);
     tip.style.removeProperty(left ? "left" : "right");
     tip.hidden = false;
