@@ -1,6 +1,6 @@
 // Curves: a panel for each algorithm, a line for each variant, with its deviation over seeds as a band.
 
-const WIDTH = 360, HEIGHT = 230, LEFT = 44, RIGHT = 10, TOP = 10, BOTTOM = 30;
+const WIDTH = 360, HEIGHT = 230, LEFT = 44, RIGHT = 16, TOP = 10, BOTTOM = 30;
 const SHARES = new Set(["accuracy", "nmi", "ari", "local_purity"]);
 const SHOWN_AT_FIRST = 8;
 
@@ -117,18 +117,19 @@ function curvesView(report, study) {
     panels.replaceChildren(...(made.length ? made : [note("Nothing to draw: choose variants above, or another measure.")]));
   }
 
-  function toggle(button, variant) {
-    hidden.has(variant) ? hidden.delete(variant) : hidden.add(variant);
-    button.setAttribute("aria-pressed", String(!hidden.has(variant)));
+  function toggle(some, on) {
+    for (const variant of some) on ? hidden.delete(variant) : hidden.add(variant);
+    buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(!hidden.has(variants[i]))));
     draw();
   }
 
-  legend.append(...variants.map((variant, i) => {
-    const button = el("button", { type: "button", "aria-pressed": String(!hidden.has(variant)), onclick: () => toggle(button, variant) },
-      svg("svg", { width: 22, height: 10, "aria-hidden": "true" }, svg("line", { x1: 0, x2: 22, y1: 5, y2: 5, style: {
-        stroke: hue(i), "stroke-width": 2.5, "stroke-dasharray": dash(i) } })), variant);
-    return button;
-  }));
+  const buttons = variants.map((variant, i) => el("button", { type: "button", "aria-pressed": String(!hidden.has(variant)),
+    onclick: () => toggle([variant], hidden.has(variant)) },
+  svg("svg", { width: 22, height: 10, "aria-hidden": "true" }, svg("line", { x1: 0, x2: 22, y1: 5, y2: 5, style: {
+    stroke: hue(i), "stroke-width": 2.5, "stroke-dasharray": dash(i) } })), variant));
+  const whole = variants.length > SHOWN_AT_FIRST ? [["All", true], ["None", false]].map(([title, on]) =>
+    el("button", { type: "button", class: "quiet", onclick: () => toggle(variants, on) }, title)) : [];
+  legend.append(...buttons, ...whole);
   const fields = picker(cells, ["dataset", "pretrained"], (found) => { chosen = found; draw(); });
   const measure = chooser("Measure", metrics.map((id) => ({ value: id, title: metricTitle(id) })), metric, (id) => { metric = id; draw(); });
   return section("Curves", "Mean over seeds, with one standard deviation as a band. Ticks on the axis mark resets; a vertical step is what one did.",

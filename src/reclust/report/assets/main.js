@@ -35,7 +35,7 @@ function resultsView(report, study) {
     { title: "Runs", numeric: true, show: (cell) => { const done = cell.runs.filter((i) => report.runs[i].state === "finished").length;
       return done === cell.runs.length ? String(done) : `${done} of ${cell.runs.length}`; }, key: (cell) => cell.runs.length },
     { title: "Time", numeric: true, show: (cell) => duration(cell.means.seconds[0]), key: (cell) => cell.means.seconds[0], hint: "mean of a run" },
-    { title: "", show: (cell) => recordButton(report, study, cell) },
+    { title: "", fixed: true, show: (cell) => recordButton(report, study, cell) },
   ];
   const fixed = constant.filter((name) => names.indexOf(name) < 0 && known(study.cells[0] && study.cells[0].key[name])).map((name) => worded(name, study.cells[0].key[name]));
   return section("Results", `Mean over seeds ± standard deviation (n − 1)${fixed.length ? `; all of it ${fixed.join(", ")}` : ""}.`,
@@ -66,7 +66,7 @@ function runsView(report, study) {
     { title: "Seed", numeric: true, show: ({ run }) => String(run.seed), key: ({ run }) => run.seed },
     { title: "State", show: ({ run }) => el("span", { class: `state ${run.state}` }, run.state), key: ({ run }) => run.state },
     ...scoreColumns(({ run }, name) => run[name]),
-    { title: "", show: ({ cell }) => recordButton(report, study, cell) },
+    { title: "", fixed: true, show: ({ cell }) => recordButton(report, study, cell) },
   ];
   return section("All runs", null, table("All runs", columns, rows,
     { first: 12, search: ({ cell, run }) => `${cellName(cell, study.keys)} ${run.seed} ${run.state} ${run.run}` }));

@@ -1,4 +1,5 @@
-// Tables that sort by any column. A column is {title, show(row), key(row), numeric, hint}; without key it does not sort.
+// Tables that sort by any column. A column is {title, show(row), key(row), numeric, wide, fixed, hint}; without key it does not sort,
+// wide ones break lines, a fixed one stays in sight at the right.
 
 function compare(a, b) {
   if (!known(a) || !known(b)) return known(b) - known(a); // what is missing comes last, whichever way one sorts
@@ -8,7 +9,8 @@ function compare(a, b) {
 function table(title, columns, rows, { search = null, first = 40 } = {}) {
   let order = null, shown = first, words = "";
   const body = el("tbody"), more = el("button", { type: "button", class: "more", onclick: () => { shown = Infinity; draw(); } });
-  const headers = columns.map((column, i) => el("th", { scope: "col", class: column.numeric ? "number" : null, title: column.hint },
+  const look = (column) => ["numeric", "wide", "fixed"].find((kind) => column[kind]);
+  const headers = columns.map((column, i) => el("th", { scope: "col", class: look(column), title: column.hint },
     column.key ? el("button", { type: "button", onclick: () => sort(i) }, column.title, el("span", { class: "arrow", "aria-hidden": "true" }))
       : column.title));
 
@@ -29,7 +31,7 @@ function table(title, columns, rows, { search = null, first = 40 } = {}) {
       if (columns[i].key) header.setAttribute("aria-sort", active ? (order.down ? "descending" : "ascending") : "none");
     });
     body.replaceChildren(...chosen.slice(0, shown).map((row) => el("tr", {}, columns.map((column) =>
-      el("td", { class: column.numeric ? "number" : column.wide ? "wide" : null }, column.show(row))))));
+      el("td", { class: look(column) }, column.show(row))))));
     if (!chosen.length) body.append(el("tr", {}, el("td", { colspan: columns.length, class: "note" }, "Nothing matches.")));
     more.hidden = chosen.length <= shown;
     more.textContent = `Show all ${chosen.length.toLocaleString("en")} rows`;
