@@ -58,7 +58,7 @@ class Phase:
             self.optimizer.restore_(resumed.optimizer)
 
     def _worth_compiling(self, wanted: str) -> bool:
-        """Compiling a convolutional network takes about a minute and saves a quarter of a step, so "auto" wants a long phase."""
+        """Compiling a convolutional network takes about a minute and saves a quarter of a step: "auto" wants a long phase."""
         long = self.schedule.epochs * self.batches.count >= LONG and self.inputs.device.type == "cuda"
         return wanted == "always" or (wanted == "auto" and long and not self.replicas.representation.stacks)
 
@@ -240,14 +240,12 @@ class Phase:
               loss: dict[str, np.ndarray], fired: np.ndarray) -> None:
         if not self.owner.monitors:
             return
-        replicas = self.replicas
+        parameters, state = ({name: stack.detach() for name, stack in stacks.items()}
+                             for stacks in (self.replicas.parameters, self.replicas.state))
         snapshot = Snapshot(
             self.name, moment, epoch, self.schedule.epochs, loss, fired, self.embed, self.assign,
-            fires_next=self._will_fire(epoch + 1),
-            parameters={name: stacked.detach() for name, stacked in replicas.parameters.items()},
-            centers=replicas.state["centers"].detach() if replicas.state else None,
-            representation_loss=self.representation_loss,
-            state={name: stacked.detach() for name, stacked in replicas.state.items()},
+            fires_next=self._will_fire(epoch + 1), parameters=parameters, centers=state.get("centers"),
+            representation_loss=self.representation_loss, state=state,
         )
         with self.clock("evaluation"):
             for monitor in self.owner.monitors:
