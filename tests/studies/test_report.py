@@ -9,6 +9,7 @@ from browser import Browser, executable
 from support import small_settings
 
 from reclust import Curve, metrics
+from reclust.cli import main
 from reclust.data import load
 from reclust.studies import Outcome, PlannedRun, Store, run
 from reclust.studies.inside import samples_in
@@ -120,6 +121,15 @@ def test_names_from_data_are_data_and_the_file_is_whole(tmp_path):
     content = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)[1]
     assert HOSTILE in [study["name"] for study in json.loads(content)["studies"]]
     assert [path.name for path in tmp_path.glob("*.html*")] == ["report.html"]
+
+
+def test_the_command_line_writes_it(store, tmp_path, capsys):
+    path = tmp_path / "report.html"
+    assert main(["report", str(store.path), "-o", str(path), "--title", "Digits & more"]) == 0
+    assert "<title>Digits &amp; more</title>" in path.read_text()
+    assert str(path) in capsys.readouterr().out
+    assert main(["report", str(tmp_path / "none.sqlite"), "-o", str(path)]) == 1
+    assert "There is no store" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")

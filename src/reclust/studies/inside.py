@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -40,12 +40,12 @@ class Insides:
         self._store, self._samples, self._limits, self._left = store, samples, limits, dict(limits)
         self.runs: dict[str, dict[str, Any]] = {}
 
-    def add(self, run: str, dataset: str, acc: float | None) -> None:
-        """acc: what the store says, by which the data at hand are known to be those of the run."""
+    def add(self, run: str, dataset: str, accuracies: Collection[float]) -> None:
+        """accuracies: what the store says, by which the data at hand are known to be those of the run."""
         if run in self.runs or not any(self._left.values()):
             return
         labels, columns = self._store.labels(run), self._store.history(run).get("clustering", {})
-        data = _trained_on(self._samples(dataset), labels, acc)
+        data = _trained_on(self._samples(dataset), labels, accuracies)
         made: dict[str, Any] = {"scene": _scene(columns, labels, data), "sheet": _sheet(columns, labels, data),
                                 "confusion": _confusion(labels, data)}
         for part, content in made.items():
@@ -56,14 +56,18 @@ class Insides:
         self.runs[run] = made
 
 
-def _trained_on(found: Found, labels: np.ndarray, acc: float | None) -> Found:
-    """The samples that a run was trained on: the first ones of the set, if they give the accuracy that is in the store."""
+def _trained_on(found: Found, labels: np.ndarray, accuracies: Collection[float]) -> Found:
+    """The samples that a run was trained on, the first ones of the set or of its training part: those whose classes give an
+    accuracy that is in the store."""
     if isinstance(found, str) or found.labels is None:
         return found
-    first = found.take(slice(len(labels)))
-    if len(first) < len(labels) or acc is None or abs(metrics.accuracy(first.labels, labels) - acc) > 1e-6:  # type: ignore[arg-type]
-        return f"The data set {found.name} at hand where this report was written is not the one that the run was trained on."
-    return first
+    for part in (found, *([found.train] if found.split is not None else ())):
+        first = part.take(slice(len(labels)))
+        if first.labels is not None and len(first) == len(labels):
+            accuracy = metrics.accuracy(first.labels, labels)
+            if any(abs(accuracy - known) < 1e-6 for known in accuracies):
+                return first
+    return f"The data set {found.name} at hand where this report was written is not the one that the run was trained on."
 
 
 def _scene(columns: Mapping[str, Curve], labels: np.ndarray, data: Found) -> dict[str, Any] | str:

@@ -22,6 +22,8 @@ from .reading import CELL, Status, StoreReader
 from .spec import Study
 
 Plain = dict[str, Any]
+TRAINED = "train_acc"
+"""The accuracy on the samples trained on, where runs are scored on others."""
 MEASURES = ("acc", "nmi", "ari", "seconds")
 _KNOWN = ("study", "run", "group", *CELL, "seed", "state", "finished_at", "error", *MEASURES)
 
@@ -55,9 +57,14 @@ def report_data(store: StoreReader, *, title: str, samples: Callable[[str], Foun
     pools = {name: _Pool() for name in ("runs", "settings", "provenance", "errors", "series", "grids")}
     insides = Insides(store, samples, {"scene": limits.scenes, "sheet": limits.sheets, "confusion": limits.confusions})
     studies = [_study(store, name, pools, limits) for name in store.studies()]
+    trained: dict[str, list[float]] = {}
+    for name in store.studies():
+        further = store.measures(name)
+        for key, accuracy in further.loc[further["name"] == TRAINED, ["run", "value"]].itertuples(index=False):
+            trained.setdefault(key, []).append(accuracy)
     for cell in _in_turn(studies):
         run = pools["runs"].things[cell["shown"]]
-        insides.add(run["run"], cell["key"]["dataset"], run["acc"])
+        insides.add(run["run"], cell["key"]["dataset"], [run["acc"], *trained.get(run["run"], ())])
     metrics = {name: None for series in pools["series"].things for name in series["curves"]}
     return {
         "title": title, "studies": studies, "insides": insides.runs, "metrics": list(metrics),
