@@ -101,6 +101,8 @@ class Phase:
         self._step.release()
         self._follow.release()
         self.keep_time()
+        # Losses are taken before a step, so only what was learned tells what the last one did.
+        self.owner.drop_failed(self.name, self.schedule.epochs - 1, self.replicas.damage(), self.schedule)
         return finished
 
     def _intervene(self, epoch: int) -> np.ndarray:

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
@@ -34,11 +35,13 @@ class Replicas:
 
     parameters, buffers, state: name -> (r, ...). What is written in place here is what every executor sees.
     working: the parameters that networks train with, copies in lower precision where that is asked for.
+    still: names of parameters that their author froze; they are neither trained nor reset.
     """
 
     def __init__(self, representation: Representation, net: nn.Module, parameters: State, buffers: State,
                  seeds: Sequence[int]) -> None:
-        self.representation, self.net, self.seeds = representation, net, tuple(seeds)
+        self.still = frozenset(name for name, parameter in net.named_parameters() if not parameter.requires_grad)
+        self.representation, self.net, self.seeds = representation, net.requires_grad_(False), tuple(seeds)
         self.parameters, self.buffers = parameters, buffers
         self.working = parameters
         self.objectives: list[Objective] = []
@@ -83,13 +86,19 @@ class Replicas:
     @property
     def learned(self) -> dict[str, tuple[Tensor, Tensor]]:
         """All that the optimizer moves: name -> what is kept and what gradients are taken of, (r, ...) each."""
-        return {**{f"{NETWORK}/{name}": (stack, self.working[name]) for name, stack in self.parameters.items()},
+        return {**{f"{NETWORK}/{name}": (stack, self.working[name]) for name, stack in self.parameters.items()
+                   if name not in self.still},
                 **{f"state/{name}": (self.state[name], self.state[name]) for name in self.learned_state}}
 
     def start_objectives(self, objectives: Sequence[Objective], centers: Tensor) -> None:
         """The objectives' first states, from centres (r, k, d)."""
         states = [objective.init(own) for objective, own in zip(objectives, centers, strict=True)]
         self.set_objectives(objectives, {name: torch.stack([state[name] for state in states]) for name in states[0]})
+
+    def damage(self) -> np.ndarray:
+        """(r,): 0 where all that was learned is finite, otherwise not a number."""
+        finite = [stack.detach().flatten(1).isfinite().all(1) for stack in (*self.parameters.values(), *self.state.values())]
+        return np.where(torch.stack(finite).all(0).cpu().numpy(), 0.0, np.nan)
 
     def blocks(self, which: slice) -> dict[str, tuple[Layer, ...]]:
         """The blocks that may be reset, as views of the stack."""
@@ -100,7 +109,8 @@ class Replicas:
 
     def _layer(self, name: str, which: slice) -> Layer:
         module = self.net.get_submodule(name)
-        own = {leaf: self.parameters[f"{name}.{leaf}"].detach()[which] for leaf, _ in module.named_parameters(recurse=False)}
+        own = {leaf: self.parameters[f"{name}.{leaf}"].detach()[which] for leaf, _ in module.named_parameters(recurse=False)
+               if f"{name}.{leaf}" not in self.still}
         return Layer(name, module, own)
 
     def module(self, replica: int, parameters: State) -> nn.Module:
@@ -108,7 +118,7 @@ class Replicas:
         made = copy.deepcopy(self.net)
         for name, stacked in parameters.items():
             owner, _, leaf = name.rpartition(".")
-            made.get_submodule(owner)._parameters[leaf] = nn.Parameter(stacked.detach()[replica])
+            made.get_submodule(owner)._parameters[leaf] = nn.Parameter(stacked.detach()[replica], name not in self.still)
         for name, stacked in self.buffers.items():
             owner, _, leaf = name.rpartition(".")
             made.get_submodule(owner)._buffers[leaf] = stacked[replica]
@@ -148,7 +158,8 @@ class PlainExecutor:
         self.states = [{name: nn.Parameter(stack[i]) if name in replicas.learned_state else stack[i]
                         for name, stack in replicas.state.items()} for i in range(len(replicas))]
         self._leaves: dict[str, list[nn.Parameter]] = {
-            f"{NETWORK}/{name}": [module.get_parameter(name) for module in self.modules] for name in replicas.parameters
+            f"{NETWORK}/{name}": [module.get_parameter(name) for module in self.modules]
+            for name in replicas.parameters if name not in replicas.still
         }
         for name in replicas.learned_state:
             self._leaves[f"state/{name}"] = [state[name] for state in self.states]  # type: ignore[misc]

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from .. import metrics
+from ..analysis import Extremes
 from ..checkpoint import Checkpoint
 from ..data.inputs import as_inputs
 from ..exceptions import ReclustWarning, StopTraining
@@ -102,7 +103,7 @@ def _clustered(group: Group, start: Result | None, sample: Sample, conditions: C
     checkpoint, execution = _checkpoint(conditions, group.key, group.settings[0].clustering), _execution(group, conditions)
     kept = Path(conditions.work) / "clustered" / f"{group.clustering}.reclust"
     monitors: list[Monitor] = [
-        Evaluation(sample.classes, every=group.evaluate_every),
+        Evaluation(sample.classes, every=group.evaluate_every), Extremes(),
         *(MEASURES[name](sample.classes, group.evaluate_every) for name in group.measures), watch]
     if kept.is_file():
         result = Result.load(kept)
