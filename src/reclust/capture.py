@@ -17,7 +17,7 @@ class Captured:
     """A function of tensors that runs as one CUDA graph after a few ordinary calls; shapes must stay the same.
 
     The ordinary calls do real work and let libraries and optimizers set themselves up. If the capture fails, what it left
-    is cleaned up, and the function goes on being called the ordinary way, with one warning. On a CPU there is nothing to capture.
+    is cleaned up, and the function goes on being called the ordinary way, with one warning. A CPU has nothing to capture.
     """
 
     ORDINARY_CALLS = 3
