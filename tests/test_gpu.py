@@ -17,10 +17,12 @@ from reclust import (
     IDECObjective,
     Schedule,
     draws,
+    kernels,
     train,
 )
+from reclust.capture import Captured
 from reclust.data.augment import Affine
-from reclust.replicas import Captured
+from reclust.optimizer import Adam, Leaf
 
 pytestmark = [
     pytest.mark.gpu,
@@ -67,6 +69,55 @@ def test_resumed_equals_uninterrupted(tmp_path):
     with pytest.raises(Stop):
         train(X, small_settings(), **given, checkpoint=checkpoint, monitors=[stop_at("clustering", 2)])
     assert gap(whole, train(X, small_settings(), **given, checkpoint=checkpoint)) < 1e-12
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(1, 5, 7), (3, 256, 1000), (2, 130, 33)])
+def test_triton_kernels_compute_what_torch_does(dtype, shape, monkeypatch):
+    torch.manual_seed(0)
+    y, grad = torch.randn(2, *shape, device="cuda", dtype=torch.float64).to(dtype)
+    bias = torch.randn(shape[0], shape[2], device="cuda", dtype=torch.promote_types(dtype, torch.float32))
+
+    def computed():
+        active = kernels.bias_relu_(y.clone(), bias)
+        return (active, *kernels.relu_backward(grad, active), kernels.squared_norms([grad, y]), kernels.squared_error(y, bias.unsqueeze(1).expand(shape)),
+                kernels.squared_error_backward(y, bias.unsqueeze(1).expand(shape), bias[:, 0]))
+
+    fast = computed()
+    monkeypatch.setattr(kernels, "triton", lambda like: None)
+    close = {torch.float32: 1e-5, torch.float64: 1e-12, torch.bfloat16: 2e-2}[dtype]
+    for one, other in zip(fast, computed(), strict=True):
+        torch.testing.assert_close(one.double(), other.double(), rtol=close, atol=10 * close)
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+@pytest.mark.parametrize("clip_norm", [None, 0.5, 1e6])
+def test_triton_adam_is_torchs(clip_norm, decay, monkeypatch):
+    results = []
+    for triton in (True, False):
+        torch.manual_seed(0)
+        start = {"a": torch.randn(3, 40, 50), "b": torch.randn(3, 1500), "c": torch.randn(3, 2, 2)}
+        leaves = {name: Leaf.of(value.double().cuda(), decay=decay, clipped=name != "c") for name, value in start.items()}
+        if not triton:
+            monkeypatch.setattr(kernels, "triton", lambda like: None)
+        adam = Adam(leaves, lr=0.01, clip_norm=clip_norm)
+        for _ in range(3):
+            norms = adam.step({name: torch.randn(value.shape).double().cuda() for name, value in start.items()})
+        adam.leaves["c"].steps[1] = 0
+        adam.lr = 0.1
+        adam.step({"c": torch.ones(3, 2, 2).double().cuda()})
+        results.append({**{name: leaf.value for name, leaf in leaves.items()}, **adam.tensors(), "norms": norms})
+    for name, value in results[0].items():
+        if value is None:
+            assert results[1][name] is None
+        else:
+            torch.testing.assert_close(value.double(), results[1][name].double(), rtol=1e-7, atol=1e-7)
+
+
+def test_bf16_products_give_nearly_the_same_losses():
+    losses = [train(X, small_settings(), seeds=(1, 2, 3), execution=on("cuda", precision=precision)).history["clustering"]["loss"].values
+              for precision in ("float32", "bf16")]
+    assert np.abs(losses[0] - losses[1]).max() / losses[0].max() < 0.05
 
 
 def test_draws_are_the_same_bits():

@@ -58,15 +58,15 @@ def test_dec_loss_without_and_with_augmentation():
     state = DECObjective().init(centers)
     q, qa = slow_q(z, centers), slow_q(augmented, centers)
     p = slow_p(q)
-    assert DECObjective().loss(state, (z,)).item() == pytest.approx(slow_cross_entropy(p, q), rel=1e-12)
+    assert DECObjective().loss(state, z[None]).item() == pytest.approx(slow_cross_entropy(p, q), rel=1e-12)
     both = (slow_cross_entropy(p, q) + slow_cross_entropy(p, qa)) / 2  # the target comes from the clean view alone
-    assert DECObjective().loss(state, (z, augmented)).item() == pytest.approx(both, rel=1e-12)
+    assert DECObjective().loss(state, torch.stack([z, augmented])).item() == pytest.approx(both, rel=1e-12)
 
 
 def test_dec_target_carries_no_gradient():
     z, _, centers = case()
     z.requires_grad_()
-    loss = DECObjective().loss({"centers": centers}, (z,))
+    loss = DECObjective().loss({"centers": centers}, z[None])
     target = target_distribution(soft_assignment(z, centers))
     by_hand = -(target.detach() * torch.log(soft_assignment(z, centers) + 1e-8)).sum(1).mean()
     torch.testing.assert_close(*torch.autograd.grad(loss, z), *torch.autograd.grad(by_hand, z))
@@ -87,7 +87,7 @@ def test_dcn_loss(reduction, views):
     total = sum(sums) / views
     expected = {"mean_over_clusters": total / (n * k), "mean": total / n, "half_sum": total / 2}[reduction]
     objective = DCNObjective(reduction=reduction)
-    assert objective.loss(objective.init(centers), (z, augmented)[:views]).item() == pytest.approx(expected, rel=1e-12)
+    assert objective.loss(objective.init(centers), torch.stack([z, augmented][:views])).item() == pytest.approx(expected, rel=1e-12)
 
 
 def test_dcn_growing_counts_equal_the_update_sample_by_sample():
@@ -124,7 +124,7 @@ def test_renaming_clusters_renames_labels_and_changes_no_loss(objective):
     order = torch.tensor([2, 0, 3, 1])
     state, renamed = objective.init(centers), objective.init(centers[order])
     assert (order[objective.assign(renamed, z)] == objective.assign(state, z)).all()
-    torch.testing.assert_close(objective.loss(renamed, (z, augmented)), objective.loss(state, (z, augmented)))
+    torch.testing.assert_close(objective.loss(renamed, torch.stack([z, augmented])), objective.loss(state, torch.stack([z, augmented])))
     torch.testing.assert_close(objective.update(renamed, z)["centers"], objective.update(state, z)["centers"][order])
 
 

@@ -30,6 +30,7 @@ from reclust import (
     draws,
     train,
 )  # fmt: skip
+from reclust.training import Run
 
 OBJECTIVES = {
     "dec": DECObjective(), "idec": IDECObjective(), "dcn": DCNObjective(), "dcn counts": DCNObjective(rate="counts"),
@@ -275,9 +276,50 @@ def test_resets_touch_the_encoder_but_neither_embedding_layer_nor_decoder():
     after = train(X, replace(settings, intervention=Every(1, (Look(),)), clustering=Schedule(2, batch_size=50, lr=1e-300)),
                   seeds=[0], execution=exact("plain"))
     changed = {name for name in before.parameters if not torch.allclose(before.parameters[name], after.parameters[name])}
-    assert changed == {"encoder.1.weight", "encoder.1.bias", "encoder.3.weight", "encoder.3.bias"}
-    assert seen == ["encoder.1", "encoder.3", "encoder.5"]
+    assert changed == {"encoder.1.weight", "encoder.1.bias", "encoder.2.weight", "encoder.2.bias"}
+    assert seen == ["encoder.1", "encoder.2", "encoder.3"]
 
 
 def test_default_recluster_is_the_papers_size():
     assert Recluster().subsample == 10_000 and Recluster().method == KMeans(n_init=10)
+
+
+@pytest.mark.parametrize("seeds", [(1,), (1, 2)])
+def test_bf16_products_give_nearly_the_losses_of_float32(seeds):
+    losses = [train(X, small_settings(), seeds=seeds, execution=Execution(device="cpu", precision=precision)).history["clustering"]["loss"].values
+              for precision in ("float32", "bf16")]
+    assert 0 < np.abs(losses[0] - losses[1]).max() < 0.05 * losses[0].max()
+
+
+def test_replicas_that_do_not_fit_side_by_side_train_in_groups(monkeypatch, tmp_path):
+    seeds, runs = (1, 2, 3, 4, 5), []
+    settings = [small_settings(intervention=None if seed == 4 else BRB(2)) for seed in seeds]
+    apart = [train(X, settings[part], seeds=seeds[part], execution=exact("vmap")) for part in (slice(2), slice(2, 3), slice(3, 5))]
+    run = Run.run
+
+    def too_large(self):
+        runs.append(len(self.replicas))
+        if len(self.replicas) > 2:
+            raise torch.OutOfMemoryError
+        return run(self)
+
+    monkeypatch.setattr(Run, "run", too_large)
+    with pytest.warns(ReclustWarning, match="[53] replicas do not fit .* groups of [21] and [32]"):
+        together = train(X, settings, seeds=seeds, execution=exact("vmap"), checkpoint=Checkpoint(tmp_path / "run"))
+    assert runs == [5, 2, 3, 1, 2] and together.groups == [2, 1, 2] and together.seeds == seeds
+    for name, stack in together.parameters.items():
+        assert torch.equal(stack, torch.cat([one.parameters[name] for one in apart]))
+    assert (together.labels == np.concatenate([one.labels for one in apart])).all()
+    loss = together.history["clustering"]["loss"].values
+    assert (loss == np.concatenate([one.history["clustering"]["loss"].values for one in apart], 1)).all()
+    fired = together.history["clustering"]["fired"]
+    assert fired.epochs.tolist() == [2, 4] and fired.values.tolist() == [[True, True, True, False, True]] * 2
+
+
+def test_one_replica_that_does_not_fit_says_what_to_do(monkeypatch):
+    def too_large(self):
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(Run, "run", too_large)
+    with pytest.raises(TrainingFailed, match="smaller batch_size"):
+        train(X, small_settings(), seeds=[1])

@@ -17,7 +17,7 @@ BLOCK = {"cpu": 2**18, "cuda": 2**26}
 
 
 class Batches:
-    """Shuffled batches of one phase. Shapes: b batches at once, r replicas, B batch."""
+    """Shuffled batches of one phase. Shapes: b batches at once, r replicas, V views of each sample, B batch."""
 
     def __init__(self, inputs: Inputs, schedule: Schedule, augment: Augmentation | None) -> None:
         self.inputs, self.augment = inputs, augment
@@ -25,10 +25,10 @@ class Batches:
         self.count = inputs.n_samples // self.size
         self.kinds = schedule.views if augment is not None else ("clean",)
 
-    def views(self, order_key: Tensor, augment_key: Tensor) -> Iterator[tuple[Tensor, ...]]:
-        """One epoch, keys (r,): for each batch its views, (r, B, *sample_shape) each."""
+    def views(self, order_key: Tensor, augment_key: Tensor) -> Iterator[Tensor]:
+        """One epoch, keys (r,): the views of each batch, (r, V, B, *sample_shape)."""
         for rows, x in self.inputs.take_each(self._blocks(order_key)):
-            yield from zip(*self._views(rows, x, augment_key), strict=True)
+            yield from self._views(rows, x, augment_key)
 
     def clean(self, order_key: Tensor) -> Iterator[Tensor]:
         """One epoch of samples as they are, (r, B, *sample_shape) a batch."""
@@ -42,16 +42,12 @@ class Batches:
         numbers = batches[0].numel() * math.prod(self.inputs.sample_shape)
         return batches.split(max(1, BLOCK.get(self.inputs.device.type, BLOCK["cpu"]) // numbers))
 
-    def _views(self, rows: Tensor, x: Tensor, augment_key: Tensor) -> list[Tensor]:
-        """The views of samples x (b, r, B, *sample_shape) with these row numbers (b, r, B)."""
-        made = []
-        for number, kind in enumerate(self.kinds):
-            if kind == "augmented" and self.augment is not None:
-                seen = self.augment(x, draws.fold(augment_key.unsqueeze(-1), rows, number))
-            else:
-                seen = x
-            made.append(self.inputs.normalize(seen))
-        return made
+    def _views(self, rows: Tensor, x: Tensor, augment_key: Tensor) -> Tensor:
+        """Of samples x (b, r, B, *sample_shape) with these row numbers (b, r, B): (b, r, V, B, *sample_shape)."""
+        seen = [x if kind == "clean" or self.augment is None
+                else self.augment(x, draws.fold(augment_key.unsqueeze(-1), rows, number))
+                for number, kind in enumerate(self.kinds)]
+        return self.inputs.normalize(seen[0].unsqueeze(2) if len(seen) == 1 else torch.stack(seen, 2))
 
 
 def try_augmentation(augment: Augmentation, inputs: Inputs) -> None:

@@ -33,6 +33,11 @@ class Checkpoint:
     def __post_init__(self) -> None:
         whole("every", self.every, 1)
 
+    def of(self, part: slice) -> Checkpoint:
+        """The one that belongs to some of the replicas."""
+        whole = Path(self.path)
+        return dataclasses.replace(self, path=whole.with_name(f"{whole.name}.{part.start or 0}-{part.stop or ''}"))
+
     def exists(self) -> bool:
         return Path(self.path).is_file()
 
@@ -121,20 +126,3 @@ def fingerprint(thing: Any, within: tuple[int, ...] = ()) -> Any:
     if type(thing).__repr__ is object.__repr__:  # which would tell an address
         return (inner(type(thing)), inner(getattr(thing, "__dict__", {})))
     return repr(thing)
-
-
-def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """What the optimizer remembers, by the position of each leaf."""
-    leaves = [leaf for group in optimizer.param_groups for leaf in group["params"]]
-    return {f"{i}/{name}": entry for i, leaf in enumerate(leaves)
-            for name, entry in optimizer.state.get(leaf, {}).items() if isinstance(entry, Tensor)}
-
-
-def restore_optimizer_(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    leaves = [leaf for group in optimizer.param_groups for leaf in group["params"]]
-    for name, entry in tensors.items():
-        position, _, field = name.partition("/")
-        leaf = leaves[int(position)]
-        if field != "step" and entry.shape != leaf.shape:
-            raise ValueError(f"The checkpoint has moments of shape {tuple(entry.shape)}, needed: {tuple(leaf.shape)}.")
-        optimizer.state[leaf][field] = entry.to(leaf.device, copy=True)

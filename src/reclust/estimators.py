@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -67,6 +67,7 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
     n_init : so many replicas train together, and the one that `select` scores highest is kept.
     select : a label-free score; None is the share of samples that keep their cluster under augmentation.
     device : "auto" takes a GPU where there is one.
+    precision : "float32", "bf16" or "auto", see `Execution`; predictions are made in float64 in any case.
     random_state : int, RandomState or None.
     progress : show progress bars; None does where somebody is watching a terminal.
     time_budget : seconds after which training stops with what it has.
@@ -100,6 +101,7 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         n_init: int = 1,
         select: Selector | None = None,
         device: str = "auto",
+        precision: Literal["auto", "float32", "bf16"] = "auto",
         random_state: int | np.random.RandomState | None = None,
         progress: bool | None = None,
         time_budget: float | None = None,
@@ -119,6 +121,7 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         self.n_init = n_init
         self.select = select
         self.device = device
+        self.precision = precision
         self.random_state = random_state
         self.progress = progress
         self.time_budget = time_budget
@@ -139,7 +142,7 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         if y is not None:
             y = column_or_1d(as_array(y))
             check_consistent_length(X, y)
-        execution = Execution(device=self.device, time_budget=self.time_budget)
+        execution = Execution(device=self.device, precision=self.precision, time_budget=self.time_budget)
         device = choose_device(execution.device)
         if X.shape[0] < settings.n_clusters:
             raise ValueError(f"n_clusters={settings.n_clusters} needs at least {settings.n_clusters} samples, "

@@ -70,6 +70,17 @@ def distance_ratio(z: Tensor, centers: Tensor) -> Tensor:
     return torch.where(second == 0, 1.0, first / second)
 
 
+def distance_ratio_histogram(z: Tensor, centers: Tensor, *, bins: int = 20) -> Tensor:
+    """How many samples have a distance ratio in each of so many equal parts of [0, 1]: (..., bins).
+
+    Edges are torch.linspace(0, 1, bins + 1); the last part includes 1. A ratio that is not a number is not counted.
+    """
+    ratio = distance_ratio(z, centers)
+    part = (ratio * bins).clamp(max=bins - 1).nan_to_num(nan=bins).to(torch.int64)
+    counts = part.new_zeros(*part.shape[:-1], bins + 1).scatter_add_(-1, part, torch.ones_like(part))
+    return counts[..., :bins]
+
+
 @torch.no_grad()
 def local_purity(z: Tensor, labels: Tensor, *, neighbors: int = 10) -> Tensor:
     """Share of the Euclidean nearest neighbours, without oneself, that have the same label: (n, d), (n,) -> (n,)."""

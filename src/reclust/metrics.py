@@ -33,7 +33,7 @@ def contingency(labels_true: Labels, labels_pred: Labels) -> Table:
 
 
 def batched_contingency(true: Tensor, predicted: Tensor, k_true: int | None = None, k: int | None = None) -> Tensor:
-    """Tables of r labelings against one, (n,) and (r, n) -> (r, k_true, k), counted on the device of the labels.
+    """Tables of r labelings against one, (n,), or one each, (r, n): with (r, n) -> (r, k_true, k), counted on their device.
 
     Labels are integers from 0 to k_true - 1 and to k - 1. Counts left out are read from the labels, for which the host
     waits for the device.

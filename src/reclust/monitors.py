@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -17,7 +18,11 @@ from . import metrics
 from .values import whole
 
 Measured = Mapping[str, Any]
-"""Column -> one number for each replica, (r,)."""
+"""Column -> numbers of each replica, (r, ...)."""
+
+AFTER_RESET = "_after_reset"
+"""Ends the columns of what was measured right after an intervention, at the epoch at whose start it fired. The value before
+is in the column itself, one epoch earlier, and at that same epoch there stands the value after it has trained."""
 
 
 @dataclass
@@ -26,6 +31,9 @@ class Snapshot:
 
     moment: "start" (before the first epoch), "intervention" (right after one fired, before the epoch trains) or "epoch"
         (at the end of one). loss: column -> (r,) means over the epoch, empty but for "epoch".
+    fired, fires_next: (r,), whether an intervention fired at the start of this epoch, and will at the start of the next.
+    parameters: of the network, name -> (r, ...); centers (r, k, d), only while clustering. They are training's own tensors:
+        copy what is to be kept, and write nothing.
     """
 
     phase: str
@@ -36,6 +44,11 @@ class Snapshot:
     fired: np.ndarray
     embed: Callable[[], Tensor]
     assign: Callable[[Tensor], Tensor]
+    fires_next: np.ndarray = field(default_factory=lambda: np.zeros(1, dtype=bool))
+    parameters: Mapping[str, Tensor] = field(default_factory=dict)
+    centers: Tensor | None = None
+    representation_loss: Callable[[], Tensor] | None = None
+    """() -> (r,): the representation's own loss on all samples as they are, in eval mode."""
 
     @cached_property
     def embeddings(self) -> Tensor:
@@ -61,38 +74,73 @@ class Remembering(Protocol):
     memory: dict[str, Tensor]
 
 
-class Evaluation:
-    """Scores against known labels and the label change since the last look, at every `every`-th epoch of clustering and
-    around each firing of an intervention."""
+class Around(ABC):
+    """A monitor that measures clustering before its first epoch, at every `every`-th one (None: none but those named here) and
+    the last, and around each firing of an intervention: at the end of the epoch before, right after it, and at the end of
+    the epoch that follows."""
 
-    def __init__(self, y: Sequence[int] | np.ndarray | None = None, *, every: int = 1) -> None:
-        self.every = whole("every", every, 1)
-        self._truth = None if y is None else torch.from_numpy(np.unique(np.asarray(y), return_inverse=True)[1].reshape(-1))
+    def __init__(self, *, every: int | None = 1) -> None:
+        self.every = None if every is None else whole("every", every, 1)
+
+    def __call__(self, snapshot: Snapshot) -> Measured | None:
+        recorded = snapshot.moment == "start" and snapshot.epoch >= 0  # by the run that this one resumes
+        if snapshot.phase != "clustering" or recorded or not self.due(snapshot):
+            return None
+        ending = AFTER_RESET if snapshot.moment == "intervention" else ""
+        return {column + ending: np.asarray(values.cpu() if isinstance(values, Tensor) else values)
+                for column, values in self.measure(snapshot).items()}
+
+    def due(self, snapshot: Snapshot) -> bool:
+        if snapshot.moment != "epoch" or snapshot.epoch == snapshot.epochs - 1:
+            return True
+        regular = self.every is not None and (snapshot.epoch + 1) % self.every == 0
+        return regular or bool(snapshot.fired.any() or snapshot.fires_next.any())
+
+    @abstractmethod
+    def measure(self, snapshot: Snapshot) -> Measured: ...
+
+
+class TrueLabels:
+    """Known labels of any kind, as classes from 0 on."""
+
+    def __init__(self, y: Sequence[Any] | np.ndarray) -> None:
+        self._classes = torch.from_numpy(np.unique(np.asarray(y), return_inverse=True)[1].reshape(-1))
+
+    def on(self, labels: Tensor) -> Tensor:
+        """(n,), where the labels (r, n) are."""
+        if len(self._classes) != labels.shape[-1]:
+            raise ValueError(f"y has {len(self._classes)} labels for {labels.shape[-1]} samples: give one for each.")
+        return self._classes.to(labels.device)
+
+
+class Evaluation(Around):
+    """Scores against known labels, and the label change since the last epoch looked at."""
+
+    def __init__(self, y: Sequence[int] | np.ndarray | None = None, *, every: int | None = 1) -> None:
+        super().__init__(every=every)
+        self._truth = None if y is None else TrueLabels(y)
         self.memory: dict[str, Tensor] = {}
 
     def __call__(self, snapshot: Snapshot) -> Measured | None:
-        if snapshot.phase != "clustering" or snapshot.moment == "intervention":
-            return None
-        if snapshot.moment == "start" and snapshot.epoch >= 0:  # a resumed run has recorded this epoch already
-            if "labels" not in self.memory:
+        if snapshot.phase == "clustering" and snapshot.moment == "start":
+            if snapshot.epoch < 0:
+                self.memory.clear()
+            elif "labels" not in self.memory:  # a resumed run that nobody looked at before
                 self.memory["labels"] = snapshot.labels
-            return None
-        if snapshot.moment == "start":
-            self.memory.clear()
-        last_epoch = snapshot.epoch == snapshot.epochs - 1
-        if not (snapshot.moment == "start" or last_epoch or snapshot.fired.any() or (snapshot.epoch + 1) % self.every == 0):
-            return None
-        labels = snapshot.labels
-        measured: dict[str, Any] = {}
+        return super().__call__(snapshot) or None
+
+    def measure(self, snapshot: Snapshot) -> Measured:
+        labels, measured = snapshot.labels, {}
         if self._truth is not None:
-            tables = metrics.batched_contingency(self._truth.to(labels.device), labels)
+            tables = metrics.batched_contingency(self._truth.on(labels), labels)
             scored = [metrics.scores_of_table(table) for table in tables.cpu().numpy()]
             measured = {name: np.array([one[name] for one in scored]) for name in scored[0]}
         if "labels" in self.memory:
-            pairs = zip(self.memory["labels"].cpu().numpy(), labels.cpu().numpy(), strict=True)
-            measured["label_change"] = np.array([metrics.label_change(before, now) for before, now in pairs])
-        self.memory["labels"] = labels
-        return measured or None
+            tables = metrics.batched_contingency(self.memory["labels"].to(labels.device), labels)
+            measured["label_change"] = np.array([100 * (1 - metrics.nmi_of_table(table)) for table in tables.cpu().numpy()])
+        if snapshot.moment != "intervention":  # label change goes from epoch to epoch, across a reset as well
+            self.memory["labels"] = labels
+        return measured
 
 
 class Progress:

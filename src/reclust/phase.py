@@ -12,13 +12,15 @@ from torch import Tensor, nn
 
 from . import draws
 from .batches import Batches
-from .checkpoint import Progressed, restore_optimizer_
+from .capture import Captured
+from .checkpoint import Progressed
 from .clock import Clock
 from .exceptions import ReclustWarning, StopTraining
 from .interventions import Intervention, Target
 from .monitors import Deadline, Snapshot
 from .objectives import Objective, State
-from .replicas import Captured, make_executor, tensor_cores
+from .optimizer import Adam, Leaf
+from .replicas import NETWORK, make_executor
 from .settings import Schedule, Settings
 
 if TYPE_CHECKING:
@@ -35,7 +37,8 @@ class Phase:
         self.owner, self.name, self.schedule = run, name, schedule
         self.replicas, self.inputs = run.replicas, run.inputs
         self.executor = make_executor(run.replicas, run.execution.executor)
-        self.dtype = self.executor.leaves[0].dtype
+        self.arithmetic = run.arithmetic
+        self.dtype = run.arithmetic.dtype
         self.clock = Clock(run.inputs.device)
         self.key = draws.fold(run.replicas.key, name)
         self.batches = Batches(run.inputs, schedule, run.settings[0].augment)
@@ -43,15 +46,14 @@ class Phase:
             (slice(members[0], members[-1] + 1), intervention) for intervention, members in _runs_of_equals(run.settings)
             if intervention is not None and name == "clustering"
         ]
-        learned = [leaf for leaves in run.replicas.state_leaves.values() for leaf in leaves]
-        self.optimizer = torch.optim.Adam(
-            [*self.executor.leaves, *learned], lr=schedule.lr, fused=True, capturable=run.inputs.device.type == "cuda"
-        )
+        leaves = {name: Leaf.of(kept, None if working is kept else working, clipped=name.startswith(NETWORK))
+                  for name, (kept, working) in run.replicas.learned.items()}
+        self.optimizer = Adam(leaves, lr=schedule.lr, clip_norm=schedule.clip_norm)
         self._step, self._follow = Captured(self._descend, run.inputs.device), Captured(self._move, run.inputs.device)
         self.first_epoch = 0 if resumed is None else resumed.epoch
         self.resumed = resumed is not None
         if resumed is not None:
-            restore_optimizer_(self.optimizer, resumed.optimizer)
+            self.optimizer.restore_(resumed.optimizer)
 
     def run(self, deadline: Deadline) -> bool:
         """Whether all epochs were trained; the alternative is that time ran out."""
@@ -91,81 +93,88 @@ class Phase:
             if intervention.fires(epoch):
                 fired[which] = intervention(epoch, self.target(which, self.replicas.state["centers"]))
         if fired.any():
+            self.replicas.refresh_working_()
             self._look("intervention", epoch, {}, fired)
         return fired
 
+    def _will_fire(self, epoch: int) -> np.ndarray:
+        firing = np.zeros(len(self.replicas), dtype=bool)
+        for which, intervention in self.interventions:
+            firing[which] = epoch < self.schedule.epochs and intervention.fires(epoch)
+        return firing
+
     def _train(self, epoch: int) -> dict[str, np.ndarray]:
         """One epoch of gradient steps; the mean losses, (r,) each."""
-        lr = self.schedule.learning_rate(epoch)
-        for group in self.optimizer.param_groups:
-            if group["lr"] != lr:
-                group["lr"] = lr
-                self._step.release()  # a captured step has its learning rate built in
+        self.optimizer.lr = self.schedule.learning_rate(epoch)
         augment_key = draws.fold(self.key, "augment", epoch)
-        total = torch.zeros(len(self.replicas), 3, dtype=self.dtype, device=self.inputs.device)
-        with tensor_cores(self.inputs.device):
+        total = torch.zeros(len(self.replicas), 4, dtype=self.dtype, device=self.inputs.device)
+        with self.arithmetic.training():
             for views in self.batches.views(draws.fold(self.key, "order", epoch), augment_key):
-                total += self._step(*views)
-        columns = (total / self.batches.count).cpu().numpy().T
-        means = dict(zip(("loss", "representation_loss", "cluster_loss"), columns, strict=True))
+                total += self._step(views)
+        names = ("loss", "representation_loss", "cluster_loss", "gradient_norm")
+        means = dict(zip(names, (total / self.batches.count).cpu().numpy().T, strict=True))
+        if self.schedule.clip_norm is None:
+            del means["gradient_norm"]
         objectives = self.replicas.objectives
         if not objectives:
-            return {"loss": means["loss"]}
-        if all(_idle(objective) for objective in objectives):
+            del means["representation_loss"], means["cluster_loss"]
+        elif all(_idle(objective) for objective in objectives):
             del means["representation_loss"]
         return means
 
-    def _descend(self, *views: Tensor) -> Tensor:
-        """One gradient step on one batch, each view (r, B, *sample_shape); the losses before it, (r, 3)."""
-        losses = self.executor.train(self._losses, *views)
+    def _descend(self, views: Tensor) -> Tensor:
+        """One gradient step on one batch (r, V, B, *sample_shape); losses and gradient norm before it, (r, 4)."""
+        losses = self.executor.train(self._losses, views)
         losses[:, 0].sum().backward()  # replicas share no parameter, so the gradient of the sum is each one's own
-        if self.schedule.clip_norm is not None:
-            self.executor.clip_(self.schedule.clip_norm)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        return losses.detach()
+        norms = self.optimizer.step(self.executor.take_gradients())
+        losses = losses.detach()
+        return torch.column_stack([losses, losses.new_zeros(len(losses)) if norms is None else norms])
 
-    def _losses(self, net: nn.Module, objective: Objective | None, state: State, *views: Tensor) -> Tensor:
+    def _losses(self, net: nn.Module, objective: Objective | None, state: State, views: Tensor) -> Tensor:
         """Total, representation and cluster loss of one replica, (3,)."""
         representation = self.replicas.representation
-        z = representation.encode_views(net, views)
-        zero = z[0].new_zeros(())
+        with self.arithmetic.network():
+            z = representation.encode_views(net, views)
+            own = zero = torch.zeros((), dtype=self.dtype, device=z.device)
+            if objective is None or not _idle(objective):
+                own = representation.loss(net, views, z)
         if objective is None:
-            own = representation.loss(net, views, z)
             return torch.stack([own, own, zero])
-        cluster = objective.loss(state, z)
-        own = zero if _idle(objective) else representation.loss(net, views, z)
+        cluster = objective.loss(state, z.to(self.dtype))
         return torch.stack([objective.representation_weight * own + objective.weight * cluster, own, cluster])
 
     def _move_centers(self, epoch: int) -> None:
         """The objective's gradient-free update, in a pass of its own; where all of the state is learned there is none."""
-        if self.replicas.state.keys() == self.replicas.state_leaves.keys():
+        if set(self.replicas.state) == set(self.replicas.learned_state):
             return
-        for x in self.batches.clean(draws.fold(self.key, "second order", epoch)):
-            self._follow(x)
+        with self.arithmetic.training():
+            for x in self.batches.clean(draws.fold(self.key, "second order", epoch)):
+                self._follow(x)
 
     def _move(self, x: Tensor) -> None:
         """The update on one batch (r, B, *sample_shape)."""
         moved = self.executor.evaluate(self._update, x)
         for name, tensor in self.replicas.state.items():
-            if name not in self.replicas.state_leaves:
+            if name not in self.replicas.learned_state:
                 tensor.copy_(moved[name])
 
     def _update(self, net: nn.Module, objective: Objective, state: State, x: Tensor) -> State:
-        return objective.update(state, self.replicas.representation.encode(net, x))
+        with self.arithmetic.network():
+            z = self.replicas.representation.encode(net, x)
+        return objective.update(state, z.to(self.dtype))
 
     def target(self, which: slice, centers: Tensor) -> Target:
         """What an intervention may touch, for a run of neighbouring replicas."""
-        remembered = [self.optimizer.state.get(leaf, {}) for leaf in self.replicas.state_leaves.get("centers", [])[which]]
+        learned = self.optimizer.leaves.get("state/centers")
         return Target(
             blocks=self.replicas.blocks(which),
-            centers=centers[which],
+            centers=centers.detach()[which],
             key=self.key[which],
             embedder=lambda rows: self.embed(rows, which),
             assigner=lambda z: self.assign(z, which),
             n_samples=self.inputs.n_samples,
-            moments=tuple(entry[name] for entry in remembered for name in entry if name != "step"),
-            step_counts=tuple(entry["step"] for entry in remembered if "step" in entry),
+            moments=() if learned is None else (learned.first[which], learned.second[which]),
+            step_counts=() if learned is None else (learned.steps[which],),
             clock=self.clock,
         )
 
@@ -183,6 +192,18 @@ class Phase:
     def _encode(self, net: nn.Module, objective: Any, state: State, x: Tensor) -> Tensor:
         return self.replicas.representation.encode(net, x)
 
+    def representation_loss(self) -> Tensor:
+        """Of all samples as they are, in eval mode, (r,)."""
+        total = torch.zeros(len(self.replicas), dtype=self.dtype, device=self.inputs.device)
+        for rows in torch.arange(self.inputs.n_samples, device=self.inputs.device).split(CHUNK):
+            x = self.inputs.normalize(self.inputs.take(rows))
+            total += len(rows) * self.executor.evaluate(self._reconstruct, x.expand(len(self.replicas), *x.shape))
+        return total / self.inputs.n_samples
+
+    def _reconstruct(self, net: nn.Module, objective: Any, state: State, x: Tensor) -> Tensor:
+        representation = self.replicas.representation
+        return representation.loss(net, (x,), representation.encode_views(net, (x,)))
+
     def assign(self, z: Tensor, which: slice = slice(None)) -> Tensor:
         """(r, n, d) -> (r, n)."""
         return torch.cat([self.executor.evaluate(_assign, some, which=which) for some in z.split(CHUNK, dim=1)], dim=1)
@@ -191,7 +212,13 @@ class Phase:
               loss: dict[str, np.ndarray], fired: np.ndarray) -> None:
         if not self.owner.monitors:
             return
-        snapshot = Snapshot(self.name, moment, epoch, self.schedule.epochs, loss, fired, self.embed, self.assign)
+        replicas = self.replicas
+        snapshot = Snapshot(
+            self.name, moment, epoch, self.schedule.epochs, loss, fired, self.embed, self.assign,
+            fires_next=self._will_fire(epoch + 1),
+            parameters={name: stacked.detach() for name, stacked in replicas.parameters.items()},
+            centers=replicas.state["centers"] if replicas.state else None, representation_loss=self.representation_loss,
+        )
         with self.clock("evaluation"):
             for monitor in self.owner.monitors:
                 measured = monitor(snapshot)

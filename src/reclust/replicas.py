@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import gc
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -19,10 +16,12 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from . import draws
-from .exceptions import ReclustWarning
 from .interventions import Layer
 from .objectives import Objective, State
 from .representations import Representation, build_network
+
+NETWORK = "network"
+"""How the names of network parameters begin, among all that is learned."""
 
 ForOne = Callable[..., Any]
 """A function of one replica: (net, objective, state, *tensors of that replica) -> tensor or dict of tensors."""
@@ -31,18 +30,18 @@ ForOne = Callable[..., Any]
 class Replicas:
     """The tensors of r independent models, and of what their objectives keep.
 
-    parameters, buffers, state: name -> (r, ...). Trainable entries of the state are leaves of their own for each replica,
-    views of the stack, because the optimizer counts steps by leaf and an intervention may reset the count of one replica.
+    parameters, buffers, state: name -> (r, ...). What is written in place here is what every executor sees.
+    working: the parameters that networks train with, copies in lower precision where that is asked for.
     """
 
     def __init__(self, representation: Representation, net: nn.Module, parameters: State, buffers: State,
                  seeds: Sequence[int]) -> None:
         self.representation, self.net, self.seeds = representation, net, tuple(seeds)
         self.parameters, self.buffers = parameters, buffers
+        self.working = parameters
         self.objectives: list[Objective] = []
         self.numbers: State = {}
         self.state: State = {}
-        self.state_leaves: dict[str, list[nn.Parameter]] = {}
         self.key = draws.key(self.seeds, device=next(iter(parameters.values())).device)
 
     @classmethod
@@ -59,13 +58,31 @@ class Replicas:
     def __len__(self) -> int:
         return len(self.seeds)
 
+    def work_in(self, dtype: torch.dtype) -> None:
+        """Train with weights of this precision; biases and norms, which are small, stay as they are."""
+        self.working = {name: stack.detach().to(dtype) if stack.ndim > 2 else stack for name, stack in self.parameters.items()}
+
+    def refresh_working_(self) -> None:
+        """Follow what somebody else than the optimizer wrote."""
+        for name, stack in self.parameters.items():
+            if self.working[name] is not stack:
+                self.working[name].detach().copy_(stack)
+
     def set_objectives(self, objectives: Sequence[Objective], state: State) -> None:
         """Adopt what the objectives keep: name -> (r, ...)."""
         self.objectives, self.numbers = list(objectives), _differing_numbers(objectives, like=state["centers"])
         self.state = {name: tensor.detach().clone() for name, tensor in state.items()}
-        self.state_leaves = {
-            name: [nn.Parameter(one) for one in self.state[name].unbind()] for name in sorted(objectives[0].trainable)
-        }
+
+    @property
+    def learned_state(self) -> list[str]:
+        """Names of what the optimizer moves in the objectives' state; their `update` moves the rest."""
+        return sorted(self.objectives[0].trainable) if self.objectives else []
+
+    @property
+    def learned(self) -> dict[str, tuple[Tensor, Tensor]]:
+        """All that the optimizer moves: name -> what is kept and what gradients are taken of, (r, ...) each."""
+        return {**{f"{NETWORK}/{name}": (stack, self.working[name]) for name, stack in self.parameters.items()},
+                **{f"state/{name}": (self.state[name], self.state[name]) for name in self.learned_state}}
 
     def start_objectives(self, objectives: Sequence[Objective], centers: Tensor) -> None:
         """The objectives' first states, from centres (r, k, d)."""
@@ -84,10 +101,10 @@ class Replicas:
         own = {leaf: self.parameters[f"{name}.{leaf}"].detach()[which] for leaf, _ in module.named_parameters(recurse=False)}
         return Layer(name, module, own)
 
-    def module(self, replica: int) -> nn.Module:
+    def module(self, replica: int, parameters: State) -> nn.Module:
         """An ordinary module whose parameters and buffers are views of the stack."""
         made = copy.deepcopy(self.net)
-        for name, stacked in self.parameters.items():
+        for name, stacked in parameters.items():
             owner, _, leaf = name.rpartition(".")
             made.get_submodule(owner)._parameters[leaf] = nn.Parameter(stacked.detach()[replica])
         for name, stacked in self.buffers.items():
@@ -99,9 +116,6 @@ class Replicas:
 class Executor(Protocol):
     """Runs functions of one replica for all of them."""
 
-    leaves: list[Tensor]
-    """What the optimizer moves: the network's parameters."""
-
     def train(self, function: ForOne, *batch: Tensor) -> Tensor:
         """Stacked results, with gradients, in training mode; batch tensors are (r, ...)."""
         ...
@@ -110,8 +124,8 @@ class Executor(Protocol):
         """Stacked results of the chosen replicas, no gradients, in eval mode; batch tensors are (len(which), ...)."""
         ...
 
-    def clip_(self, max_norm: float) -> Tensor:
-        """Scale each replica's network gradient down to this l2 norm; the norms before, (r,)."""
+    def take_gradients(self) -> State:
+        """What the last backward pass left, by the names of `Replicas.learned`, (r, ...) each; nothing stays behind."""
         ...
 
 
@@ -120,33 +134,44 @@ class PlainExecutor:
 
     def __init__(self, replicas: Replicas) -> None:
         self.replicas = replicas
-        self.modules = [replicas.module(replica) for replica in range(len(replicas))]
-        self.leaves: list[Tensor] = [leaf for module in self.modules for leaf in module.parameters()]
+        self.modules = [replicas.module(i, replicas.working) for i in range(len(replicas))]
+        self._exact = self.modules if replicas.working is replicas.parameters else [
+            replicas.module(i, replicas.parameters) for i in range(len(replicas))]
+        self.states = [{name: nn.Parameter(stack[i]) if name in replicas.learned_state else stack[i]
+                        for name, stack in replicas.state.items()} for i in range(len(replicas))]
+        self._leaves: dict[str, list[nn.Parameter]] = {
+            f"{NETWORK}/{name}": [module.get_parameter(name) for module in self.modules] for name in replicas.parameters
+        }
+        for name in replicas.learned_state:
+            self._leaves[f"state/{name}"] = [state[name] for state in self.states]  # type: ignore[misc]
 
     def train(self, function: ForOne, *batch: Tensor) -> Tensor:
         for module in self.modules:
             module.train()
-        return torch.stack([self._call(function, i, [tensor[i] for tensor in batch]) for i in range(len(self.modules))])
+        return torch.stack([self._call(function, module, i, [tensor[i] for tensor in batch])
+                            for i, module in enumerate(self.modules)])
 
     @torch.no_grad()
     def evaluate(self, function: ForOne, *batch: Tensor, which: slice = slice(None)) -> Any:
         chosen = range(len(self.modules))[which]
         for i in chosen:
-            self.modules[i].eval()
-        results = [self._call(function, i, [tensor[j] for tensor in batch]) for j, i in enumerate(chosen)]
+            self._exact[i].eval()
+        results = [self._call(function, self._exact[i], i, [tensor[j] for tensor in batch]) for j, i in enumerate(chosen)]
         if isinstance(results[0], dict):
             return {name: torch.stack([one[name] for one in results]) for name in results[0]}
         return torch.stack(results)
 
-    def _call(self, function: ForOne, replica: int, batch: list[Tensor]) -> Any:
-        replicas = self.replicas
-        state = {name: replicas.state_leaves[name][replica] if name in replicas.state_leaves else stacked[replica]
-                 for name, stacked in replicas.state.items()}
-        objective = replicas.objectives[replica] if replicas.objectives else None
-        return function(self.modules[replica], objective, state, *batch)
+    def _call(self, function: ForOne, module: nn.Module, replica: int, batch: list[Tensor]) -> Any:
+        objective = self.replicas.objectives[replica] if self.replicas.objectives else None
+        return function(module, objective, self.states[replica], *batch)
 
-    def clip_(self, max_norm: float) -> Tensor:
-        return torch.stack([nn.utils.clip_grad_norm_(module.parameters(), max_norm) for module in self.modules])
+    def take_gradients(self) -> State:
+        gradients = {name: _stacked([leaf.grad for leaf in leaves if leaf.grad is not None])
+                     for name, leaves in self._leaves.items() if leaves[0].grad is not None}
+        for leaves in self._leaves.values():
+            for leaf in leaves:
+                leaf.grad = None
+        return gradients
 
 
 class VmapExecutor:
@@ -155,40 +180,39 @@ class VmapExecutor:
     def __init__(self, replicas: Replicas) -> None:
         self.replicas = replicas
         self.caller = _Caller(replicas.net)
-        self.leaves: list[Tensor] = [stacked.requires_grad_() for stacked in replicas.parameters.values()]
+        self._leaves = {name: leaf.requires_grad_() for name, (_, leaf) in replicas.learned.items()}
 
     def train(self, function: ForOne, *batch: Tensor) -> Tensor:
         self.caller.train()
-        return self._map(function, batch, slice(None))
+        return self._map(function, self.replicas.working, batch, slice(None))
 
     @torch.no_grad()
     def evaluate(self, function: ForOne, *batch: Tensor, which: slice = slice(None)) -> Any:
         self.caller.eval()
-        return self._map(function, batch, which)
+        return self._map(function, self.replicas.parameters, batch, which)
 
-    def _map(self, function: ForOne, batch: tuple[Tensor, ...], which: slice) -> Any:
+    def _map(self, function: ForOne, parameters: State, batch: tuple[Tensor, ...], which: slice) -> Any:
         replicas = self.replicas
-        state = {name: torch.stack(list(replicas.state_leaves[name])) if name in replicas.state_leaves else stacked
-                 for name, stacked in replicas.state.items()}
         objective = replicas.objectives[0] if replicas.objectives else None
 
         def one(parameters: State, buffers: State, state: State, numbers: State, *tensors: Tensor) -> Any:
             tensors_of_net = {f"net.{name}": tensor for name, tensor in (parameters | buffers).items()}
             return functional_call(self.caller, tensors_of_net, (function, _with(objective, numbers), state, *tensors))
 
-        stacks = [{name: tensor[which] for name, tensor in stack.items()}
-                  for stack in (replicas.parameters, replicas.buffers, state, replicas.numbers)]
+        stacks = [stack if which == slice(None) else {name: tensor[which] for name, tensor in stack.items()}
+                  for stack in (parameters, replicas.buffers, replicas.state, replicas.numbers)]
         arguments: list[Any] = [*stacks, *batch]
         return vmap(one)(*arguments)
 
-    def clip_(self, max_norm: float) -> Tensor:
-        gradients = [leaf.grad for leaf in self.leaves if leaf.grad is not None]
-        norms = torch.stack([gradient.flatten(1).norm(dim=1) for gradient in gradients]).norm(dim=0)
-        factors = (max_norm / (norms + 1e-6)).clamp(max=1)
-        if norms.is_cuda or bool((factors < 1).any()):  # on a GPU asking would cost more than multiplying
-            for gradient in gradients:
-                gradient.mul_(factors.reshape(-1, *[1] * (gradient.ndim - 1)))
-        return norms
+    def take_gradients(self) -> State:
+        gradients = {name: leaf.grad for name, leaf in self._leaves.items() if leaf.grad is not None}
+        for leaf in self._leaves.values():
+            leaf.grad = None
+        return gradients
+
+
+def _stacked(tensors: list[Tensor]) -> Tensor:
+    return tensors[0].unsqueeze(0) if len(tensors) == 1 else torch.stack(tensors)
 
 
 class _Caller(nn.Module):
@@ -218,73 +242,6 @@ def _with(objective: Objective | None, numbers: State) -> Objective | None:
     for name, number in numbers.items():
         object.__setattr__(made, name, number)
     return made
-
-
-class Captured:
-    """A function of tensors that runs as one CUDA graph after a few ordinary calls; shapes must stay the same.
-
-    The ordinary calls do real work and let libraries and optimizers set themselves up. If the capture fails, the function
-    goes on being called the ordinary way, with one warning. On a CPU there is nothing to capture.
-    """
-
-    ORDINARY_CALLS = 3
-
-    def __init__(self, function: Callable[..., Any], device: torch.device) -> None:
-        self.function = function
-        self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
-        self.calls = 0
-        self.graph: torch.cuda.CUDAGraph | None = None
-
-    def __call__(self, *inputs: Tensor) -> Any:
-        if self.stream is None:
-            return self.function(*inputs)
-        if self.calls < self.ORDINARY_CALLS:
-            self.calls += 1
-            self.stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(self.stream):
-                output = self.function(*inputs)
-            torch.cuda.current_stream().wait_stream(self.stream)
-            return output
-        if self.graph is None and not self._capture(inputs, self.stream):
-            return self.function(*inputs)
-        for own, given in zip(self.inputs, inputs, strict=True):
-            own.copy_(given)
-        assert self.graph is not None
-        self.graph.replay()
-        return self.output
-
-    def _capture(self, inputs: tuple[Tensor, ...], stream: torch.cuda.Stream) -> bool:
-        self.inputs = [tensor.clone() for tensor in inputs]
-        gc.collect()  # a forgotten graph that is collected during a capture would break it
-        graph = torch.cuda.CUDAGraph()
-        try:
-            with torch.cuda.graph(graph, stream=stream):
-                self.output = self.function(*self.inputs)
-        except RuntimeError as error:
-            self.stream = None
-            warnings.warn(f"The training step cannot be captured as a CUDA graph and runs step by step, which is slower "
-                          f"but equally right: {str(error).splitlines()[0]}", ReclustWarning, stacklevel=2)
-            return False
-        self.graph = graph
-        return True
-
-    def release(self) -> None:
-        """Forget the graph; the next call captures anew."""
-        self.graph = None
-
-
-@contextmanager
-def tensor_cores(device: torch.device) -> Iterator[None]:
-    """TF32 products on a GPU for as long as this lasts; the caller's setting comes back afterwards."""
-    if device.type != "cuda":
-        yield
-        return
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 def executor_kind(replicas: Replicas, wanted: str) -> str:

@@ -24,7 +24,7 @@ from .version import __version__
 
 @dataclass(frozen=True)
 class Curve:
-    """Something measured over training: epochs (m,), values (m, r)."""
+    """Something measured over training: epochs (m,), values (m, r), or (m, r, ...) where it has a shape of its own."""
 
     epochs: np.ndarray
     values: np.ndarray
@@ -83,6 +83,11 @@ class Result:
 
     def __len__(self) -> int:
         return len(self.seeds)
+
+    @property
+    def groups(self) -> list[int]:
+        """How many replicas trained side by side: more than one number if they did not all fit into memory."""
+        return self.provenance.get("groups", [len(self)])
 
     @property
     def living(self) -> list[int]:
@@ -148,6 +153,38 @@ class Result:
         )
 
 
+def joined(one: Result, other: Result) -> Result:
+    """The replicas of two runs on the same data, as if they had been one."""
+    stacks: dict[str, Any] = {
+        group: {name: torch.cat([stack, getattr(other, group)[name]]) for name, stack in getattr(one, group).items()}
+        for group in ("parameters", "buffers", "state")
+    }
+    history: History = {
+        phase: {column: _beside(one, other, phase, column) for column in {**one.history[phase], **other.history[phase]}}
+        for phase in one.history
+    }
+    return replace(
+        one, **stacks, settings=[*one.settings, *other.settings], seeds=(*one.seeds, *other.seeds), history=history,
+        labels=None if one.labels is None or other.labels is None else np.concatenate([one.labels, other.labels]),
+        seconds={part: one.seconds.get(part, 0.0) + other.seconds.get(part, 0.0) for part in {**one.seconds, **other.seconds}},
+        failed=one.failed | {len(one) + replica: when for replica, when in other.failed.items()},
+        provenance={**other.provenance, "groups": [*one.groups, *other.groups]},
+    )
+
+
+def _beside(one: Result, other: Result, phase: str, column: str) -> Curve:
+    """Both curves of a column on all epochs of either; what one of them lacks is 0 for marks and not a number for measures."""
+    curves = [result.history[phase].get(column) for result in (one, other)]
+    given = [curve for curve in curves if curve is not None]
+    epochs = np.unique(np.concatenate([curve.epochs for curve in given]))
+    kind = given[0].values
+    values = np.full((len(epochs), len(one) + len(other), *kind.shape[2:]), np.nan if kind.dtype.kind == "f" else 0, kind.dtype)
+    for curve, where in zip(curves, (slice(None, len(one)), slice(len(one), None)), strict=True):
+        if curve is not None:
+            values[np.searchsorted(epochs, curve.epochs), where] = curve.values
+    return Curve(epochs, values)
+
+
 def _storable_fields(settings: Settings) -> Settings:
     """Settings whose own modules and functions are left out of a file; the values among them stay."""
     fields = {field.name: storable(getattr(settings, field.name)) for field in dataclasses.fields(settings)}
@@ -183,6 +220,7 @@ def provenance(device: torch.device) -> dict[str, Any]:
         "python": platform.python_version(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine(),
         "threads": torch.get_num_threads(),
+        **({"gpu_memory_peak": torch.cuda.max_memory_allocated(device)} if device.type == "cuda" else {}),
     }
 
 

@@ -7,21 +7,23 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from . import files
+from .arithmetic import Arithmetic
 from .batches import try_augmentation
-from .checkpoint import Checkpoint, Progressed, identity, optimizer_tensors
+from .checkpoint import Checkpoint, Progressed, identity
 from .data import Prepared
 from .data.inputs import Inputs, as_inputs
 from .exceptions import ReclustWarning, TrainingFailed
 from .monitors import Deadline, Measured, Monitor, Remembering
 from .phase import Phase
 from .replicas import Replicas, executor_kind
-from .result import Curve, History, Result, group_of, provenance, stacked_result_tensors
+from .result import Curve, History, Result, group_of, joined, provenance, stacked_result_tensors
 from .settings import Execution, Schedule, Settings, one_each
 from .values import whole
 
@@ -42,10 +44,13 @@ def train(
     settings: one for all replicas, or one for each; they may differ in the objective's numbers and in the intervention.
     start: a result to go on from instead of pretraining, each replica from the weights trained with its own seed.
     checkpoint: written between epochs; if it exists already, the run continues from it.
+
+    Replicas that do not fit into a GPU's memory side by side train in groups, one after the other (`Result.groups`).
     """
     seeds = [whole("each seed", seed, 0) for seed in seeds]
     each = one_each(settings, seeds)
-    device, dtype = choose_device(execution.device), getattr(torch, execution.precision)
+    arithmetic = Arithmetic.choose(choose_device(execution.device), execution.precision)
+    device, dtype = arithmetic.device, arithmetic.dtype
     inputs = as_inputs(data).to(device, dtype)
     if inputs.n_samples < each[0].n_clusters:
         raise ValueError(
@@ -61,7 +66,22 @@ def train(
         try_augmentation(each[0].augment, inputs)
     if start is not None:
         _adopt(replicas, start)
-    return Run(replicas, inputs, each, monitors, execution, checkpoint, start).run()
+    try:
+        return Run(replicas, inputs, each, monitors, execution, arithmetic, checkpoint, start).run()
+    except torch.OutOfMemoryError as error:
+        if len(seeds) == 1:
+            raise TrainingFailed(f"One replica needs more memory than {device} has free: take a smaller batch_size or network, "
+                                 "or device='cpu'.") from error
+    del replicas
+    torch.cuda.empty_cache()
+    half = len(seeds) // 2
+    warnings.warn(f"{len(seeds)} replicas do not fit into the memory of {device} side by side: they train in groups of "
+                  f"{half} and {len(seeds) - half}, one after the other.", ReclustWarning, stacklevel=2)
+    given: dict[str, Any] = {"start": start, "monitors": monitors, "execution": execution}
+    return joined(*(
+        train(inputs, each[part], seeds=seeds[part], **given, checkpoint=None if checkpoint is None else checkpoint.of(part))
+        for part in (slice(half), slice(half, None))
+    ))
 
 
 def choose_device(name: str) -> torch.device:
@@ -97,6 +117,7 @@ class Run:
     settings: list[Settings]
     monitors: Sequence[Monitor]
     execution: Execution
+    arithmetic: Arithmetic
     checkpoint: Checkpoint | None
     start: Result | None
     failed: dict[int, tuple[str, int]] = field(default_factory=dict)
@@ -107,6 +128,8 @@ class Run:
         deadline = Deadline(self.execution.time_budget)
         common = self.settings[0]
         resumed = self._resume()
+        if self.arithmetic.products != self.arithmetic.dtype:
+            self.replicas.work_in(self.arithmetic.products)
         if common.pretraining is not None and self.start is None and (resumed is None or resumed.phase == "pretraining"):
             if not Phase(self, "pretraining", common.pretraining, resumed).run(deadline):
                 self.checkpoint = None  # the one just written must stay: clustering from here is not what would have been
@@ -170,7 +193,7 @@ class Run:
             memory = {f"{i}/{name}": tensor for i, monitor in enumerate(self._remembering)
                       for name, tensor in monitor.memory.items()}
             Progressed(
-                phase.name, next_epoch, stacked_result_tensors(self.replicas), optimizer_tensors(phase.optimizer), memory,
+                phase.name, next_epoch, stacked_result_tensors(self.replicas), phase.optimizer.tensors(), memory,
                 self.history, {**self.seconds, **phase.seconds()}, self.failed,
             ).write(self.checkpoint, self._identity)
 
@@ -182,7 +205,7 @@ class Run:
     def _identity(self) -> str:
         kind = executor_kind(self.replicas, self.execution.executor)
         started = None if self.start is None else (self.start.seeds, self.start.parameters, self.start.buffers)
-        return identity(self.inputs, self.settings, self.replicas.seeds, kind, started)
+        return identity(self.inputs, self.settings, self.replicas.seeds, kind, self.arithmetic.precision, started)
 
     def _resume(self) -> Progressed | None:
         if self.checkpoint is None:

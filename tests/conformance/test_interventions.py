@@ -4,9 +4,27 @@ import pytest
 import torch
 from support import blobs, small_settings
 
-from reclust import Every, KaimingNoise, KMeans, Recluster, ResetMomentum, SoftReset, draws
-from reclust.interventions import Target
-from reclust.kmeans import KMeansPlusPlus
+from reclust import draws
+from reclust.interventions import (
+    CurrentNoise,
+    DisentangledReset,
+    Every,
+    GaussianMixture,
+    KaimingNoise,
+    KMeans,
+    KMeansPlusPlus,
+    KMedoids,
+    NativeRecluster,
+    NoisyRecluster,
+    Perturb,
+    RandomCenters,
+    Recluster,
+    RecomputeCenters,
+    ResetMomentum,
+    Shrink,
+    SoftReset,
+    Target,
+)
 from reclust.replicas import Replicas
 from reclust.values import from_json, to_json
 
@@ -18,6 +36,18 @@ STEPS = {
     "recluster a random subsample": Recluster(KMeans(n_init=2), subsample=50),
     "recluster the first rows": Recluster(KMeans(n_init=2), subsample=50, rows="first"),
     "recluster by seeding alone": Recluster(KMeansPlusPlus()),
+    "soft reset, current": SoftReset(0.7, noise=CurrentNoise()),
+    "shrink": Shrink(0.7),
+    "perturb": Perturb(0.7),
+    "recluster by medoids": Recluster(KMedoids(n_init=2)),
+    "recluster by a mixture": Recluster(GaussianMixture(restarts=2)),
+    "recluster at random": Recluster(RandomCenters()),
+    "recluster by the own assignment": NativeRecluster(),
+    "recluster by the own assignment of a subsample": NativeRecluster(subsample=50),
+    "recompute centres": RecomputeCenters(),
+    "noisy recluster": NoisyRecluster(method=KMeans(n_init=2)),
+    "disentangled reset": DisentangledReset(0.5),
+    "disentangled reset of a subsample": DisentangledReset({"layer1": 0.1, "embedding": 0.5}, subsample=50),
     "momentum": ResetMomentum(),
     "momentum and steps": ResetMomentum(steps=True),
 }
@@ -38,7 +68,7 @@ class Fixture:
 
     def target(self, which=slice(None)):
         def embed(rows):
-            z = torch.stack([self.replicas.module(i).encoder(X).detach() for i in range(len(self.replicas))[which]])
+            z = torch.stack([self.replicas.module(i, self.replicas.parameters).encoder(X).detach() for i in range(len(self.replicas))[which]])
             return z if rows is None else z.gather(1, rows.unsqueeze(-1).expand(-1, -1, z.shape[-1]))
 
         return Target(blocks=self.replicas.blocks(which), centers=self.centers[which], key=self.replicas.key[which], embedder=embed,

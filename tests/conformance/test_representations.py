@@ -44,7 +44,7 @@ def test_encoding_does_not_depend_on_the_batch_in_eval_mode(representation):
     z = representation.encode(net, x)
     assert z.ndim == 2 and len(z) == 10
     torch.testing.assert_close(torch.cat([representation.encode(net, row[None]) for row in x]), z)
-    for view in representation.encode_views(net, (x, x)):
+    for view in representation.encode_views(net, torch.stack([x, x])):
         torch.testing.assert_close(view, z)
 
 
@@ -52,7 +52,8 @@ def test_encoding_does_not_depend_on_the_batch_in_eval_mode(representation):
 def test_the_loss_is_a_scalar_and_reaches_every_weight(representation):
     net, x = made(representation)
     net.requires_grad_(True).train()
-    loss = representation.loss(net, (x, x + 1), representation.encode_views(net, (x, x + 1)))
+    views = torch.stack([x, x + 1])
+    loss = representation.loss(net, views, representation.encode_views(net, views))
     assert loss.shape == ()
     loss.backward()
     assert all(parameter.grad is not None for parameter in net.parameters())

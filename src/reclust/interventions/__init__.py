@@ -1,22 +1,40 @@
 """What may happen between epochs, as sentences of small steps."""
 
+from ..kmeans import KMeans, KMeansPlusPlus
 from .base import Every, Intervention, Layer, Step, Target
 from .brb import BRB
+from .controls import DisentangledReset, NoisyRecluster
+from .group_means import NativeRecluster, RecomputeCenters
+from .medoids import KMedoids
+from .mixture import GaussianMixture
 from .momentum import ResetMomentum
-from .recluster import Method, Recluster
-from .soft_reset import InitialNoise, KaimingNoise, Noise, SoftReset
+from .noise import CurrentNoise, InitialNoise, KaimingNoise, Noise
+from .recluster import Method, RandomCenters, Recluster
+from .soft_reset import Perturb, Shrink, SoftReset
 
 __all__ = [
     "BRB",
+    "CurrentNoise",
+    "DisentangledReset",
     "Every",
+    "GaussianMixture",
     "InitialNoise",
     "Intervention",
+    "KMeans",
+    "KMeansPlusPlus",
+    "KMedoids",
     "KaimingNoise",
     "Layer",
     "Method",
+    "NativeRecluster",
     "Noise",
+    "NoisyRecluster",
+    "Perturb",
+    "RandomCenters",
     "Recluster",
+    "RecomputeCenters",
     "ResetMomentum",
+    "Shrink",
     "SoftReset",
     "Step",
     "Target",

@@ -45,7 +45,7 @@ class Target:
     step_counts: tuple[Tensor, ...] = ()
     clock: Clock = field(default_factory=Clock)
     labels: Tensor | None = None
-    """A note between the steps of one firing, (..., n): the labels from before a reset."""
+    """A note between the steps of one firing, (..., n): the labels from before the first of them."""
 
     @classmethod
     def of(
@@ -135,6 +135,9 @@ class Step(ABC):
     @abstractmethod
     def __call__(self, target: Target) -> None: ...
 
+    def prepare(self, target: Target) -> None:  # noqa: B027 - most steps have nothing to note
+        """Note on the target what must be known from before the first step of the sentence."""
+
     def check(self, blocks: Blocks) -> None:  # noqa: B027 - most steps have nothing to check
         """Raise before training what would go wrong with these blocks at the first firing."""
 
@@ -175,6 +178,8 @@ class Every:
         if not self.fires(epoch):
             return False
         at_epoch = target.at("intervention", epoch)
+        for step in self.steps:
+            step.prepare(at_epoch)
         for step in self.steps:
             with target.clock(step.part):
                 step(at_epoch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Literal, Protocol
 
 import torch
@@ -30,14 +31,14 @@ def _first_rows(key: Tensor, n: int, m: int) -> Tensor:
 _PICKS = {"random": _random_rows, "first": _first_rows}
 
 
-@value
-class Recluster(Step):
-    """Centres by `method` on the embeddings of at most `subsample` samples (None: all of them).
+@dataclass(frozen=True)
+class OnSamples(Step):
+    """A step that looks at the embeddings of at most `subsample` samples (None: all of them).
 
     rows: "random" draws the subsample anew each time; "first" takes the first rows, which made the published numbers.
     """
 
-    method: Method = KMeans()
+    _: KW_ONLY
     subsample: int | None = 10_000
     rows: Literal["random", "first"] = "random"
     part: ClassVar[str] = "clustering"
@@ -48,9 +49,28 @@ class Recluster(Step):
         if self.rows not in _PICKS:
             raise ValueError(f"rows must be 'random' or 'first', got {self.rows!r}.")
 
-    def __call__(self, target: Target) -> None:
-        k = target.centers.shape[-2]
+    def embed(self, target: Target) -> Tensor:
+        """(..., m, d); the same samples each time within one firing."""
         # Fewer samples than clusters cannot be clustered: a smaller subsample would be a trap, not a saving.
-        limit = None if self.subsample is None else max(self.subsample, k)
-        z = target.embed_some(limit, _PICKS[self.rows])
-        target.centers.copy_(self.method(z, k, draws.fold(target.key, "recluster")))
+        limit = None if self.subsample is None else max(self.subsample, target.centers.shape[-2])
+        return target.embed_some(limit, _PICKS[self.rows])
+
+
+@value
+class Recluster(OnSamples):
+    """Centres by `method` on the current embeddings."""
+
+    method: Method = KMeans()
+
+    def __call__(self, target: Target) -> None:
+        found = self.method(self.embed(target), target.centers.shape[-2], draws.fold(target.key, "recluster"))
+        target.centers.copy_(found)
+
+
+@value
+class RandomCenters:
+    """Samples drawn at random as a reclustering method, k different ones."""
+
+    def __call__(self, z: Tensor, k: int, key: Tensor) -> Tensor:
+        rows = draws.permutation(draws.fold(key, "random centers"), z.shape[-2])[..., :k]
+        return z.take_along_dim(rows.unsqueeze(-1), -2)

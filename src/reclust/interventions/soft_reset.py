@@ -1,64 +1,32 @@
-"""Soft resets: weights move part of the way to a fresh draw."""
+"""Soft resets: weights shrink, and move towards noise."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
-from typing import ClassVar, Protocol
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
 from .. import draws
 from ..values import real, value
-from ..weights import NORMS, Uniform, draw, fan_in, initial_distributions
+from ..weights import NORMS, initial_distributions
 from .base import Blocks, Layer, Step, Target
+from .noise import InitialNoise, KaimingNoise, Noise
 
 
-class Noise(Protocol):
-    """What weights are mixed with: (layer, name of the parameter, key (...)) -> (..., *shape)."""
+@dataclass(frozen=True)
+class _ByBlock(Step):
+    """A change of weights, block by block.
 
-    def __call__(self, layer: Layer, name: str, key: Tensor) -> Tensor: ...
-
-
-def _fresh(layer: Layer, name: str, key: Tensor) -> Tensor:
-    current = layer.parameters[name]
-    return draw(initial_distributions(layer.module)[name], key, current.shape[key.ndim :], current.dtype)
-
-
-@value
-class InitialNoise:
-    """A fresh draw from the layer's own initial distribution, as the paper says."""
-
-    def __call__(self, layer: Layer, name: str, key: Tensor) -> Tensor:
-        return _fresh(layer, name, key)
-
-
-@value
-class KaimingNoise:
-    """Weights from the Kaiming-uniform distribution with a=0, 2.45 times wider than a linear layer's own; biases and norms
-    from their own. This made the published numbers."""
-
-    def __call__(self, layer: Layer, name: str, key: Tensor) -> Tensor:
-        current = layer.parameters[name]
-        # A weight of one axis, such as PReLU's slope, has no inputs to count.
-        if name != "weight" or isinstance(layer.module, NORMS) or current.ndim - key.ndim < 2:
-            return _fresh(layer, name, key)
-        wide = Uniform(math.sqrt(6 / fan_in(layer.module)))
-        return draw(wide, key, current.shape[key.ndim :], current.dtype)
-
-
-@value
-class SoftReset(Step):
-    """theta <- keep × theta + (1 - keep) × noise, block by block.
-
-    keep: 1 changes nothing, 0 is a hard reset; a mapping gives a factor to each named block and leaves the others alone.
-    blocks: names of the blocks to reset; all but 'embedding' unless said otherwise. Not together with a mapping.
-    norms: also reset BatchNorm and its like.
+    keep: 1 changes nothing; a mapping gives a factor to each named block and leaves the others alone.
+    blocks: names of the blocks to change; all but 'embedding' unless said otherwise. Not together with a mapping.
+    norms: also change BatchNorm and its like.
     """
 
     keep: float | Mapping[str, float] = 0.8
+    _: KW_ONLY
     blocks: tuple[str, ...] | None = None
-    noise: Noise = InitialNoise()
     norms: bool = False
     part: ClassVar[str] = "reset"
 
@@ -73,18 +41,11 @@ class SoftReset(Step):
             if isinstance(self.keep, Mapping):
                 raise ValueError("Give either blocks= or a mapping as keep=, which names its blocks already.")
 
-    def __call__(self, target: Target) -> None:
-        for layer, keep in self._layers(target.blocks):
-            for name, weights in layer.parameters.items():
-                noise = self.noise(layer, name, draws.fold(target.key, "reset", layer.name, name))
-                weights.mul_(keep).add_(noise, alpha=1 - keep)
-
     def check(self, blocks: Blocks) -> None:
-        for layer, _ in self._layers(blocks):
-            initial_distributions(layer.module)
+        self._factors(blocks)
 
-    def _layers(self, blocks: Blocks) -> Iterator[tuple[Layer, float]]:
-        """The layers to reset, each with its factor."""
+    def layers(self, blocks: Blocks) -> Iterator[tuple[Layer, float]]:
+        """The layers to change, each with its factor."""
         for block, keep in self._factors(blocks).items():
             for layer in blocks[block]:
                 if self.norms or not isinstance(layer.module, NORMS):
@@ -100,3 +61,47 @@ class SoftReset(Step):
         if unknown:
             raise ValueError(f"No block named {unknown[0]!r} to reset; this encoder has {', '.join(blocks)}.")
         return factors
+
+
+@dataclass(frozen=True)
+class _WithNoise(_ByBlock):
+    noise: Noise = InitialNoise()
+
+    def check(self, blocks: Blocks) -> None:
+        for layer, _ in self.layers(blocks):
+            if isinstance(self.noise, (InitialNoise, KaimingNoise)):
+                initial_distributions(layer.module)
+
+    def draw(self, target: Target, layer: Layer, name: str) -> Tensor:
+        return self.noise(layer, name, draws.fold(target.key, "reset", layer.name, name))
+
+
+@value
+class Shrink(_ByBlock):
+    """theta <- keep × theta: the first half of a soft reset."""
+
+    def __call__(self, target: Target) -> None:
+        for layer, keep in self.layers(target.blocks):
+            for weights in layer.parameters.values():
+                weights.mul_(keep)
+
+
+@value
+class Perturb(_WithNoise):
+    """theta <- theta + (1 - keep) × noise: the second half of a soft reset."""
+
+    def __call__(self, target: Target) -> None:
+        for layer, keep in self.layers(target.blocks):
+            for name, weights in layer.parameters.items():
+                weights.add_(self.draw(target, layer, name), alpha=1 - keep)
+
+
+@value
+class SoftReset(_WithNoise):
+    """theta <- keep × theta + (1 - keep) × noise; keep = 0 is a hard reset."""
+
+    def __call__(self, target: Target) -> None:
+        for layer, keep in self.layers(target.blocks):
+            for name, weights in layer.parameters.items():
+                noise = self.draw(target, layer, name)  # before shrinking: it may depend on the weights
+                weights.mul_(keep).add_(noise, alpha=1 - keep)

@@ -15,8 +15,9 @@ State = dict[str, Tensor]
 class Objective(Protocol):
     """A frozen dataclass. The trainer minimises representation_weight × representation loss + weight × `loss`.
 
-    Shapes: B batch, d embedding size, k clusters. Written for one model; to train many at once the trainer maps these
-    functions over replicas and may replace float fields by 0-d tensors, so they must not branch on tensor values.
+    Shapes: V views of each sample, B batch, d embedding size, k clusters. Written for one model; to train many at once the
+    trainer maps these functions over replicas and may replace float fields by 0-d tensors, so they must not branch on tensor
+    values.
     """
 
     trainable: ClassVar[frozenset[str]]
@@ -35,8 +36,8 @@ class Objective(Protocol):
         """(k, d) -> the first state."""
         ...
 
-    def loss(self, state: State, z: tuple[Tensor, ...]) -> Tensor:
-        """One (B, d) for each view -> scalar. The first view decides the assignment, all views learn from it."""
+    def loss(self, state: State, z: Tensor) -> Tensor:
+        """(V, B, d) -> scalar. The first view decides the assignment, all views learn from it."""
         ...
 
     def assign(self, state: State, z: Tensor) -> Tensor:

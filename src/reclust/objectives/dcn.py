@@ -42,9 +42,9 @@ class DCNObjective:
     def init(self, centers: Tensor) -> State:
         return {"centers": centers.clone(), "count": torch.full_like(centers[..., 0], INITIAL_COUNT)}
 
-    def loss(self, state: State, z: tuple[Tensor, ...]) -> Tensor:
+    def loss(self, state: State, z: Tensor) -> Tensor:
         own = state["centers"][self.assign(state, z[0].detach())]
-        squared = torch.stack([(view - own).pow(2).sum(-1) for view in z]).mean(0)
+        squared = (z - own).pow(2).sum(-1).mean(0)
         if self.reduction == "half_sum":
             return squared.sum() / 2
         return squared.mean() / (len(state["centers"]) if self.reduction == "mean_over_clusters" else 1)

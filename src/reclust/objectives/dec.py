@@ -43,10 +43,9 @@ class DECObjective:
     def init(self, centers: Tensor) -> State:
         return {"centers": centers.clone()}
 
-    def loss(self, state: State, z: tuple[Tensor, ...]) -> Tensor:
-        soft = [soft_assignment(view, state["centers"]) for view in z]
-        target = target_distribution(soft[0])
-        return torch.stack([-(target * torch.log(q + 1e-8)).sum(-1).mean(-1) for q in soft]).mean(0)
+    def loss(self, state: State, z: Tensor) -> Tensor:
+        q = soft_assignment(z, state["centers"])
+        return -(target_distribution(q[0]) * torch.log(q + 1e-8)).sum(-1).mean()
 
     def assign(self, state: State, z: Tensor) -> Tensor:
         return nearest(z, state["centers"])

@@ -13,7 +13,7 @@ from torch.nn.utils import skip_init
 from ..values import value, whole
 from ..weights import expanded_weights, initial_weights
 from .base import encode_together, encoder_blocks
-from .layers import Linear
+from .layers import Linear, LinearReLU, mean_squared_error
 
 
 class EncoderDecoder(nn.Module):
@@ -30,14 +30,13 @@ class _Reconstruction:
     def encode(self, net: EncoderDecoder, x: Tensor) -> Tensor:
         return net.encoder(x)
 
-    def encode_views(self, net: EncoderDecoder, views: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    def encode_views(self, net: EncoderDecoder, views: Tensor) -> Tensor:
         return encode_together(net.encoder, views)
 
-    def loss(self, net: EncoderDecoder, views: tuple[Tensor, ...], z: tuple[Tensor, ...]) -> Tensor:
+    def loss(self, net: EncoderDecoder, views: Tensor, z: Tensor) -> Tensor:
         """Mean squared error, averaged over the views."""
-        reconstructions = net.decoder(torch.cat(z)).chunk(len(z))
-        errors = [nn.functional.mse_loss(made, x.reshape(made.shape)) for made, x in zip(reconstructions, views, strict=True)]
-        return torch.stack(errors).mean()
+        made = net.decoder(z.flatten(0, 1))
+        return mean_squared_error(made, views.reshape(made.shape))
 
     def initial_weights(self, net: EncoderDecoder, key: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
         return initial_weights(net, key, dtype=dtype)
@@ -61,17 +60,17 @@ class Autoencoder(_Reconstruction):
 
     def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> EncoderDecoder:
         sizes = (math.prod(sample_shape), *self.hidden, self.embedding or n_clusters)
-        return EncoderDecoder(
-            nn.Sequential(nn.Flatten(), *self._stack(sizes)), nn.Sequential(*self._stack(sizes[::-1]))
-        )
+        return EncoderDecoder(nn.Sequential(nn.Flatten(), *self._stack(sizes)), nn.Sequential(*self._stack(sizes[::-1])))
 
     def _stack(self, sizes: tuple[int, ...]) -> list[nn.Module]:
+        *hidden, last = pairwise(sizes)
         made: list[nn.Module] = []
-        for wide, narrow in pairwise(sizes):
-            made.append(skip_init(Linear, wide, narrow))
-            made += [nn.BatchNorm1d(narrow)] if self.batch_norm else []
-            made.append(nn.ReLU())
-        return made[: -2 if self.batch_norm else -1]  # nothing after the last linear layer
+        for wide, narrow in hidden:
+            if self.batch_norm:
+                made += [skip_init(Linear, wide, narrow), nn.BatchNorm1d(narrow), nn.ReLU()]
+            else:
+                made.append(skip_init(LinearReLU, wide, narrow))
+        return [*made, skip_init(Linear, *last)]
 
 
 @value

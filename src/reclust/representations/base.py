@@ -15,7 +15,7 @@ from ..weights import NORMS, layers
 class Representation(Protocol):
     """Written for one model. `net` is an ordinary module that `build` made; the methods use it and keep no state.
 
-    Shapes: B batch, d embedding size. A batch comes as one tensor (B, *sample_shape) for each of its views.
+    Shapes: V views of each sample, B batch, d embedding size.
     """
 
     def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> nn.Module:
@@ -30,11 +30,11 @@ class Representation(Protocol):
         """(B, *sample_shape) -> (B, d)."""
         ...
 
-    def encode_views(self, net: Any, views: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """One (B, d) for each view, as training sees them."""
+    def encode_views(self, net: Any, views: Tensor) -> Tensor:
+        """(V, B, *sample_shape) -> (V, B, d), as training sees them."""
         ...
 
-    def loss(self, net: Any, views: tuple[Tensor, ...], z: tuple[Tensor, ...]) -> Tensor:
+    def loss(self, net: Any, views: Tensor, z: Tensor) -> Tensor:
         """The representation's own loss, a scalar, averaged over the views."""
         ...
 
@@ -62,11 +62,9 @@ def _refuse_what_cannot_be_repeated(net: nn.Module) -> None:
                              "seed would not repeat a run. Leave it out, or use augment= for random views.")
 
 
-def encode_together(encoder: nn.Module, views: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+def encode_together(encoder: nn.Module, views: Tensor) -> Tensor:
     """One forward pass for all views, so that they share BatchNorm statistics and launch half the kernels."""
-    if len(views) == 1:
-        return (encoder(views[0]),)
-    return encoder(torch.cat(views)).chunk(len(views))
+    return encoder(views.flatten(0, 1)).unflatten(0, views.shape[:2])
 
 
 def encoder_blocks(encoder: nn.Module, *, prefix: str = "") -> dict[str, tuple[str, ...]]:
