@@ -107,7 +107,7 @@ def fingerprint(thing: Any, within: tuple[int, ...] = ()) -> Any:
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         return (type(thing).__name__, {field.name: inner(getattr(thing, field.name)) for field in dataclasses.fields(thing)})
     if isinstance(thing, Mapping):
-        return {str(name): inner(item) for name, item in thing.items()}
+        return {name: inner(item) for name, item in sorted((str(name), item) for name, item in thing.items())}
     if isinstance(thing, (tuple, list, np.ndarray)):
         return [inner(item) for item in thing]
     if isinstance(thing, (set, frozenset)):

@@ -54,18 +54,21 @@ class Protocol(Interface):
 class AutoencoderProtocol:
     """The published protocol of the autoencoder sets, the quirks of the authors' program included.
 
-    rows: only the first so many samples of each set. n_clusters: for sets that are not the paper's.
+    side: images are resized to so many pixels, None for the size the paper gives each set. rows: only the first so many
+    samples. n_clusters: for sets that are not the paper's.
     """
 
     pretraining_epochs: int = 250
     epochs: int = 400
+    batch_size: int = 256
     hidden: tuple[int, ...] = (1024, 512, 256)
+    side: int | None = None
     rows: int | None = None
     n_clusters: int | None = None
 
     @property
     def preparation(self) -> str:
-        return f"paper, {'all' if self.rows is None else self.rows} rows"
+        return f"paper, side={self.side}, rows={self.rows}"
 
     def settings(self, dataset: str, algorithm: str, *, pretrained: bool) -> Settings:
         if algorithm not in OBJECTIVES:
@@ -82,18 +85,19 @@ class AutoencoderProtocol:
             base,
             representation=Autoencoder(hidden=self.hidden),
             intervention=None,
-            pretraining=replace(base.pretraining, epochs=self.pretraining_epochs) if pretrained else None,
-            clustering=replace(base.clustering, epochs=self.epochs),
+            pretraining=replace(base.pretraining, epochs=self.pretraining_epochs, batch_size=self.batch_size)
+            if pretrained else None,
+            clustering=replace(base.clustering, epochs=self.epochs, batch_size=self.batch_size),
         )
 
     def sample(self, dataset: str, folder: str | os.PathLike[str] | None) -> Sample:
-        return _autoencoder_sample(dataset, self.rows, None if folder is None else os.fspath(folder))
+        return _autoencoder_sample(dataset, self.side, self.rows, None if folder is None else os.fspath(folder))
 
     def size(self, dataset: str) -> int:
         return self.rows or (sum(SETS[dataset].counts) if dataset in SETS else 10_000)
 
     def mini(self) -> AutoencoderProtocol:
-        return replace(self, pretraining_epochs=10, epochs=30, hidden=(128, 64, 32))
+        return replace(self, pretraining_epochs=10, epochs=20, batch_size=64, hidden=(64, 64, 32), side=8)
 
 
 def family_of(dataset: str) -> str | None:
@@ -102,8 +106,10 @@ def family_of(dataset: str) -> str | None:
 
 
 @lru_cache(maxsize=1)  # groups of one set usually follow each other
-def _autoencoder_sample(dataset: str, rows: int | None, folder: str | None) -> Sample:
+def _autoencoder_sample(dataset: str, side: int | None, rows: int | None, folder: str | None) -> Sample:
     found = load(dataset, folder=folder)
+    if side is not None:
+        found = replace(found, resize_to=(side, side))
     if rows is not None:
         found = found.take(slice(rows))
     if found.labels is None:

@@ -1,0 +1,172 @@
+"""A study that is stopped, killed, or spread over processes ends with the same numbers as one that was left alone."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from studies.tiny import same_table, tiny_study
+
+from reclust import train
+from reclust.metrics import scores
+from reclust.studies import Conditions, Store, Variant, run
+from reclust.studies.execute import Outcome, attempt, pretrained
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The tiny study, run in one go."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    with Store(folder / "store") as store:
+        ran = run(tiny_study(), store, progress=False)
+        assert (ran.finished, ran.waiting, ran.failures) == (24, 0, [])
+        yield store
+
+
+def test_runs_are_what_training_gives(undisturbed, tmp_path):
+    group = next(group for group in tiny_study().groups() if group.pretraining is not None and len(group.runs) == 4)
+    sample = group.protocol.sample(group.dataset, None)
+    start = train(sample.inputs, group.pretraining.settings, seeds=group.pretraining.seeds)
+    result = train(sample.inputs, group.settings, seeds=group.seeds, start=start)
+    for position, planned in enumerate(group.runs):
+        np.testing.assert_array_equal(undisturbed.labels(planned.key), result.labels[position])
+        np.testing.assert_array_equal(undisturbed.centers(planned.key), result.state["centers"][position])
+        row = undisturbed.runs("tiny").set_index("run").loc[planned.key]
+        expected = scores(sample.classes, result.labels[position])
+        assert (row.acc, row.nmi, row.ari) == tuple(expected.values())
+        assert row.seconds > 0
+        assert undisturbed.settings(planned.key) == group.settings[position]
+        history = undisturbed.history(planned.key)
+        assert history["clustering"]["accuracy"].epochs.tolist() == [-1, 1, 2, 3], "every other epoch, and where BRB fired"
+        assert history["pretraining"]["loss"].epochs.tolist() == [0, 1]
+        provenance = undisturbed.provenance(planned.key)
+        assert provenance["data"]["samples"] == 100 and provenance["torch"] and provenance["replicas"] == 4
+
+
+def test_finished_runs_are_skipped(undisturbed):
+    ran = run(tiny_study(), undisturbed, progress=False)
+    assert (ran.finished, ran.waiting) == (0, 0)
+
+
+def test_pretraining_is_trained_once_for_all(undisturbed):
+    kept = list((undisturbed.path.with_name("store.work") / "pretrained").iterdir())
+    assert len(kept) == 1, "two algorithms, three variants, one encoder"
+    assert not list((undisturbed.path.with_name("store.work") / "checkpoints").iterdir())
+
+
+def test_one_data_set_at_a_time_gives_the_same_groups(tmp_path):
+    study = tiny_study(datasets=("digits", "usps"), algorithms=("dec",), pretrained=(False,))
+    with Store(tmp_path / "store") as store:
+        ran = run(study, store, datasets=["digits"], progress=False)
+        assert (ran.finished, ran.waiting) == (6, 0)
+        assert store.status("tiny")[0].waiting == 6, "the other set is planned and waits"
+        with pytest.raises(ValueError, match="has no data set 'mnist'"):
+            run(study, store, datasets=["mnist"], progress=False)
+
+
+def test_time_that_is_up_leaves_work_to_go_on_with(undisturbed, tmp_path):
+    """Each call is given no time at all, so it stops after one epoch; together they do the work."""
+    study = tiny_study(algorithms=("dec",), pretrained=(True,))
+    with Store(tmp_path / "store") as store:
+        conditions = Conditions(work=str(tmp_path / "work"))
+        calls = 0
+        while (ran := run(study, store, conditions=replace(conditions, until=_after_one_epoch()), progress=False)).waiting:
+            calls += 1
+            assert calls < 50
+        assert ran.failures == [] and calls > 0
+        assert store.means("tiny") == [mean for mean in undisturbed.means("tiny") if mean["algorithm"] == "dec" and mean["pretrained"]]
+
+
+def _after_one_epoch():
+    """A time that has not come when a group begins, and has when its first epoch ends."""
+    return time.time() + 0.02
+
+
+def test_failures_are_kept_listed_and_retried(tmp_path, monkeypatch):
+    bad = Variant("bad", changes={"clustering": {"lr": 1e30}})
+    study = tiny_study(variants=(Variant("none"), bad), algorithms=("dcn",), pretrained=(False,))
+    with Store(tmp_path / "store") as store:
+        ran = run(study, store, progress=False)
+        assert (ran.finished, ran.waiting, len(ran.failures)) == (2, 0, 2)
+        assert {failure.variant for failure in ran.failures} == {"bad"}
+        assert "TrainingFailed" in ran.failures[0].error and "Traceback" in ran.failures[0].error
+        again = run(study, store, progress=False)
+        assert (again.finished, len(again.failures)) == (0, 2), "failed runs are not tried again unless asked for"
+        assert store.retry("tiny") == 2
+        assert len(run(study, store, progress=False).failures) == 2
+
+
+def test_missing_data_is_a_failure_of_its_groups_alone(tmp_path, monkeypatch):
+    study = tiny_study(datasets=("mine_1", "digits"), algorithms=("dec",), pretrained=(False,), variants=(Variant("none"),),
+                       protocol=replace(tiny_study().protocol, n_clusters=3))
+    with Store(tmp_path / "store") as store:
+        ran = run(study, store, progress=False)
+        assert ran.finished == 2 and {failure.dataset for failure in ran.failures} == {"mine_1"}
+        assert "There is no set named 'mine_1'" in ran.failures[0].error
+
+
+def test_a_replica_that_fails_does_not_take_the_others_along(tmp_path):
+    group = tiny_study(algorithms=("dcn",), pretrained=(True,)).groups()[0]
+    conditions = Conditions(work=str(tmp_path))
+    start = pretrained(group.pretraining, conditions)
+    for tensor in start.parameters.values():
+        tensor[0] = float("nan")
+    start.save(tmp_path / "pretrained" / f"{group.pretraining.key}.reclust")
+    outcome = attempt(group, conditions)
+    assert isinstance(outcome, Outcome)
+    assert sorted(outcome.failed) == [i for i, seed in enumerate(group.seeds) if seed == start.seeds[0]]
+
+
+def test_two_runners_do_not_share_a_store(tmp_path):
+    study = tiny_study(algorithms=("dec",), pretrained=(False,), variants=(Variant("none"),))
+    with Store(tmp_path / "store") as store:
+        from reclust.studies.run import _only_one
+
+        with _only_one(tmp_path / "store.work", store.path), pytest.raises(RuntimeError, match="Another process"):
+            run(study, store, progress=False)
+        assert run(study, store, progress=False).finished == 2
+
+
+def test_ctrl_c_stops_with_a_checkpoint(undisturbed, tmp_path):
+    """The first Ctrl-C, sent while a group trains, ends the call in good order; the next call ends the study."""
+    study = tiny_study(algorithms=("dec",), pretrained=(True,))
+    with Store(tmp_path / "store") as store:
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+        run(study, store, progress=False)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        ran = run(study, store, progress=False)
+        assert (ran.waiting, ran.failures) == (0, [])
+        assert store.means("tiny") == [mean for mean in undisturbed.means("tiny") if mean["algorithm"] == "dec" and mean["pretrained"]]
+
+
+PROGRAM = """
+import sys
+sys.path[:0] = {path!r}
+import torch
+torch.set_num_threads(1)
+from studies.tiny import tiny_study
+from reclust.studies import Store, run
+print("ready", flush=True)
+with Store({store!r}) as store:
+    run(tiny_study(), store, progress=False)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is POSIX")
+def test_a_killed_study_ends_like_an_undisturbed_one(undisturbed, tmp_path):
+    program = PROGRAM.format(path=sys.path, store=str(tmp_path / "store"))
+    for wait in (0.3, 0.6):
+        killed = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+        assert killed.stdout is not None and killed.stdout.readline() == "ready\n"
+        time.sleep(wait)
+        killed.kill()
+        killed.wait()
+    with Store(tmp_path / "store") as store:
+        ran = run(tiny_study(), store, progress=False)
+        assert (ran.waiting, ran.failures) == (0, [])
+        assert same_table(store, undisturbed, "tiny")
