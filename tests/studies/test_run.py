@@ -1,8 +1,8 @@
 """A study that is stopped, killed, or spread over processes ends with the same numbers as one that was left alone."""
 
+import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from studies.tiny import same_table, tiny_study
 
 from reclust import train
 from reclust.metrics import scores
 from reclust.studies import Conditions, Store, Variant, run
 from reclust.studies.execute import Outcome, attempt, pretrained
+from studies.tiny import same_table, tiny_study
 
 
 @pytest.fixture(scope="module")
@@ -144,29 +144,22 @@ def test_ctrl_c_stops_with_a_checkpoint(undisturbed, tmp_path):
         assert store.means("tiny") == [mean for mean in undisturbed.means("tiny") if mean["algorithm"] == "dec" and mean["pretrained"]]
 
 
-PROGRAM = """
-import sys
-sys.path[:0] = {path!r}
-import torch
-torch.set_num_threads(1)
-from studies.tiny import tiny_study
-from reclust.studies import Store, run
-print("ready", flush=True)
-with Store({store!r}) as store:
-    run(tiny_study(), store, progress=False)
-"""
+def _run(path):
+    with Store(path) as store:
+        run(tiny_study(), store, progress=False)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is POSIX")
+@pytest.mark.skipif(sys.platform == "win32", reason="runners are forked, which Windows cannot do")
 def test_a_killed_study_ends_like_an_undisturbed_one(undisturbed, tmp_path):
-    program = PROGRAM.format(path=sys.path, store=str(tmp_path / "store"))
-    for wait in (0.3, 0.6):
-        killed = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-        assert killed.stdout is not None and killed.stdout.readline() == "ready\n"
+    fork = multiprocessing.get_context("fork")
+    for wait in (0.2, 0.5, 0.9):
+        killed = fork.Process(target=_run, args=(tmp_path / "store",))
+        killed.start()
         time.sleep(wait)
         killed.kill()
-        killed.wait()
+        killed.join()
     with Store(tmp_path / "store") as store:
+        finished = store.status("tiny")[0].finished
         ran = run(tiny_study(), store, progress=False)
-        assert (ran.waiting, ran.failures) == (0, [])
+        assert (ran.finished, ran.waiting, ran.failures) == (24 - finished, 0, [])
         assert same_table(store, undisturbed, "tiny")

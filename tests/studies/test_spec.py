@@ -5,13 +5,13 @@ import subprocess
 import sys
 
 import pytest
-from studies.tiny import tiny_study
 
 from reclust import Every, SoftReset
 from reclust.settings import one_each
 from reclust.studies import Study, Variant, named, names, read_study, write_study
 from reclust.studies.spec import changed
 from reclust.values import from_json, to_json
+from studies.tiny import tiny_study
 
 EVERY_STUDY = [form for name in names() for form in (name, f"{name}-mini")]
 
@@ -73,6 +73,7 @@ def test_every_choice_that_changes_a_result_changes_the_keys():
     assert {run.key for run in fewer.planned()} < base, "other groups stay as they are"
 
 
+@pytest.mark.slow
 def test_keys_are_the_same_in_every_process():
     program = "from studies.tiny import tiny_study; print(*[run.key for run in tiny_study().planned()])"
     printed = subprocess.run([sys.executable, "-c", f"import sys; sys.path[:0] = {sys.path!r}; {program}"],

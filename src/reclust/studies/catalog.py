@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
 
-from ..interventions import Every, KaimingNoise, Recluster, ResetMomentum, SoftReset, Step
-from ..kmeans import KMeans, KMeansPlusPlus
+from ..interventions import (
+    CurrentNoise,
+    DisentangledReset,
+    Every,
+    GaussianMixture,
+    KaimingNoise,
+    KMeans,
+    KMeansPlusPlus,
+    KMedoids,
+    Method,
+    NativeRecluster,
+    NoisyRecluster,
+    Perturb,
+    RandomCenters,
+    Recluster,
+    RecomputeCenters,
+    ResetMomentum,
+    Shrink,
+    SoftReset,
+    Step,
+)
 from ..presets import PAPER_INTERVENTIONS, PAPER_SEEDS
 from .spec import Study, Variant
 
 _CATALOG: dict[str, Callable[[], Study]] = {}
-RESET = SoftReset(0.8, noise=KaimingNoise())
+RESET = SoftReset(0.8, KaimingNoise())
 RECLUSTER = Recluster(rows="first")
 MOMENTUM = ResetMomentum()
 
@@ -30,8 +50,8 @@ def named(name: str) -> Study:
 
 
 def study(make: Callable[[], Study]) -> Callable[[], Study]:
-    """Decorator: a function without arguments becomes an entry of the catalog under its study's name."""
-    _CATALOG[make().name] = make
+    """Decorator: a function without arguments becomes an entry of the catalog, under its name with hyphens."""
+    _CATALOG[make.__name__.replace("_", "-")] = make
     return make
 
 
@@ -43,18 +63,49 @@ def every(*steps: Step, interval: int = 20) -> Every:
     return Every(interval, steps)
 
 
+def brb_with(method: Method = KMeans(), *, subsample: int | None = 10_000) -> Every:
+    """The paper's BRB with another way to recluster."""
+    return every(RESET, Recluster(method, subsample=subsample, rows="first"), MOMENTUM)
+
+
+METHODS: dict[str, Method] = {"k-means": KMeans(), "k-means++": KMeansPlusPlus(), "k-medoids": KMedoids(),
+                              "em": GaussianMixture(), "random": RandomCenters()}
+SUBSAMPLES = (700, 7_000, 17_500, 35_000, 70_000)
+CURVES = ("distances", "reconstruction", "norms")
 ALL_FOUR = paper_variants("none", "brb", "recluster", "reset")
 
 
 @study
 def acc_table() -> Study:
-    return Study("acc-table", ALL_FOUR, pretrained=(False, True),
+    return Study("acc-table", ALL_FOUR, pretrained=(False, True), measures=CURVES,
                  about="The main table: 24 configurations on six sets, ten seeds; ACC, NMI and ARI.")
 
 
 @study
 def from_scratch() -> Study:
-    return Study("from-scratch", ALL_FOUR, pretrained=(False,), about="The part of the main table without pretraining.")
+    return Study("from-scratch", ALL_FOUR, pretrained=(False,), measures=CURVES,
+                 about="The part of the main table without pretraining.")
+
+
+@study
+def without_augmentation() -> Study:
+    variants = tuple(replace(variant, changes={"augment": None}) for variant in ALL_FOUR)
+    return Study("without-augmentation", variants, datasets=("optdigits",), pretrained=(False,), measures=CURVES,
+                 about="From scratch and without augmentation.")
+
+
+@study
+def training_curves() -> Study:
+    return Study("training-curves", ALL_FOUR, datasets=("usps", "optdigits", "gtsrb", "mnist"), algorithms=("idec", "dcn"),
+                 pretrained=(False, True), evaluate_every=1, measures=(*CURVES, "ratios", "purity", "sizes"),
+                 about="What happens during training, epoch by epoch.")
+
+
+@study
+def embeddings() -> Study:
+    return Study("embeddings", paper_variants("none", "brb"), datasets=("usps", "optdigits"), seeds=PAPER_SEEDS[:1],
+                 pretraining_seeds=PAPER_SEEDS, measures=("embeddings",),
+                 about="Embeddings and centres around each reset, to be drawn.")
 
 
 @study
@@ -62,21 +113,39 @@ def sensitivity() -> Study:
     def variants() -> Iterator[Variant]:
         for lr, interval, keep in product((5e-3, 1e-3, 5e-4, 1e-4), (5, 10, 20, 40), (0.6, 0.7, 0.8, 0.9)):
             brb = every(SoftReset(keep, noise=KaimingNoise()), RECLUSTER, MOMENTUM, interval=interval)
-            yield Variant(f"keep={keep:g} T={interval} lr={lr:g}", brb, changes={"clustering": {"lr": lr}},
+            yield Variant(_grid(keep, interval, lr), brb, changes={"clustering": {"lr": lr}},
                           factors={"keep": keep, "interval": interval, "lr": lr})
 
-    corners = tuple(f"keep={keep:g} T={interval} lr={lr:g}"
-                    for lr, interval, keep in product((5e-3, 1e-3), (10, 20), (0.6, 0.8)))
+    corners = tuple(_grid(*corner) for corner in product((0.6, 0.8), (10, 20), (5e-3, 1e-3)))
     return Study("sensitivity", tuple(variants()), datasets=("mnist", "usps", "optdigits"), seeds=PAPER_SEEDS[:5],
-                 pretraining_seeds=PAPER_SEEDS, small_variants=corners,
+                 pretraining_seeds=PAPER_SEEDS, small_variants=corners, evaluate_every=50,
                  about="Reset factor × interval × learning rate, five seeds.")
+
+
+def _grid(keep: float, interval: int, lr: float) -> str:
+    return f"keep={keep:g} T={interval} lr={lr:g}"
+
+
+@study
+def reclustering_methods() -> Study:
+    variants = tuple(
+        Variant(name, brb_with(method), changes={"first_centers": Recluster(method, subsample=None)}, factors={"method": name})
+        for name, method in METHODS.items())
+    return Study("reclustering-methods", variants, datasets=("usps",), about="BRB with other ways to recluster.")
+
+
+@study
+def native_reclustering() -> Study:
+    native = Variant("native", every(RESET, NativeRecluster(rows="first"), MOMENTUM))
+    return Study("native-reclustering", (*paper_variants("none", "brb"), native), datasets=("optdigits", "gtsrb", "usps"),
+                 algorithms=("dec", "idec"), pretrained=(False, True),
+                 about="BRB with the algorithm's own assignment instead of k-means.")
 
 
 @study
 def embedding_reset() -> Study:
-    """Blocks are named in the order of the encoder's layers, the last one 'embedding'."""
-    everywhere = SoftReset(0.8, blocks=("layer1", "layer2", "layer3", "embedding"), noise=KaimingNoise())
-    variants = (*paper_variants("brb"), Variant("embedding reset", every(everywhere, RECLUSTER, MOMENTUM)))
+    deeper = SoftReset(0.8, KaimingNoise(), blocks=("embedding",))
+    variants = (*paper_variants("brb"), Variant("embedding reset", every(RESET, deeper, RECLUSTER, MOMENTUM)))
     return Study("embedding-reset", variants, datasets=("gtsrb", "optdigits", "usps", "mnist"),
                  about="BRB with and without a reset of the embedding layer.")
 
@@ -92,19 +161,39 @@ def momentum_reset() -> Study:
 
 
 @study
+def soft_reset_components() -> Study:
+    return Study("soft-reset-components", (
+        *paper_variants("none", "brb"),
+        Variant("perturb", every(Perturb(0.8, KaimingNoise()), RECLUSTER, MOMENTUM)),
+        Variant("gaussian", every(SoftReset(0.8, CurrentNoise()), RECLUSTER, MOMENTUM)),
+        Variant("shrink", every(Shrink(0.8), RECLUSTER, MOMENTUM)),
+    ), datasets=("usps", "optdigits"), algorithms=("dcn",), evaluate_every=5, measures=CURVES,
+        about="Parts of the soft reset: perturbation, contraction, Gaussian noise instead.")
+
+
+@study
+def noise_and_disentangled() -> Study:
+    return Study("noise-and-disentangled", (
+        *paper_variants("none", "brb"),
+        Variant("noise", every(NoisyRecluster(0.3, rows="first"), MOMENTUM)),
+        Variant("disentangled", every(DisentangledReset(0.8, KaimingNoise(), rows="first"), MOMENTUM)),
+        Variant("recomputed centers", every(RESET, RecomputeCenters(), MOMENTUM)),
+    ), datasets=("optdigits",), pretrained=(False, True), evaluate_every=1, measures=CURVES,
+        about="Controls: new targets without resetting the network that learns, and a reset without new targets.")
+
+
+@study
 def subsample_size() -> Study:
-    variants = tuple(Variant(f"{rows} rows", every(RESET, Recluster(subsample=rows, rows="first"), MOMENTUM),
-                             factors={"subsample": rows}) for rows in (700, 7_000, 17_500, 35_000, 70_000))
+    variants = tuple(Variant(f"{rows} rows", brb_with(subsample=rows), factors={"subsample": rows}) for rows in SUBSAMPLES)
     return Study("subsample-size", variants, datasets=("mnist",), about="How many samples reclustering looks at.")
 
 
 @study
 def runtime() -> Study:
     """One run a group, because time is measured."""
-    sizes = tuple(Variant(f"{rows} rows", every(RESET, Recluster(subsample=rows, rows="first"), MOMENTUM),
-                          factors={"subsample": rows}) for rows in (700, 7_000, 17_500, 35_000, 70_000))
-    methods = tuple(Variant(name, every(RESET, Recluster(method, rows="first"), MOMENTUM), factors={"method": name})
-                    for name, method in (("k-means", KMeans()), ("k-means++", KMeansPlusPlus())))
+    sizes = tuple(Variant(f"{rows} rows", brb_with(subsample=rows), factors={"subsample": rows}) for rows in SUBSAMPLES)
+    methods = tuple(Variant(name, brb_with(method), factors={"method": name})
+                    for name, method in METHODS.items() if name != "random")
     return Study("runtime", (*paper_variants("none"), *sizes, *methods), datasets=("mnist",), algorithms=("idec",),
-                 seeds=PAPER_SEEDS[:1], pretraining_seeds=PAPER_SEEDS, largest_group=1,
+                 seeds=PAPER_SEEDS[:1], pretraining_seeds=PAPER_SEEDS, evaluate_every=400, largest_group=1,
                  about="Seconds by part, one run at a time.")

@@ -27,6 +27,7 @@ from ..result import Curve, History, Result
 from ..settings import Execution
 from ..training import train
 from ..values import value
+from .measures import MEASURES
 from .protocols import Sample
 from .spec import Group, Pretraining
 from .store import Outcome
@@ -79,8 +80,10 @@ def attempt(group: Group, conditions: Conditions, *, stop: Asked = never, tick: 
     try:
         start = None if group.pretraining is None else pretrained(group.pretraining, conditions, stop=stop, tick=tick)
         sample = group.protocol.sample(group.dataset, conditions.data)
-        evaluation = Evaluation(sample.classes, every=group.evaluate_every)
-        monitors: list[Monitor] = [evaluation, _Stop(conditions, stop, tick, group.cost)]
+        monitors: list[Monitor] = [
+            Evaluation(sample.classes, every=group.evaluate_every),
+            *(MEASURES[name](sample.classes, group.evaluate_every) for name in group.measures),
+            _Stop(conditions, stop, tick, group.cost)]
         with _quietly(conditions):
             result = train(sample.inputs, group.settings, seeds=group.seeds, start=start, monitors=monitors,
                            execution=conditions.execution, checkpoint=checkpoint)
@@ -88,9 +91,9 @@ def attempt(group: Group, conditions: Conditions, *, stop: Asked = never, tick: 
     except StopTraining:
         return Stopped()
     except Exception:
-        Path(checkpoint.path).unlink(missing_ok=True)  # it would lead to the same failure again
+        _forget(checkpoint)  # it would lead to the same failure again
         return Failed(traceback.format_exc())
-    Path(checkpoint.path).unlink(missing_ok=True)
+    _forget(checkpoint)
     return outcome
 
 
@@ -107,7 +110,7 @@ def pretrained(pretraining: Pretraining, conditions: Conditions, *, stop: Asked 
         result = train(inputs, pretraining.settings, seeds=pretraining.seeds, execution=conditions.execution,
                        monitors=[_Stop(conditions, stop, tick, pretraining.cost)], checkpoint=checkpoint)
     result.save(path)
-    Path(checkpoint.path).unlink(missing_ok=True)
+    _forget(checkpoint)
     return result
 
 
@@ -138,6 +141,13 @@ def _checkpoint(conditions: Conditions, key: str, schedule: Any) -> Checkpoint:
     folder = Path(conditions.work) / "checkpoints"
     folder.mkdir(parents=True, exist_ok=True)
     return Checkpoint(folder / f"{key}.reclust", every=max(1, (schedule.epochs if schedule else 1) // 8))
+
+
+def _forget(checkpoint: Checkpoint) -> None:
+    """Its file, and those of the parts of a group that did not fit into memory as one."""
+    path = Path(checkpoint.path)
+    for one in path.parent.glob(f"{path.stem}*"):
+        one.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -174,9 +184,10 @@ def _outcome(group: Group, result: Result, start: Result | None, sample: Sample,
 
 
 def thinned(history: History, every: int) -> History:
-    """Curves at every so many epochs, at the first and last one, and where anything was evaluated, so around interventions."""
-    return {phase: {name: _at(curve, _kept(columns, every)) for name, curve in columns.items()}
-            for phase, columns in history.items()}
+    """Losses, of which there is one an epoch, at every so many epochs, at the first and last one, and where anything was
+    evaluated, so around interventions; all else as it is."""
+    return {phase: {name: _at(curve, _kept(columns, every)) if name.endswith("loss") else curve
+                    for name, curve in columns.items()} for phase, columns in history.items()}
 
 
 def _kept(columns: dict[str, Curve], every: int) -> set[int]:

@@ -175,15 +175,15 @@ class StoreReader:
     def curves(self, study: str, names: Sequence[str] | None = None, *, phase: str = "clustering") -> pandas.DataFrame:
         """Curves of all finished runs of a study, one row for each run and epoch: run, epoch, one column for each name.
 
-        names: None takes all. Epoch -1 is the start of the phase. Values are missing at epochs where something was not
-        measured.
+        names: None takes all that have one number an epoch; `history` has the others too. Epoch -1 is the start of the
+        phase. Values are missing at epochs where something was not measured.
         """
         import pandas
 
         parts = []
         for group, members in self._groups(study):
             curves = self._curves_of(group, phase)
-            wanted = [name for name in (curves if names is None else names) if name in curves]
+            wanted = [name for name in (curves if names is None else names) if name in curves and curves[name].values.ndim == 2]
             if wanted:
                 columns = {name: pandas.DataFrame(curves[name].values, index=curves[name].epochs)[list(members)].unstack()
                            for name in wanted}
@@ -202,7 +202,7 @@ class StoreReader:
             (study,))]
 
     def history(self, run: str) -> History:
-        """Phase -> name -> `Curve` of one run, values (m,)."""
+        """Phase -> name -> `Curve` of one run, values (m, ...)."""
         group, position = self._place(run)
         phases = [phase for (phase,) in self._db.execute("SELECT DISTINCT phase FROM curves WHERE group_key = ?", (group,))]
         return {phase: {name: Curve(curve.epochs, curve.values[:, position])
@@ -245,12 +245,8 @@ class StoreReader:
 
     def _curves_of(self, group: str, phase: str) -> dict[str, Curve]:
         rows = self._db.execute(
-            "SELECT name, epochs, points FROM curves WHERE group_key = ? AND phase = ? ORDER BY name", (group, phase))
-        made = {}
-        for name, epochs, points in rows:
-            when = schema.unpack(epochs, "<i4")
-            made[name] = Curve(when, schema.unpack(points, "<f4").reshape(-1, len(when)).T)
-        return made
+            "SELECT name, epochs, shape, points FROM curves WHERE group_key = ? AND phase = ? ORDER BY name", (group, phase))
+        return {name: Curve(*schema.unpack_curve(*content)) for name, *content in rows}
 
     def _place(self, run: str) -> tuple[str, int]:
         row = self._db.execute("SELECT group_key, position FROM runs WHERE run = ? AND state = 'finished'", (run,)).fetchone()

@@ -34,8 +34,8 @@ CREATE TABLE groups (group_key TEXT PRIMARY KEY, size INTEGER NOT NULL, seconds 
 CREATE TABLE contents (hash TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE measures (run TEXT NOT NULL, name TEXT NOT NULL, value REAL, PRIMARY KEY (run, name)) WITHOUT ROWID;
 CREATE TABLE curves (
-    group_key TEXT NOT NULL, phase TEXT NOT NULL, name TEXT NOT NULL, epochs BLOB NOT NULL, points BLOB NOT NULL,
-    PRIMARY KEY (group_key, phase, name)
+    group_key TEXT NOT NULL, phase TEXT NOT NULL, name TEXT NOT NULL, epochs BLOB NOT NULL, shape TEXT NOT NULL,
+    points BLOB NOT NULL, PRIMARY KEY (group_key, phase, name)
 );
 CREATE TABLE arrays (
     group_key TEXT NOT NULL, name TEXT NOT NULL, dtype TEXT NOT NULL, shape TEXT NOT NULL, content BLOB NOT NULL,
@@ -86,6 +86,17 @@ def unpack(content: bytes, dtype: str | np.dtype[Any]) -> np.ndarray:
     kind = np.dtype(dtype)
     rows = np.frombuffer(zlib.decompress(content), np.uint8).reshape(kind.itemsize, -1)
     return np.ascontiguousarray(rows.T).reshape(-1).view(kind)
+
+
+def pack_curve(epochs: np.ndarray, values: np.ndarray) -> tuple[bytes, str, bytes]:
+    """Epochs (m,), the shape of the points, and the points (r, m, ...), one run after the other; values are (m, r, ...)."""
+    points = np.moveaxis(values, 0, 1)
+    return pack(epochs.astype("<i4")), json.dumps(points.shape), pack(points.astype("<f4"))
+
+
+def unpack_curve(epochs: bytes, shape: str, points: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """Epochs (m,) and values (m, r, ...)."""
+    return unpack(epochs, "<i4"), np.moveaxis(unpack(points, "<f4").reshape(json.loads(shape)), 1, 0)
 
 
 def pack_array(array: np.ndarray) -> tuple[str, str, bytes]:

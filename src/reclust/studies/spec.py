@@ -14,6 +14,7 @@ from ..objectives import DECObjective
 from ..presets import PAPER_SEEDS
 from ..settings import Settings
 from ..values import to_json, value, whole
+from .measures import MEASURES
 from .protocols import AutoencoderProtocol, Protocol
 from .store import PlannedRun
 
@@ -40,9 +41,9 @@ class Study:
     """Every data set × algorithm × with or without pretraining × variant × seed.
 
     about: what it is for, in a line. pretraining_seeds: seeds that are pretrained together, so that studies of fewer seeds
-    share the pretraining of larger ones; the study's own where empty. evaluate_every: epochs between two points of a curve;
-    around interventions there are more. largest_group: how many runs train stacked. small_variants: those that the small
-    form keeps, all where empty.
+    share the pretraining of larger ones; the study's own where empty. measures: names of `MEASURES` to record.
+    evaluate_every: epochs between two points of a curve; around interventions there are more. largest_group: how many runs
+    train stacked. small_variants: those that the small form keeps, all where empty.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Study:
     seeds: tuple[int, ...] = PAPER_SEEDS
     pretraining_seeds: tuple[int, ...] = ()
     protocol: Protocol = AutoencoderProtocol()
+    measures: tuple[str, ...] = ()
     evaluate_every: int = 10
     largest_group: int = 40
     small_variants: tuple[str, ...] = ()
@@ -65,6 +67,9 @@ class Study:
                 raise ValueError(f"The study {self.name!r} has no {name}: give at least one.")
         for name in ("evaluate_every", "largest_group"):
             object.__setattr__(self, name, whole(name, getattr(self, name), 1))
+        unknown = [name for name in self.measures if name not in MEASURES]
+        if unknown:
+            raise ValueError(f"There is no measure {unknown[0]!r}: choose among {', '.join(MEASURES)}.")
         names = [variant.name for variant in self.variants]
         if len(set(names)) < len(names):
             raise ValueError(f"The variants of {self.name!r} need different names, got {', '.join(names)}.")
@@ -92,11 +97,11 @@ class Study:
         if settings[0].pretraining is not None:
             pretraining = Pretraining.of(dataset, self.protocol, settings[0], self.pretraining_seeds or self.seeds)
         key = _digest("group", dataset, self.protocol.preparation, settings, seeds, pretraining and pretraining.key,
-                      self.evaluate_every)
+                      self.measures, self.evaluate_every)
         runs = tuple(
             PlannedRun(_digest(key, position), key, dataset, algorithm, variant.name, pretrained, seed, variant.factors)
             for position, (variant, _, seed) in enumerate(members))
-        return Group(key, dataset, self.protocol, settings, seeds, runs, pretraining, self.evaluate_every)
+        return Group(key, dataset, self.protocol, settings, seeds, runs, pretraining, self.measures, self.evaluate_every)
 
     def planned(self) -> list[PlannedRun]:
         """All runs, variants of one cell next to each other."""
@@ -146,6 +151,7 @@ class Group:
     seeds: tuple[int, ...]
     runs: tuple[PlannedRun, ...]
     pretraining: Pretraining | None
+    measures: tuple[str, ...]
     evaluate_every: int
 
     @property

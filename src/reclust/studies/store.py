@@ -45,7 +45,7 @@ class PlannedRun:
 class Outcome:
     """What a group of r runs produced, to be committed whole.
 
-    runs: their keys, r. settings: theirs, r. scores: name -> (r,), among them acc, nmi and ari. history: values (m, r).
+    runs: their keys, r. settings: theirs, r. scores: name -> (r,), among them acc, nmi and ari. history: values (m, r, ...).
     arrays: name -> (r, ...), among them labels and centers. failed: position in the group -> what went wrong.
     """
 
@@ -128,8 +128,8 @@ class Store(StoreReader):
                     run, outcome.group, position, "failed" if error else "finished", *main, total, error,
                     self._keep(to_json(settings)), now))
                 db.executemany("INSERT INTO measures VALUES (?, ?, ?)", [(run, *item) for item in scores.items()])
-            db.executemany("INSERT INTO curves VALUES (?, ?, ?, ?, ?)", [
-                (outcome.group, phase, name, schema.pack(curve.epochs.astype("<i4")), schema.pack(curve.values.T.astype("<f4")))
+            db.executemany("INSERT INTO curves VALUES (?, ?, ?, ?, ?, ?)", [
+                (outcome.group, phase, name, *schema.pack_curve(curve.epochs, curve.values))
                 for phase, columns in outcome.history.items() for name, curve in columns.items()])
             db.executemany("INSERT INTO arrays VALUES (?, ?, ?, ?, ?)", [
                 (outcome.group, name, *schema.pack_array(array)) for name, array in outcome.arrays.items()])

@@ -1,0 +1,30 @@
+"""What a study may record beside scores, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from ..analysis import DistanceRatios, Distances, Embeddings, Norms, Purity, Reconstruction, Sizes
+from ..monitors import Monitor
+
+SHOWN = 1000
+"""Samples whose embeddings are kept."""
+
+MEASURES: Mapping[str, Callable[[np.ndarray, int], Monitor]] = MappingProxyType({
+    "distances": lambda classes, every: Distances(classes, every=every),
+    "ratios": lambda classes, every: DistanceRatios(every=every),
+    "purity": lambda classes, every: Purity(classes, every=every),
+    "norms": lambda classes, every: Norms(every=every),
+    "reconstruction": lambda classes, every: Reconstruction(every=every),
+    "sizes": lambda classes, every: Sizes(every=every),
+    "embeddings": lambda classes, every: Embeddings(_spread(len(classes))),
+})
+"""Name -> (classes (n,), epochs between two looks) -> monitor."""
+
+
+def _spread(n: int) -> np.ndarray:
+    """Rows all over the set, at most SHOWN of them."""
+    return np.unique(np.linspace(0, n - 1, min(n, SHOWN)).astype(np.int64))
