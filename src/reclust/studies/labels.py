@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+DEEP = ("dec", "idec", "dcn")
 DATASETS = {"cifar100_20": "CIFAR100-20"}
 VARIANTS = {"brb": "BRB", "recluster": "Recluster", "reset": "Reset", "em": "EM"}
 MEASURES = {
-    "acc": "ACC", "nmi": "NMI", "ari": "ARI", "seconds": "seconds", "accuracy": "accuracy (%)", "label_change": "label change (%)",
+    "acc": "ACC", "nmi": "NMI", "ari": "ARI", "accuracy": "accuracy (%)", "label_change": "label change (%)",
     "intra_class_distance": "intra-class distance", "inter_class_distance": "inter-class distance", "silhouette": "silhouette",
     "silhouette_predicted": "silhouette, predicted labels", "reconstruction_loss": "reconstruction loss",
 }
@@ -26,7 +27,7 @@ def dataset(name: str) -> str:
 
 
 def algorithm(name: str) -> str:
-    return name.upper() if name in ("dec", "idec", "dcn") else name
+    return name.upper() if name in DEEP else name
 
 
 def variant(name: str) -> str:
@@ -37,7 +38,7 @@ def variant(name: str) -> str:
 def method(algorithm_name: str, variant_name: str, *, pretrained: bool = False) -> str:
     """The paper's way to name a row: DEC, DEC+BRB, DEC+BRB+Pretrain."""
     parts = [algorithm(algorithm_name), *([] if variant_name == "none" else [variant(variant_name)]),
-             *(["Pretrain"] if pretrained else [])]
+             *(["Pretrain"] if pretrained and algorithm_name in DEEP else [])]
     return "+".join(parts)
 
 

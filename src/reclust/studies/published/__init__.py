@@ -7,7 +7,7 @@ variant's name there. Where the paper confuses two columns (native reclustering 
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -16,6 +16,9 @@ from typing import Any
 
 MAIN = "acc-table"
 """Where variants of other studies are found too, if they are the same there."""
+
+BEST = "-best"
+"""Ends the name of a study where the paper gives the best run and not the mean."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +36,14 @@ Key = tuple[str, str, str, str, str, str]
 def find(study: str, cell: Mapping[str, Any], metric: str) -> Published | None:
     """The paper's number for a cell of a study's table: dataset, algorithm, variant and pretrained (bool) tell which."""
     pretrained = "yes" if cell["pretrained"] else "no"
-    for table in (study, MAIN):
+    for table in (study,) if study.endswith(BEST) else (study, MAIN):
         found = paper().get((table, cell["dataset"], pretrained, cell["algorithm"], cell["variant"], metric))
         if found is not None:
             return found
     return None
 
 
-def others(study: str, known: set[str], metric: str) -> dict[tuple[str, str], Published]:
+def others(study: str, known: Collection[str], metric: str) -> dict[tuple[str, str], Published]:
     """(algorithm, data set) -> number, of methods in the paper's table that are none of the known algorithms."""
     return {(key[3], key[1]): number for key, number in paper().items()
             if key[0] == study and key[3] not in known and key[5] == metric}
@@ -49,9 +52,9 @@ def others(study: str, known: set[str], metric: str) -> dict[tuple[str, str], Pu
 @lru_cache(maxsize=1)
 def paper() -> Mapping[Key, Published]:
     """(study, dataset, pretrained yes or no, algorithm, variant, metric) -> number."""
-    made = {}
+    made: dict[Key, Published] = {}
     for row in _rows("paper.csv"):
-        key = tuple(row[name] for name in ("table", "dataset", "pretrained", "algorithm", "variant", "metric"))
+        key = row["table"], row["dataset"], row["pretrained"], row["algorithm"], row["variant"], row["metric"]
         made[key] = Published(float(row["mean"]), *(float(row[name]) if row[name] else None for name in ("stderr", "std")))
     return MappingProxyType(made)
 

@@ -20,7 +20,7 @@ Maker = Layout | Callable[[StoreReader, str], list[Table]]
 
 MAIN = (Layout(), Layout(measures=("nmi",)), Layout(measures=("ari",)))
 BY_ALGORITHM = Layout(rows=("variant",), columns="algorithm", blocks=(), tables=("dataset", "pretrained"))
-CONTRASTIVE = Layout(rows=("algorithm", "variant"), blocks=("algorithm",), tables=(), show="std", average="")
+CONTRASTIVE = Layout(rows=("algorithm", "variant"), blocks=("algorithm",), show="std", average="", also=("pretrained",))
 
 NATURAL: dict[str, tuple[Maker, ...]] = {
     "acc-table": MAIN,
@@ -30,7 +30,8 @@ NATURAL: dict[str, tuple[Maker, ...]] = {
     "subsample-size": (Layout(**{**vars(BY_ALGORITHM), "measures": ("ari",), "average": ""}),),
     "sensitivity": (Layout(rows=("lr", "interval"), columns="keep", blocks=("lr",), tables=("dataset",), average=""),),
     "runtime": (runtime, lambda reader, study: [run_times(reader, study)]),
-    "resnet-blocks": (Layout(rows=("blocks",), columns="mlp", blocks=(), tables=("dataset",), show="std", average=""),),
+    "resnet-blocks": (Layout(rows=("blocks",), columns="mlp", blocks=(), tables=("dataset",), show="std", average="",
+                             also=("algorithm", "pretrained", "variant")),),
     "contrastive": (CONTRASTIVE,),
     "self-labeling": (Layout(**{**vars(CONTRASTIVE), "show": "best", "measures": ("acc", "nmi", "ari")}), CONTRASTIVE),
 }
@@ -42,5 +43,5 @@ def tables(reader: StoreReader, study: str) -> list[Table]:
     made: list[Table] = []
     for maker in NATURAL.get(study.removesuffix("-mini"), (Layout(),)):
         made += scores(reader, study, maker) if isinstance(maker, Layout) else maker(reader, study)
-    variants = {entry["variant"] for entry in reader.means(study, by=("variant",))}
+    variants = {variant for variant, in reader.finished(study, ("variant",), ())}
     return [*made, comparison(reader, study)] if {"none", "brb"} <= variants else made

@@ -40,19 +40,20 @@ class Comparison:
 def compare(reader: StoreReader, study: str, *, variant: str = "brb", baseline: str = "none", measure: str = "acc",
             confidence: float = 0.95) -> list[Comparison]:
     """All cells of a study in which both have finished runs of the same seeds, in the order of the plan."""
-    frame = reader.runs(study)
-    absent = {variant, baseline} - set(frame["variant"])
+    rows = reader.finished(study, ("dataset", "algorithm", "pretrained", "variant", "seed"), (measure,))
+    known = dict.fromkeys(row[3] for row in rows)
+    absent = [name for name in (variant, baseline) if name not in known]
     if absent:
-        raise ValueError(f"{study} has no variant {sorted(absent)[0]!r}; it has {', '.join(dict.fromkeys(frame['variant']))}.")
-    frame = frame[(frame["state"] == "finished") & frame["variant"].isin([variant, baseline])]
-    cell = ["dataset", "algorithm", "pretrained"]
-    wide = frame.pivot_table(index=[*cell, "seed"], columns="variant", values=measure, sort=False)
-    if wide.empty or wide.shape[1] < 2:
-        return []
-    wide = 100 * wide[[baseline, variant]].dropna()
-    order = {key: i for i, key in enumerate(dict.fromkeys(frame[cell].itertuples(index=False, name=None)))}
-    pairs = {key: own.to_numpy() for key, own in wide.groupby(cell, sort=False)}
-    keys = sorted(pairs, key=order.__getitem__)
+        raise ValueError(f"{study} has no finished runs of {absent[0]!r}; it has {', '.join(known) or 'none at all'}.")
+    found: dict[tuple, dict[str, dict[int, float]]] = {}
+    for row in rows:
+        found.setdefault(row[:3], {variant: {}, baseline: {}}).setdefault(row[3], {})[row[4]] = row[5]
+    pairs = {}
+    for cell, own in found.items():
+        seeds = [seed for seed in own[baseline] if seed in own[variant]]
+        if seeds:
+            pairs[cell] = 100 * np.array([[own[baseline][seed], own[variant][seed]] for seed in seeds])
+    keys = list(pairs)
     made: dict[tuple, Comparison] = {}
     for count in {len(own) for own in pairs.values()}:  # cells with as many pairs are tested at once
         same = [key for key in keys if len(pairs[key]) == count]
@@ -74,8 +75,10 @@ def _compared(keys: Sequence[tuple], scores: np.ndarray, confidence: float) -> l
             p_wilcoxon = stats.wilcoxon(differences, axis=1).pvalue
     wins, losses = (differences > 0).sum(1), (differences < 0).sum(1)
     means = scores.mean(1)
-    return [Comparison(*key[:2], bool(key[2]), pairs, int(wins[i]), int(losses[i]), *map(float, (
-        means[i, 0], means[i, 1], mean[i], low[i], high[i], p_wilcoxon[i], p_t[i]))) for i, key in enumerate(keys)]
+    return [Comparison(
+        dataset, algorithm, bool(pretrained), pairs, int(wins[i]), int(losses[i]), baseline=float(means[i, 0]),
+        variant=float(means[i, 1]), difference=float(mean[i]), low=float(low[i]), high=float(high[i]),
+        p_wilcoxon=float(p_wilcoxon[i]), p_t=float(p_t[i])) for i, (dataset, algorithm, pretrained) in enumerate(keys)]
 
 
 def comparison(reader: StoreReader, study: str, *, variant: str = "brb", baseline: str = "none", measure: str = "acc") -> Table:

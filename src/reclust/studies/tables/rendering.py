@@ -37,11 +37,12 @@ def latex(table: Table) -> str:
 
     def shown(cell: Cell) -> str:
         text = _latex(cell.text)
-        return (rf"\textbf{{{text}}}" if cell.best else text) + (rf" {{\scriptsize ({_latex(cell.aside)})}}" if cell.aside else "")
+        aside = rf" {{\scriptsize ({_latex(cell.aside)})}}" if cell.aside else ""
+        return (rf"\textbf{{{text}}}" if cell.best else text) + aside
 
     blocks = ["\n".join(" & ".join([_latex(row.label), *map(shown, row.cells)]) + r" \\" for row in block)
               for block in table.blocks]
-    caption = _latex(table.title) + ("." if table.title[-1:] not in ".!?" else "") + (f" {_latex(table.note)}" if table.note else "")
+    caption = _latex(f"{table.title}. {table.note}".strip())
     return "\n".join([
         r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", rf"\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}",
         r"\toprule", " & ".join(map(_latex, table.columns)) + r" \\", r"\midrule", "\n\\midrule\n".join(blocks),
@@ -53,7 +54,7 @@ def comma_separated(table: Table) -> str:
     names = [(column, _names(table, i)) for i, column in enumerate(table.columns[1:])]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([table.columns[0], *(f"{column} {name}".strip() for column, own in names.items() for name in own)])
+    writer.writerow([table.columns[0], *(f"{column} {name}".strip() for column, own in names for name in own)])
     for row in _rows(table):
         writer.writerow([row.label, *(_plain(cell.numbers.get(name)) for cell, own in
                                       zip(row.cells, (own for _, own in names), strict=True) for name in own)])

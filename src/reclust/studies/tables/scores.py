@@ -25,7 +25,8 @@ class Layout:
     rows: what tells one row from another. blocks: what the rows of a block have in common; the best one is bold.
     tables: one table for each combination. measures: acc, nmi, ari or another; several stand beside each other.
     show: the mean with standard error, the mean with standard deviation, or the best run alone.
-    average: over the columns, in a last one; "" for none.
+    average: over the columns, in a last one; "" for none. also: what else runs of one cell agree in, where the paper's
+    number is found by it.
     """
 
     rows: tuple[str, ...] = ("pretrained", "algorithm", "variant")
@@ -35,10 +36,11 @@ class Layout:
     measures: tuple[str, ...] = ("acc",)
     show: Literal["stderr", "std", "best"] = "stderr"
     average: str = AVERAGE
+    also: tuple[str, ...] = ()
 
     @property
     def by(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.tables, *self.blocks, *self.rows, self.columns)))
+        return tuple(dict.fromkeys((*self.tables, *self.blocks, *self.rows, self.columns, *self.also)))
 
 
 def scores(reader: StoreReader, study: str, layout: Layout = Layout()) -> list[Table]:
@@ -47,7 +49,7 @@ def scores(reader: StoreReader, study: str, layout: Layout = Layout()) -> list[T
     if not entries:
         raise ValueError(f"No run of {study} has finished yet in {reader.path}: `reclust study run {study}` goes on.")
     (status,) = reader.status(study)
-    note = _note(layout, f"{status.finished} of {status.planned} runs finished.")
+    finished = f"{status.finished} of {status.planned} runs finished."
     above = _baselines(reader, study, layout)
     made = []
     for which, members in _grouped(entries, layout.tables):
@@ -55,7 +57,8 @@ def scores(reader: StoreReader, study: str, layout: Layout = Layout()) -> list[T
         blocks = [source.block(own) for _, own in _grouped(members, layout.blocks)]
         rows = source.block([one for one in above if one["dataset"] in source.columns]) if above else ()
         title = ", ".join([study, *(labels.value(name, given) for name, given in zip(layout.tables, which, strict=True))])
-        made.append(Table(title, source.headings, tuple(block for block in (rows, *blocks, source.others()) if block), note))
+        shown = tuple(block for block in (rows, *blocks, source.others()) if block)
+        made.append(Table(title, source.headings, shown, " ".join([_note(layout, shown), finished])))
     return made
 
 
@@ -64,7 +67,7 @@ class _Source:
 
     def __init__(self, study: str, layout: Layout, columns: list[Any]) -> None:
         self.study, self.layout, self.columns = study, layout, columns
-        self.paper = f"{study}-best" if layout.show == "best" else study
+        self.paper = study + published.BEST if layout.show == "best" else study
         self.averaged = bool(layout.average) and len(columns) > 1
 
     @property
@@ -92,7 +95,7 @@ class _Source:
         if column == AVERAGE:
             parts = [self._number(own, each, measure) for each in self.columns]
             papers = [paper for _, _, paper, _ in parts]
-            known = None if None in papers else sum(filter(None, papers)) / len(papers)
+            known = None if None in papers else sum(paper for paper in papers if paper is not None) / len(papers)
             return sum(mean for mean, *_ in parts) / len(parts), None, known, {}
         entry, show = own.get(column), self.layout.show
         if entry is None:
@@ -101,14 +104,14 @@ class _Source:
         mean = factor * entry[f"{measure}_{'best' if show == 'best' else 'mean'}"]
         spread = None if show == "best" else factor * entry[f"{measure}_{show}"]
         found = published.find(self.paper, entry, measure) if set(CELL) <= set(entry) else None
-        extra = {"runs": float(entry["runs"]), **({} if spread is None else {show: spread})}
+        extra = {"runs": float(entry["runs"])} | ({} if spread is None else {show: spread})
         return mean, spread, None if found is None else found.mean, extra
 
     def others(self) -> tuple[Row, ...]:
         """What the paper's table has from others."""
         if self.layout.columns != "dataset":
             return ()
-        found = {measure: published.others(self.paper, {"dec", "idec", "dcn"}, measure) for measure in self.layout.measures}
+        found = {measure: published.others(self.paper, labels.DEEP, measure) for measure in self.layout.measures}
         names = dict.fromkeys(name for own in found.values() for name, dataset in own if dataset in self.columns)
         return tuple(Row(f"{name} (paper)", tuple(
             Cell(f"{own[name, column].mean:.2f}", numbers={"": own[name, column].mean}) if (name, column) in own else Cell()
@@ -118,9 +121,11 @@ class _Source:
 def _baselines(reader: StoreReader, study: str, layout: Layout) -> list[dict[str, Any]]:
     """Of the same form, small or not, as the study."""
     name = BASELINES + ("-mini" if study.endswith("-mini") else "")
-    if layout.columns != "dataset" or not {"algorithm", "variant"} <= set(layout.rows) or name not in reader.studies() or name == study:
+    fitting = layout.columns == "dataset" and {"algorithm", "variant"} <= set(layout.rows)
+    if not fitting or name == study or name not in reader.studies():
         return []
-    return [{**dict.fromkeys(layout.by), **entry} for entry in reader.means(name, measures=layout.measures)]
+    empty: dict[str, Any] = dict.fromkeys(layout.by)
+    return [empty | entry for entry in reader.means(name, measures=layout.measures)]
 
 
 def _label(row: Mapping[str, Any]) -> str:
@@ -131,15 +136,18 @@ def _label(row: Mapping[str, Any]) -> str:
     return ", ".join([*named, *(labels.value(name, given) for name, given in parts.items() if given is not None)])
 
 
-def _note(layout: Layout, finished: str) -> str:
+def _note(layout: Layout, blocks: Sequence[Sequence[Row]]) -> str:
     spread = {"stderr": "Mean ± standard error of the runs", "std": "Mean ± standard deviation of the runs", "best": "Best run"}
     unit = " in percent" if set(layout.measures) <= labels.PERCENT else ""
-    return f"{spread[layout.show]}{unit}; in parentheses the paper's number and the difference. {finished}"
+    beside = any(cell.aside for block in blocks for row in block for cell in row.cells)
+    paper = "; in parentheses the paper's number and the difference" if beside else ""
+    return f"{spread[layout.show]}{unit}{paper}; the best of each block is bold."
 
 
 def _grouped(entries: Sequence[Entry], by: Sequence[str]) -> list[tuple[tuple[Any, ...], list[Any]]]:
-    """Entries that agree, together, in the order in which they first appear."""
+    """Entries that agree, together; sorted by the first name, then the second, …, each in the order of its appearance."""
     found: dict[tuple[Any, ...], list[Any]] = {}
     for entry in entries:
         found.setdefault(tuple(entry[name] for name in by), []).append(entry)
-    return list(found.items())
+    order = [{given: i for i, given in reversed(list(enumerate(column)))} for column in zip(*found, strict=True)]
+    return sorted(found.items(), key=lambda item: [known[given] for known, given in zip(order, item[0], strict=True)])
