@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,6 @@ from . import files
 from .arithmetic import Arithmetic
 from .batches import try_augmentation
 from .checkpoint import Checkpoint, Progressed, identity
-from .clock import Clock
 from .data import Prepared
 from .data.inputs import Inputs, as_inputs
 from .exceptions import ReclustWarning, TrainingFailed
@@ -155,10 +154,8 @@ class Run:
             width = looking.embed(self.replicas.key.new_zeros(len(self.replicas), 1)).shape[-1]
             centers = torch.zeros(len(self.replicas), self.settings[0].n_clusters, width,
                                   dtype=looking.dtype, device=self.inputs.device)
-            # A clock of its own: the parts of interventions are to count interventions only.
-            target = replace(looking.target(slice(None), centers), clock=Clock())
             with looking.clock("first centers"):
-                self.settings[0].first_centers(target.at("first centers"))
+                self.settings[0].first_centers(looking.target(slice(None), centers).at("first centers"))
             self.replicas.start_objectives([settings.objective for settings in self.settings], centers)
         looking.keep_time()
 
