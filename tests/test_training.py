@@ -232,7 +232,7 @@ def test_evaluation_scores_what_the_run_ends_with():
 
 def test_time_is_accounted_for_by_part():
     seconds = train(X, small_settings(objective=DCNObjective()), seeds=[0], monitors=[Evaluation(Y)]).seconds
-    assert {"pretraining.training", "clustering.training", "clustering.first centers", "clustering.reset", "clustering.embedding",
+    assert {"pretraining.training", "clustering.training", "first centers.clustering", "clustering.reset", "clustering.embedding",
             "clustering.clustering", "clustering.momentum", "clustering.centers", "clustering.evaluation"} <= seconds.keys()
     assert all(spent >= 0 for spent in seconds.values())
 
@@ -241,7 +241,7 @@ def test_first_centres_come_from_all_samples_by_the_given_method():
     settings = small_settings(pretraining=None, intervention=None, clustering=Schedule(0), objective=DECObjective())
     result = train(X, settings, seeds=[9], execution=exact("plain"))
     z = result.model(0).embed(torch.from_numpy(X))
-    own = draws.fold(draws.fold(draws.key([9]), "clustering"), "first centers", "recluster")
+    own = draws.fold(draws.key([9]), "first centers", "recluster")
     torch.testing.assert_close(result.state["centers"], settings.first_centers.method(z[None], 4, own))
 
 

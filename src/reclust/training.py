@@ -149,13 +149,13 @@ class Run:
 
     def _first_centers(self) -> None:
         """Take the first centres from the embeddings, and the objectives' first state from those."""
-        looking = Phase(self, "clustering", Schedule(epochs=0), None)
+        looking = Phase(self, "first centers", Schedule(epochs=0), None)
         with torch.no_grad():
             width = looking.embed(self.replicas.key.new_zeros(len(self.replicas), 1)).shape[-1]
             centers = torch.zeros(len(self.replicas), self.settings[0].n_clusters, width,
                                   dtype=looking.dtype, device=self.inputs.device)
-            with looking.clock("first centers"):
-                self.settings[0].first_centers(looking.target(slice(None), centers).at("first centers"))
+            with looking.clock(self.settings[0].first_centers.part):
+                self.settings[0].first_centers(looking.target(slice(None), centers))
             self.replicas.start_objectives([settings.objective for settings in self.settings], centers)
         looking.keep_time()
 
