@@ -201,8 +201,8 @@ class Phase:
         return total / self.inputs.n_samples
 
     def _reconstruct(self, net: nn.Module, objective: Any, state: State, x: Tensor) -> Tensor:
-        representation = self.replicas.representation
-        return representation.loss(net, (x,), representation.encode_views(net, (x,)))
+        representation, views = self.replicas.representation, x[None]
+        return representation.loss(net, views, representation.encode_views(net, views))
 
     def assign(self, z: Tensor, which: slice = slice(None)) -> Tensor:
         """(r, n, d) -> (r, n)."""
