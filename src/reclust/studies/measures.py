@@ -25,6 +25,11 @@ MEASURES: Mapping[str, Callable[[np.ndarray, int], Monitor]] = MappingProxyType(
 """Name -> (classes (n,), epochs between two looks) -> monitor."""
 
 
+def shown_classes(classes: np.ndarray) -> np.ndarray:
+    """Of the samples whose embeddings are kept."""
+    return classes[_spread(len(classes))]
+
+
 def _spread(n: int) -> np.ndarray:
     """Rows all over the set, at most SHOWN of them."""
     return np.unique(np.linspace(0, n - 1, min(n, SHOWN)).astype(np.int64))
