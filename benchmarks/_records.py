@@ -42,8 +42,8 @@ def processor() -> str:
         return platform.machine()
 
 
-def write_record(name: str, settings: dict[str, Any], measured: dict[str, Any]) -> Path:
-    """One JSON file beside the benchmarks: settings, versions, machine and numbers."""
+def write_record(name: str, settings: dict[str, Any], measured: dict[str, Any], *, folder: Path = RECORDS) -> Path:
+    """One JSON file, beside the benchmarks unless said otherwise: settings, versions, machine and numbers."""
     record = {
         "benchmark": name,
         "settings": settings,
@@ -54,7 +54,7 @@ def write_record(name: str, settings: dict[str, Any], measured: dict[str, Any]) 
                     "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None},
         "date": time.strftime("%Y-%m-%d"),
     }
-    RECORDS.mkdir(exist_ok=True)
-    path = RECORDS / f"{name}.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.json"
     path.write_text(json.dumps(record, indent=2) + "\n")
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

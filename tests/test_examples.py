@@ -40,3 +40,17 @@ def test_brb_lifts_idec_on_the_digits_from_scratch():
     result = train(Preparation.fit(images, (8, 8), standardize=True).inputs(images), variants, seeds=[*range(5), *range(5)])
     without, with_it = np.array([metrics.accuracy(y, labels) for labels in result.labels]).reshape(2, 5)
     assert with_it.mean() >= without.mean() + 0.10, (without, with_it)
+
+
+@pytest.mark.slow
+def test_all_stages_of_the_contrastive_benchmark_and_going_on_from_its_encoder(tmp_path):
+    rng, y = np.random.default_rng(0), np.arange(60) % 10
+    images = np.clip(rng.integers(0, 256, (10, 1, 1, 3))[y] + 20 * rng.normal(size=(60, 32, 32, 3)), 0, 255).astype(np.uint8)
+    np.savez(tmp_path / "cifar10_half.npz", images=images, labels=y, split=(np.arange(60) >= 40).astype(np.uint8))
+    command = [sys.executable, ROOT / "benchmarks" / "cifar_half.py", tmp_path / "cifar10_half.npz", "--out", tmp_path, "--device", "cpu", "--width", "2",
+               "--batch", "20", "--pretrain-epochs", "2", "--epochs", "2", "--head-epochs", "1", "--label-epochs", "1", "--algorithms", "dcn", "--interventions"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src")}
+    said = [subprocess.run([*command, *which], env=environment, capture_output=True, text=True, check=True).stdout for which in (["none"], ["none", "brb"])]
+    parts = [re.findall(r"^(\w.*?): \d+ s", one, flags=re.MULTILINE) for one in said]
+    assert parts == [["simclr", "simclr + k-means", "dcn, none", "dcn, none, self-labeled"], ["dcn, brb", "dcn, brb, self-labeled"]]
+    assert (tmp_path / "cifar_half_400_encoder.reclust").exists() and not list(tmp_path.glob("*.ckpt"))

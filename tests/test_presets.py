@@ -2,8 +2,11 @@
 
 import pytest
 
-from reclust import Every, KaimingNoise, KMeans, Recluster, ResetMomentum, SoftReset, presets
+from reclust import Every, KaimingNoise, KMeans, Recluster, ResetMomentum, ResNet, SimCLR, SoftReset, presets
 from reclust.data.augment import Affine
+from reclust.data.color import ColorViews
+from reclust.data.strong import StrongViews
+from reclust.values import from_json, to_json
 
 
 @pytest.mark.parametrize("algorithm", ["dec", "idec", "dcn"])
@@ -29,6 +32,38 @@ def test_interventions_are_sentences():
 
 def test_grey_sets_are_augmented_as_published():
     assert presets.paper("usps", "idec").augment == Affine(degrees=16, translate=0.1, shear=8)
+
+
+@pytest.mark.parametrize("algorithm", ["dec", "idec", "dcn"])
+@pytest.mark.parametrize(("dataset", "k"), [("cifar10", 10), ("cifar100_20", 20)])
+def test_contrastive_sets(dataset, k, algorithm):
+    settings = presets.paper(dataset, algorithm)
+    assert settings.n_clusters == k and settings.augment == ColorViews()
+    assert settings.representation == SimCLR(ResNet(18, width=64, stem="small"), hidden=(512, 256), embedding=128, projector=(2048, 128), temperature=0.5,
+                                             reduction="sum", encoding="apart" if algorithm == "dec" else "together")
+    both = ("augmented", "augmented")
+    pretraining, clustering = settings.pretraining, settings.clustering
+    assert (pretraining.epochs, pretraining.lr, pretraining.batch_size, pretraining.weight_decay, pretraining.views) == (1000, 3e-3, 512, 1e-4, both)
+    assert (clustering.epochs, clustering.batch_size, clustering.weight_decay, clustering.views) == (1000, 512, 0.0, both)
+    assert clustering.lr == {"dec": 1e-3, "idec": 3e-3, "dcn": 1e-2}[algorithm]
+    assert clustering.warmup_epochs == 20 and clustering.clip_norm == 500
+    assert clustering.learning_rate(0) == pytest.approx(0.01 * clustering.lr) and clustering.learning_rate(20) == clustering.lr
+    assert (settings.objective.weight, settings.objective.representation_weight) == {
+        "dec": (1.0, 0.0), "idec": (1.0, 1.0), "dcn": (1e-4, 1.0)}[algorithm]
+    reset = SoftReset({"mlp": 0.7, "block4": 0.9, "projector": 0.7}, noise=KaimingNoise())
+    assert settings.intervention == Every(10, (reset, Recluster(KMeans(n_init=10), subsample=10_000, rows="first"), ResetMomentum()))
+    assert presets.paper(dataset, algorithm, intervention="none").intervention is None
+    assert from_json(to_json(settings)) == settings
+
+
+def test_self_labeling():
+    how = presets.paper_self_labeling("cifar10", "dcn")
+    assert (how.threshold, how.warmup.epochs, how.warmup.network) == (0.99, 20, "frozen")
+    assert (how.training.epochs, how.training.batch_size, how.training.lr, how.training.weight_decay) == (200, 1000, 1e-3, 0.0)
+    weak, strong = how.training.views
+    assert weak == "clean" and isinstance(strong, StrongViews) and (strong.operations, strong.cutout) == (4, 16)
+    assert presets.paper_self_labeling("cifar100_20", "dcn").training.lr == 2.5e-4
+    assert presets.paper_self_labeling("cifar100_20", "idec").training.lr == 1e-3
 
 
 def test_seeds():

@@ -252,7 +252,7 @@ def test_first_centres_come_from_all_samples_by_the_given_method():
     (lambda: train(X, small_settings(), seeds=[0], execution=Execution(device="abacus")), "device='abacus' cannot be used"),
     (lambda: Execution(precision="float8"), "precision must be one of"), (lambda: Execution(time_budget=0), "time_budget"),
     (lambda: Schedule(-1), "epochs must be"), (lambda: Schedule(1, lr=0), "lr must be above 0"),
-    (lambda: Schedule(1, batch_size=0), "batch_size must be"), (lambda: Schedule(1, views=("dark",)), "views must name"),
+    (lambda: Schedule(1, batch_size=0), "batch_size must be"), (lambda: Schedule(1, views=("dark",)), "views must be"),
     (lambda: Checkpoint("x", every=0), "every must be a whole number"), (lambda: small_settings(n_clusters=0), "n_clusters must be"),
     (lambda: Autoencoder(hidden=(0,)), "at least 1"),
 ])

@@ -19,10 +19,12 @@ from .kmeans import KMeans
 from .monitors import Evaluation, Monitor, Progress, Snapshot
 from .objectives import DCNObjective, DECObjective, IDECObjective, Objective
 from .replicas import Replicas
-from .representations import Autoencoder, OwnAutoencoder, Representation
+from .representations import Autoencoder, OwnAutoencoder, OwnSimCLR, Representation, ResNet, SimCLR
 from .result import Curve, Result
 from .saving import load
+from .selflabel import SelfLabel, self_label
 from .settings import Execution, Schedule, Settings
+from .third_stage import SelfLabeling
 from .training import train
 from .values import value
 from .version import __version__
@@ -49,15 +51,20 @@ __all__ = [
     "Monitor",
     "Objective",
     "OwnAutoencoder",
+    "OwnSimCLR",
     "Progress",
     "ReclustWarning",
     "Recluster",
     "Replicas",
     "Representation",
+    "ResNet",
     "ResetMomentum",
     "Result",
     "Schedule",
+    "SelfLabel",
+    "SelfLabeling",
     "Settings",
+    "SimCLR",
     "Snapshot",
     "SoftReset",
     "Step",
@@ -66,6 +73,7 @@ __all__ = [
     "TrainingFailed",
     "__version__",
     "load",
+    "self_label",
     "train",
     "value",
 ]

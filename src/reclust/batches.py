@@ -10,7 +10,7 @@ from torch import Tensor
 
 from . import draws
 from .data.inputs import Inputs
-from .settings import Augmentation, Schedule
+from .settings import Augmentation, Schedule, View
 
 BLOCK = {"cpu": 2**18, "cuda": 2**26}
 """Numbers gathered and augmented at once: on a CPU they should stay in the cache, on a GPU starting an operation costs most."""
@@ -23,7 +23,8 @@ class Batches:
         self.inputs, self.augment = inputs, augment
         self.size = min(schedule.batch_size, inputs.n_samples)
         self.count = inputs.n_samples // self.size
-        self.kinds = schedule.views if augment is not None else ("clean",)
+        given = tuple(view for view in schedule.views if view != "augmented" or augment is not None)
+        self.kinds: tuple[View, ...] = given or ("clean",)
 
     def views(self, order_key: Tensor, augment_key: Tensor) -> Iterator[Tensor]:
         """One epoch, keys (r,): the views of each batch, (r, V, B, *sample_shape)."""
@@ -44,9 +45,10 @@ class Batches:
 
     def _views(self, rows: Tensor, x: Tensor, augment_key: Tensor) -> Tensor:
         """Of samples x (b, r, B, *sample_shape) with these row numbers (b, r, B): (b, r, V, B, *sample_shape)."""
-        seen = [x if kind == "clean" or self.augment is None
-                else self.augment(x, draws.fold(augment_key.unsqueeze(-1), rows, number))
-                for number, kind in enumerate(self.kinds)]
+        seen = []
+        for number, kind in enumerate(self.kinds):
+            augment = self.augment if kind == "augmented" else None if kind == "clean" else kind
+            seen.append(x if augment is None else augment(x, draws.fold(augment_key.unsqueeze(-1), rows, number)))
         return self.inputs.normalize(seen[0].unsqueeze(2) if len(seen) == 1 else torch.stack(seen, 2))
 
 

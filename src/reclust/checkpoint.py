@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from . import files
 from .data.inputs import Inputs
-from .representations import OwnAutoencoder
+from .representations import OwnAutoencoder, OwnSimCLR
 from .result import History, group_of, pack_history, unpack_history
 from .values import whole
 
@@ -102,8 +102,10 @@ def fingerprint(thing: Any, within: tuple[int, ...] = ()) -> Any:
         return inner(thing.detach().cpu().contiguous().numpy())
     if isinstance(thing, nn.Module):
         return (repr(thing), inner(thing.state_dict()))
-    if isinstance(thing, OwnAutoencoder) and thing.weights == "fresh":  # the modules' own weights decide nothing
-        return [(repr(module), inner(dict(module.named_buffers()))) for module in (thing.encoder, thing.decoder)]
+    if isinstance(thing, (OwnAutoencoder, OwnSimCLR)) and thing.weights == "fresh":  # the modules' own weights decide nothing
+        parts = [getattr(thing, field.name) for field in dataclasses.fields(thing)]
+        return [(repr(part), inner(dict(part.named_buffers()))) if isinstance(part, nn.Module) else inner(part)
+                for part in parts]
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         return (type(thing).__name__, {field.name: inner(getattr(thing, field.name)) for field in dataclasses.fields(thing)})
     if isinstance(thing, Mapping):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.utils import ClassifierTags, check_random_state, column_or_1d
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
-from torch import Tensor
+from sklearn.base import clone
+from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils.validation import check_consistent_length
 
 from .baseline import k_means_baseline
 from .checkpoint import Checkpoint
@@ -22,33 +21,23 @@ from .data.augment import Affine, Augmentation, Noise
 from .data.color import ColorViews
 from .data.inputs import Inputs
 from .exceptions import ReclustWarning
+from .fitted import FittedClustering
 from .interventions import Intervention
 from .monitors import Evaluation, Monitor, Progress
-from .objectives import DCNObjective, DECObjective, IDECObjective, Objective, soft_assignment
+from .objectives import DCNObjective, DECObjective, IDECObjective, Objective
 from .preparation import Preparation, as_array, check_samples, opened
-from .presets import PRESETS
+from .presets import PRESETS, usual_objective
 from .representations import Representation
-from .result import Curve, Result
+from .result import Result
 from .selection import Candidates, Consistency, Selector
 from .settings import PRETRAINING, Execution, Schedule, Settings, check_kinds
 from .training import choose_device, train
 from .values import whole
 
 AUGMENTATIONS: dict[str, Augmentation] = {"affine": Affine(), "color": ColorViews(), "noise": Noise()}
-CHUNK = 4096
 
 
-@dataclass(frozen=True)
-class Replica:
-    """One of the `n_init` replicas of a fit: its seed, its label-free score (the higher the better) and its labels."""
-
-    seed: int
-    score: float
-    labels: np.ndarray
-    failed: tuple[str, int] | None = None
-
-
-class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class DeepClustering(FittedClustering):
     """Learns an embedding and clusters in it at the same time.
 
     Parameters
@@ -56,7 +45,7 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
     n_clusters : how many clusters to look for.
     objective : what is minimised beside the representation's own loss; the named children have one already.
     intervention : what happens between epochs. "auto" is the preset's BRB; None switches it off.
-    representation : how samples become embeddings. None is the preset's autoencoder.
+    representation : how samples become embeddings. None is the preset's autoencoder; `SimCLR()` is for colour images.
     preset : "everyday", "paper" for the published protocol, or complete settings such as `presets.paper("usps", "idec")`, whose
         number of clusters is not used. What is given beside it takes precedence.
     pretrain_epochs, epochs, batch_size, lr : None takes the preset's; `pretrain_epochs=0` starts from scratch.
@@ -126,11 +115,13 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         self.progress = progress
         self.time_budget = time_budget
 
-    def fit(self, X: Any, y: Any = None, *, checkpoint: Checkpoint | None = None) -> DeepClustering:
+    def fit(self, X: Any, y: Any = None, *, start: Result | str | os.PathLike[str] | None = None,
+            checkpoint: Checkpoint | None = None) -> DeepClustering:
         """Cluster X; `y` is never needed and only scored in `history_`.
 
         X: (n, features) or images (n, h, w[, channels]), as an array, tensor, DataFrame, sparse matrix, `Dataset`, or a file
         or folder that `reclust.data.read` knows. What does not fit in memory is streamed from where it is.
+        start: what `pretrain` found, or a file it was saved to, to go on from instead of pretraining.
         checkpoint: where to keep the training state; an interrupted fit continues from it.
         """
         self._forget()
@@ -142,45 +133,39 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         if y is not None:
             y = column_or_1d(as_array(y))
             check_consistent_length(X, y)
-        execution = Execution(device=self.device, precision=self.precision, time_budget=self.time_budget)
-        device = choose_device(execution.device)
         if X.shape[0] < settings.n_clusters:
             raise ValueError(f"n_clusters={settings.n_clusters} needs at least {settings.n_clusters} samples, "
                              f"X has n_samples={X.shape[0]}. Ask for fewer clusters or bring more samples.")
+        device = choose_device(self.device)
         inputs = preparation.inputs(X, limit=resident_limit(device)).to(device, torch.float32)
-        progress = Progress(shown=self.progress)
-        monitors: list[Monitor] = [progress, *([] if y is None else [Evaluation(y)])]
-        try:
-            result = train(inputs, settings, seeds=seeds, monitors=monitors, execution=execution, checkpoint=checkpoint)
-        finally:
-            progress.close()
+        if isinstance(start, (str, os.PathLike)):
+            start = Result.load(start)
+        result = self._train(inputs, settings, seeds, [] if y is None else [Evaluation(y)], start, checkpoint)
         self._adopt(result, preparation, *self._choose(result, inputs))
-        living, self.labels_ = np.unique(self._over(X, self._model.assign), return_inverse=True)
-        self._keep_living(living)
-        self._warn_of_dead_clusters(settings.n_clusters)
+        self._label(X, settings.n_clusters)
         self.baseline_ = k_means_baseline(X, preparation, settings.n_clusters, seed=seeds[0], device=device)
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The cluster of each sample, (n,)."""
-        X = self._checked(X)
-        return self._over(X, self._model.assign)
+    def pretrain(self, X: Any, *, checkpoint: Checkpoint | None = None) -> Result:
+        """The representation alone, trained on X, for `fit(X, start=…)` of this and of other estimators, and for
+        `Result.save`; nothing is fitted."""
+        X = check_samples(clone(self), X, reset=True)
+        preparation = Preparation.fit(X, self.image_shape, standardize=self.standardize)
+        settings, device = self._settings(preparation.channels), choose_device(self.device)
+        if settings.pretraining is None:
+            raise ValueError("There is no pretraining in these settings: give pretrain_epochs above 0.")
+        inputs = preparation.inputs(X, limit=resident_limit(device)).to(device, torch.float32)
+        return self._train(inputs, replace(settings, clustering=None), self._seeds(), [], None, checkpoint)
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Student-t similarity to each centre, rows sum to one, (n, n_clusters_)."""
-        return self._over(self._checked(X), lambda z: soft_assignment(z, self._model.state["centers"]))
-
-    def transform(self, X: Any) -> np.ndarray:
-        """The embeddings, (n, d), in the floating type of X."""
-        X = self._checked(X)
-        return self._over(X, lambda z: z).astype(np.float32 if X.dtype == np.float32 else np.float64, copy=False)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """The fitted model in one file without pickle; `reclust.load` reads it."""
-        from .saving import save_estimator
-
-        check_is_fitted(self, "labels_")
-        save_estimator(self, path)
+    def _train(self, inputs: Inputs, settings: Settings, seeds: list[int], monitors: list[Monitor], start: Result | None,
+               checkpoint: Checkpoint | None) -> Result:
+        execution = Execution(device=self.device, precision=self.precision, time_budget=self.time_budget)
+        progress = Progress(shown=self.progress)
+        try:
+            return train(inputs, settings, seeds=seeds, start=start, monitors=[progress, *monitors], execution=execution,
+                         checkpoint=checkpoint)
+        finally:
+            progress.close()
 
     def _settings(self, channels: int | None = None) -> Settings:
         """The preset with everything on top that was given here; every mistake in the parameters is found at this point."""
@@ -210,7 +195,7 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         return settings
 
     def _preset(self, channels: int | None) -> Settings:
-        objective = self._own_objective if self.objective is None else self.objective
+        objective = usual_objective(self._own_objective, self.representation) if self.objective is None else self.objective
         if isinstance(self.preset, Settings):
             meant = self.preset.objective
             if self.objective is None and self._own_objective is not None and type(meant) is not type(self._own_objective):
@@ -221,7 +206,7 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
             raise ValueError(f"preset must be one of {', '.join(PRESETS)}, or complete settings, got {self.preset!r}.")
         if objective is None:
             raise ValueError(f"{type(self).__name__} needs an objective; DEC, IDEC and DCN bring their own.")
-        return PRESETS[self.preset](self.n_clusters, objective, channels=channels)
+        return PRESETS[self.preset](self.n_clusters, objective, channels=channels, representation=self.representation)
 
     def _schedule(self, base: Schedule, epochs: int | None) -> Schedule:
         given: dict[str, Any] = {"epochs": epochs, "batch_size": self.batch_size, "lr": self.lr}
@@ -262,55 +247,6 @@ class DeepClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         scores = given.masked_fill(given.isnan(), -torch.inf).tolist()
         return scores, max(result.living, key=lambda replica: scores[replica])
 
-    def _forget(self) -> None:
-        """A fit that fails leaves nothing of an earlier one behind."""
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
-
-    def _adopt(self, result: Result, preparation: Preparation, scores: list[float], best: int) -> None:
-        """Take over what the chosen replica learned."""
-        assert result.labels is not None
-        self.result_, self.best_replica_, self._preparation = result, best, preparation
-        self.replicas_ = [Replica(seed, score, labels, result.failed.get(i))
-                          for i, (seed, score, labels) in enumerate(zip(result.seeds, scores, result.labels, strict=True))]
-        self.history_ = {phase: {column: Curve(curve.epochs, curve.values[:, best]) for column, curve in columns.items()}
-                         for phase, columns in result.history.items()}
-        # In float64, so that what is said of a row does not depend on the rows beside it.
-        self._model = result.model(best).to("cpu", torch.float64)
-
-    def _keep_living(self, living: np.ndarray) -> None:
-        """Speak of these clusters only."""
-        self._living = living
-        self._model = self._model.only(torch.from_numpy(living))
-        self.cluster_centers_ = self._model.state["centers"].numpy().copy()
-        self.n_clusters_ = len(living)
-
-    def _warn_of_dead_clusters(self, wanted: int) -> None:
-        if self.n_clusters_ < wanted:
-            warnings.warn(f"{wanted - self.n_clusters_} of {wanted} clusters ended without samples; {self.n_clusters_} are "
-                          "left. Ask for fewer clusters, or let BRB fire more often.", ReclustWarning, stacklevel=3)
-
-    def _checked(self, X: Any) -> np.ndarray:
-        check_is_fitted(self, "labels_")
-        return check_samples(self, X, reset=False)
-
-    def _over(self, X: np.ndarray, function: Callable[[Tensor], Tensor]) -> np.ndarray:
-        """A function of embeddings, over X in chunks."""
-        parts = [function(self._model.embed(self._preparation.network_input(X[rows]))) for rows in _chunks(X.shape[0])]
-        return torch.cat(parts).numpy()
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.cluster_centers_.shape[1]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.input_tags.sparse = True
-        # Not a classifier, but scikit-learn's check of sparse input asks these tags of whatever has predict_proba.
-        tags.classifier_tags = ClassifierTags()
-        return tags
-
 
 class DEC(DeepClustering):
     """Deep embedded clustering: no reconstruction while clustering, centres are learned."""
@@ -333,7 +269,3 @@ class DCN(DeepClustering):
 def resident_limit(device: torch.device) -> float:
     """Bytes of samples that may be kept on the device; more than that are streamed from where they are."""
     return torch.cuda.mem_get_info(device)[0] / 2 if device.type == "cuda" else 2**30
-
-
-def _chunks(n: int) -> list[slice]:
-    return [slice(start, start + CHUNK) for start in range(0, n, CHUNK)]

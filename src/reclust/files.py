@@ -26,12 +26,16 @@ def check_folder(path: str | os.PathLike[str]) -> None:
 
 def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     """Write to a temporary file beside `path`, sync it to the disk, then rename: a crash leaves the old file or the new one."""
-    path = Path(path)
     check_folder(path)
-    content = save(
+    write_bytes(path, save(
         {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
         metadata={"reclust": json.dumps({"format": FORMAT, "kind": kind, **header})},
-    )
+    ))
+
+
+def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+    """All of the content or nothing, as `write` promises."""
+    path = Path(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb") as file:

@@ -49,6 +49,8 @@ class Snapshot:
     centers: Tensor | None = None
     representation_loss: Callable[[], Tensor] | None = None
     """() -> (r,): the representation's own loss on all samples as they are, in eval mode."""
+    state: Mapping[str, Tensor] = field(default_factory=dict)
+    """What the objectives keep, name -> (r, ...), to be read only; empty before clustering."""
 
     @cached_property
     def embeddings(self) -> Tensor:

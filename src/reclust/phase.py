@@ -18,7 +18,7 @@ from .clock import Clock
 from .exceptions import ReclustWarning, StopTraining
 from .interventions import Intervention, Target
 from .monitors import Deadline, Snapshot
-from .objectives import Objective, State
+from .objectives import Objective, State, Still
 from .optimizer import Adam, Leaf
 from .replicas import NETWORK, make_executor
 from .settings import Schedule, Settings
@@ -46,14 +46,21 @@ class Phase:
             (slice(members[0], members[-1] + 1), intervention) for intervention, members in _runs_of_equals(run.settings)
             if intervention is not None and name == "clustering"
         ]
-        leaves = {name: Leaf.of(kept, None if working is kept else working, clipped=name.startswith(NETWORK))
-                  for name, (kept, working) in run.replicas.learned.items()}
-        self.optimizer = Adam(leaves, lr=schedule.lr, clip_norm=schedule.clip_norm)
+        self.optimizer = Adam(self._leaves(), lr=schedule.lr, clip_norm=schedule.clip_norm)
         self._step, self._follow = Captured(self._descend, run.inputs.device), Captured(self._move, run.inputs.device)
         self.first_epoch = 0 if resumed is None else resumed.epoch
         self.resumed = resumed is not None
         if resumed is not None:
             self.optimizer.restore_(resumed.optimizer)
+
+    def _leaves(self) -> dict[str, Leaf]:
+        """What the optimizer moves."""
+        decay, replicas = self.schedule.weight_decay, self.replicas
+        decaying = {f"{NETWORK}/{name}" for name in replicas.representation.decaying(replicas.net)} if decay else set()
+        return {name: Leaf.of(kept, None if working is kept else working, decay=decay if name in decaying else 0.0,
+                              clipped=name.startswith(NETWORK))
+                for name, (kept, working) in replicas.learned.items()
+                if self.schedule.network == "trained" or not name.startswith(NETWORK)}
 
     def run(self, deadline: Deadline) -> bool:
         """Whether all epochs were trained; the alternative is that time ran out."""
@@ -134,7 +141,7 @@ class Phase:
         """Total, representation and cluster loss of one replica, (3,)."""
         representation = self.replicas.representation
         with self.arithmetic.network():
-            z = representation.encode_views(net, views)
+            z = self._encoded(net, views)
             own = zero = torch.zeros((), dtype=self.dtype, device=z.device)
             if objective is None or not _idle(objective):
                 own = representation.loss(net, views, z)
@@ -143,9 +150,21 @@ class Phase:
         cluster = objective.loss(state, z.to(self.dtype))
         return torch.stack([objective.representation_weight * own + objective.weight * cluster, own, cluster])
 
+    def _encoded(self, net: nn.Module, views: Tensor) -> Tensor:
+        """(V, B, *sample_shape) -> (V, B, d), with gradients where the schedule wants them."""
+        encode = self.replicas.representation.encode_views
+        if self.schedule.network == "frozen":
+            with torch.no_grad():
+                return encode(net.eval(), views)
+        if self.schedule.first_view == "learns" or len(views) == 1:
+            return encode(net, views)
+        with torch.no_grad():
+            deciding = encode(net, views[:1])
+        return torch.cat([deciding, encode(net, views[1:])])
+
     def _move_centers(self, epoch: int) -> None:
-        """The objective's gradient-free update, in a pass of its own; where all of the state is learned there is none."""
-        if set(self.replicas.state) == set(self.replicas.learned_state):
+        """The objective's gradient-free update, in a pass of its own; where only gradients move the state there is none."""
+        if set(self.replicas.state) == set(self.replicas.learned_state) or isinstance(self.replicas.objectives[0], Still):
             return
         with self.arithmetic.training():
             for x in self.batches.clean(draws.fold(self.key, "second order", epoch)):
@@ -201,8 +220,8 @@ class Phase:
         return total / self.inputs.n_samples
 
     def _reconstruct(self, net: nn.Module, objective: Any, state: State, x: Tensor) -> Tensor:
-        representation, views = self.replicas.representation, x[None]
-        return representation.loss(net, views, representation.encode_views(net, views))
+        representation = self.replicas.representation
+        return representation.loss(net, x.unsqueeze(0), representation.encode_views(net, x.unsqueeze(0)))
 
     def assign(self, z: Tensor, which: slice = slice(None)) -> Tensor:
         """(r, n, d) -> (r, n)."""
@@ -218,6 +237,7 @@ class Phase:
             fires_next=self._will_fire(epoch + 1),
             parameters={name: stacked.detach() for name, stacked in replicas.parameters.items()},
             centers=replicas.state["centers"] if replicas.state else None, representation_loss=self.representation_loss,
+            state=replicas.state,
         )
         with self.clock("evaluation"):
             for monitor in self.owner.monitors:

@@ -8,12 +8,14 @@ from types import MappingProxyType
 from typing import Literal
 
 from .data import Dataset, Prepared, prepare
-from .data.augment import Affine
+from .data.augment import Affine, Augmentation, Noise
 from .data.color import ColorViews
+from .data.strong import StrongViews
 from .interventions import BRB, Every, Intervention, KaimingNoise, Recluster, ResetMomentum, SoftReset
 from .objectives import DCNObjective, DECObjective, IDECObjective, Objective
-from .representations import Autoencoder
-from .settings import Schedule, Settings
+from .representations import Autoencoder, Contrastive, Representation, SimCLR
+from .selflabel import SelfLabel
+from .settings import Schedule, Settings, View
 
 PAPER_SEEDS = (400, 148, 820, 214, 40, 805, 111, 491, 215, 513)
 
@@ -22,20 +24,33 @@ CLUSTERS: Mapping[str, int] = MappingProxyType(
 )
 """The paper's autoencoder sets, and the embedded digits treated like them."""
 
+CONTRASTIVE_CLUSTERS: Mapping[str, int] = MappingProxyType({"cifar10": 10, "cifar100_20": 20})
+"""The paper's contrastive sets."""
+
 OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
     {"dec": DECObjective(), "idec": IDECObjective(), "dcn": DCNObjective()}
 )
 
-_RESET = SoftReset(0.8, noise=KaimingNoise())
-_RECLUSTER = Recluster(rows="first")
-PAPER_INTERVENTIONS: Mapping[str, Intervention | None] = MappingProxyType(
-    {
-        "none": None,
-        "brb": Every(20, (_RESET, _RECLUSTER, ResetMomentum())),
-        "recluster": Every(20, (_RECLUSTER,)),
-        "reset": Every(20, (_RESET,)),
-    }
+CONTRASTIVE_OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
+    {"dec": DECObjective(), "idec": IDECObjective(1.0), "dcn": DCNObjective(weight=1e-4)}
 )
+
+RESNET_RESET: Mapping[str, float] = {"mlp": 0.7, "block4": 0.9, "projector": 0.7}
+"""How much of each block of a SimCLR network the paper keeps; blocks not named stay as they are."""
+
+
+def _sentences(interval: int, keep: float | Mapping[str, float]) -> Mapping[str, Intervention | None]:
+    reset, recluster = SoftReset(keep, noise=KaimingNoise()), Recluster(rows="first")
+    return MappingProxyType({
+        "none": None,
+        "brb": Every(interval, (reset, recluster, ResetMomentum())),
+        "recluster": Every(interval, (recluster,)),
+        "reset": Every(interval, (reset,)),
+    })
+
+
+PAPER_INTERVENTIONS = _sentences(20, 0.8)
+CONTRASTIVE_INTERVENTIONS = _sentences(10, RESNET_RESET)
 
 
 def paper(
@@ -45,16 +60,35 @@ def paper(
     pretrained: bool = True,
     intervention: Literal["none", "brb", "recluster", "reset"] = "brb",
 ) -> Settings:
-    """What made the published autoencoder tables, the quirks of the authors' program included."""
-    _known("dataset", dataset, CLUSTERS)
+    """What made the published tables, the quirks of the authors' program included."""
+    _known("dataset", dataset, {**CLUSTERS, **CONTRASTIVE_CLUSTERS})
     _known("algorithm", algorithm, OBJECTIVES)
     _known("intervention", intervention, PAPER_INTERVENTIONS)
-    protocol = paper_protocol(CLUSTERS[dataset], OBJECTIVES[algorithm], channels=3 if dataset == "gtsrb" else 1)
+    if dataset in CONTRASTIVE_CLUSTERS:
+        objective, interventions = CONTRASTIVE_OBJECTIVES[algorithm], CONTRASTIVE_INTERVENTIONS
+        representation = SimCLR(reduction="sum", encoding="apart" if algorithm == "dec" else "together")
+        protocol = contrastive_protocol(CONTRASTIVE_CLUSTERS[dataset], objective, representation, channels=3)
+    else:
+        interventions = PAPER_INTERVENTIONS
+        protocol = paper_protocol(CLUSTERS[dataset], OBJECTIVES[algorithm], channels=3 if dataset == "gtsrb" else 1)
     return replace(
         protocol,
-        intervention=PAPER_INTERVENTIONS[intervention],
+        intervention=interventions[intervention],
         pretraining=protocol.pretraining if pretrained else None,
     )
+
+
+_MEAN_COLOURS = {"cifar10": (0.4914, 0.4822, 0.4465), "cifar100_20": (0.5071, 0.4865, 0.4409)}
+
+
+def paper_self_labeling(dataset: str, algorithm: Literal["dec", "idec", "dcn"]) -> SelfLabel:
+    """The published third stage: clean images decide, flipped, strongly changed and cut ones learn."""
+    _known("dataset", dataset, CONTRASTIVE_CLUSTERS)
+    _known("algorithm", algorithm, OBJECTIVES)
+    strong = StrongViews(fill=_MEAN_COLOURS[dataset], flip=0.5)
+    lr = 2.5e-4 if (dataset, algorithm) == ("cifar100_20", "dcn") else 1e-3
+    usual = SelfLabel()
+    return replace(usual, training=replace(usual.training, lr=lr, views=("clean", strong)))
 
 
 def paper_data(dataset: Dataset) -> Prepared:
@@ -63,8 +97,14 @@ def paper_data(dataset: Dataset) -> Prepared:
     return prepare(dataset, statistics="before_resize", max_value=twice)
 
 
-def paper_protocol(n_clusters: int, objective: Objective, *, channels: int | None = None) -> Settings:
-    """The published settings, with pretraining and BRB, for data of one's own: images of so many channels, or tables."""
+def paper_protocol(n_clusters: int, objective: Objective, *, channels: int | None = None,
+                   representation: Representation | None = None) -> Settings:
+    """The published settings, with pretraining and BRB, for data of one's own: images of so many channels, or tables.
+
+    A contrastive representation has settings of its own, as in the paper.
+    """
+    if isinstance(representation, Contrastive):
+        return contrastive_protocol(n_clusters, objective, representation, channels=channels)
     return Settings(
         n_clusters=n_clusters,
         objective=objective,
@@ -76,8 +116,42 @@ def paper_protocol(n_clusters: int, objective: Objective, *, channels: int | Non
     )
 
 
-def everyday(n_clusters: int, objective: Objective, *, channels: int | None = None) -> Settings:
-    """What estimators use unless told otherwise: a minute on two cores for ten thousand rows of fifty numbers."""
+def contrastive_protocol(n_clusters: int, objective: Objective, representation: Contrastive, *,
+                         channels: int | None = None) -> Settings:
+    """The published settings of the contrastive runs, with pretraining and BRB, for data of one's own."""
+    views: tuple[View, ...] = ("augmented", "augmented")
+    lr = 1e-3 if objective.representation_weight == 0 else 1e-2 if isinstance(objective, DCNObjective) else 3e-3
+    augment: Augmentation = Noise() if channels is None else ColorViews() if channels == 3 else Affine()
+    return Settings(
+        n_clusters=n_clusters,
+        objective=objective,
+        representation=representation,  # type: ignore[arg-type]
+        # Of an encoder of one's own nobody knows which blocks come late, so all are reset a little.
+        intervention=CONTRASTIVE_INTERVENTIONS["brb"] if isinstance(representation, SimCLR) else BRB(interval=10, keep=0.9),
+        pretraining=Schedule(epochs=1000, lr=3e-3, batch_size=512, views=views, weight_decay=1e-4, warmup_epochs=20),
+        clustering=Schedule(epochs=1000, lr=lr, batch_size=512, views=views, warmup_epochs=20),
+        augment=augment,
+    )
+
+
+def usual_objective(objective: Objective | None, representation: Representation | None) -> Objective | None:
+    """An algorithm's own objective with the weight that the paper gives it beside this representation's loss."""
+    if not isinstance(representation, Contrastive):
+        return objective
+    weighed = {OBJECTIVES[name]: CONTRASTIVE_OBJECTIVES[name] for name in OBJECTIVES}
+    return weighed.get(objective, objective)  # type: ignore[call-overload]
+
+
+def everyday(n_clusters: int, objective: Objective, *, channels: int | None = None,
+             representation: Representation | None = None) -> Settings:
+    """What estimators use unless told otherwise: a minute on two cores for ten thousand rows of fifty numbers.
+
+    With a contrastive representation the paper's settings over fewer epochs, for which a GPU is needed.
+    """
+    if isinstance(representation, Contrastive):
+        base = contrastive_protocol(n_clusters, objective, representation, channels=channels)
+        assert base.pretraining is not None and base.clustering is not None
+        return replace(base, pretraining=replace(base.pretraining, epochs=200), clustering=replace(base.clustering, epochs=100))
     return Settings(
         n_clusters=n_clusters,
         objective=objective,

@@ -245,8 +245,9 @@ def _with(objective: Objective | None, numbers: State) -> Objective | None:
 
 
 def executor_kind(replicas: Replicas, wanted: str) -> str:
-    """What "auto" means for so many replicas."""
-    return ("plain" if len(replicas) == 1 else "vmap") if wanted == "auto" else wanted
+    """What "auto" means for so many replicas of this representation."""
+    worth_mapping = len(replicas) > 1 and replicas.representation.stacks
+    return ("vmap" if worth_mapping else "plain") if wanted == "auto" else wanted
 
 
 def make_executor(replicas: Replicas, wanted: str) -> Executor:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from . import files
+from .data.inputs import Inputs
 from .objectives import Objective, State
 from .replicas import Replicas
 from .representations import Representation, build_network
@@ -61,6 +62,15 @@ class Model:
         """(B, d) -> (B,)."""
         return self.objective.assign(self.state, z)
 
+    def predict(self, inputs: Inputs, *, chunk: int = 1024) -> np.ndarray:
+        """The cluster of each sample, (n,), computed where and in what precision the model is; inputs may be others than
+        it was trained on."""
+        like = next(self.network.parameters())
+        labels = []
+        for rows in torch.arange(inputs.n_samples, device=inputs.device).split(chunk):
+            labels.append(self.assign(self.embed(inputs.normalize(inputs.take(rows)).to(like.device, like.dtype))))
+        return torch.cat(labels).cpu().numpy()
+
 
 @dataclass
 class Result:
@@ -88,6 +98,27 @@ class Result:
     def groups(self) -> list[int]:
         """How many replicas trained side by side: more than one number if they did not all fit into memory."""
         return self.provenance.get("groups", [len(self)])
+
+    @property
+    def n_clusters(self) -> int:
+        """How many centres each replica has; 0 after pretraining alone."""
+        return self.state["centers"].shape[1] if self.state else 0
+
+    def only(self, replica: int) -> Result:
+        """One replica as a result of its own, with its history; the seconds stay those of all that trained together."""
+        one = slice(replica, replica + 1)
+
+        def part(stacks: State) -> State:
+            return {name: stack[one] for name, stack in stacks.items()}
+
+        return replace(
+            self, settings=self.settings[one], seeds=self.seeds[one],
+            parameters=part(self.parameters), buffers=part(self.buffers), state=part(self.state),
+            labels=None if self.labels is None else self.labels[one],
+            history={phase: {column: Curve(curve.epochs, curve.values[:, one]) for column, curve in columns.items()}
+                     for phase, columns in self.history.items()},
+            failed={0: self.failed[replica]} if replica in self.failed else {},
+        )
 
     @property
     def living(self) -> list[int]:

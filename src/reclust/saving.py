@@ -10,26 +10,29 @@ from typing import Any
 import numpy as np
 import torch
 
-from . import estimators, files
+from . import estimators, files, third_stage
 from .baseline import Baseline
 from .data.scaling import Scaling
-from .estimators import DeepClustering
+from .fitted import FittedClustering
 from .preparation import Preparation
 from .representations import Representation
 from .result import Result, group_of
 from .values import NotStored, from_json, storable, to_json
 
-ESTIMATORS = {kind.__name__: kind for kind in (estimators.DeepClustering, estimators.DEC, estimators.IDEC, estimators.DCN)}
+ESTIMATORS = {
+    kind.__name__: kind
+    for kind in (estimators.DeepClustering, estimators.DEC, estimators.IDEC, estimators.DCN, third_stage.SelfLabeling)
+}
 
 
-def save_estimator(model: DeepClustering, path: str | os.PathLike[str]) -> None:
+def save_estimator(model: FittedClustering, path: str | os.PathLike[str]) -> None:
     if ESTIMATORS.get(type(model).__name__) is not type(model):
         raise TypeError(f"Only {', '.join(ESTIMATORS)} can be saved this way, not {type(model).__name__}; "
                         "its result_ can, with result_.save(path).")
     to_json(model.result_.settings[model.best_replica_].objective)  # a model is of no use without: raises, with a remedy
     header, tensors = model.result_.pack()
     parameters = model.get_params(deep=False)
-    if not isinstance(parameters["random_state"], Integral):
+    if not isinstance(parameters.get("random_state", 0), Integral):
         parameters["random_state"] = None  # a generator's state is of no use to a fitted model
     parameters = {name: storable(given) for name, given in parameters.items()}
     header |= {
@@ -64,7 +67,8 @@ def load(path: str | os.PathLike[str], *, representation: Representation | None 
     model = ESTIMATORS[header["estimator"]](**from_json(header["parameters"]))
     result = Result.unpack(header, tensors)
     if representation is not None:
-        model.set_params(representation=representation)
+        if "representation" in model.get_params(deep=False):
+            model.set_params(representation=representation)
         result.settings = [replace(settings, representation=representation) for settings in result.settings]
     elif isinstance(result.settings[0].representation, NotStored):
         own = result.settings[0].representation.what

@@ -12,17 +12,21 @@ from .objectives import Objective
 from .representations import Autoencoder, Representation
 from .values import real, value, whole
 
-View = Literal["clean", "augmented"]
+View = Literal["clean", "augmented"] | Augmentation
 
 
 @value
 class Schedule:
     """How one phase of training is optimised.
 
-    views: what a batch consists of. The first view decides assignments; all of them learn. Without an augmentation there
-        is only the clean view.
+    views: what a batch consists of: "clean" samples, samples "augmented" as the settings say, or by an augmentation given
+        here. The first view decides assignments; all of them learn. Where the settings have no augmentation, views that
+        ask for it are left out.
     clip_norm: the largest l2 norm of a replica's network gradient; centres are not clipped.
     warmup_epochs: over these the learning rate rises linearly from 1 %.
+    weight_decay: decoupled from the gradient, as in AdamW, on the parameters that the representation names.
+    network: "frozen" leaves it as it is, BatchNorm statistics included, and trains what the objective learns.
+    first_view: "learns" like the others, or only "decides": it is then encoded by itself, and no gradient passes through it.
     """
 
     epochs: int
@@ -31,6 +35,9 @@ class Schedule:
     views: tuple[View, ...] = ("clean", "augmented")
     clip_norm: float | None = 500.0
     warmup_epochs: int = 0
+    weight_decay: float = 0.0
+    network: Literal["trained", "frozen"] = "trained"
+    first_view: Literal["learns", "decides"] = "learns"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "views", tuple(self.views))
@@ -41,8 +48,14 @@ class Schedule:
             raise ValueError(f"lr must be above 0, got {self.lr!r}.")
         if self.clip_norm is not None and not real("clip_norm", self.clip_norm) > 0:
             raise ValueError(f"clip_norm must be above 0, or None for no clipping, got {self.clip_norm!r}.")
-        if not self.views or not set(self.views) <= {"clean", "augmented"}:
-            raise ValueError(f"views must name at least one of 'clean' and 'augmented', got {self.views!r}.")
+        object.__setattr__(self, "weight_decay", real("weight_decay", self.weight_decay))
+        if self.weight_decay < 0:
+            raise ValueError(f"weight_decay must be 0 or more, got {self.weight_decay!r}.")
+        for name, allowed in (("network", ("trained", "frozen")), ("first_view", ("learns", "decides"))):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be '{allowed[0]}' or '{allowed[1]}', got {getattr(self, name)!r}.")
+        if not self.views or not all(view in ("clean", "augmented") or callable(view) for view in self.views):
+            raise ValueError(f"views must be some of 'clean', 'augmented' and augmentations, got {self.views!r}.")
 
     def learning_rate(self, epoch: int) -> float:
         if epoch >= self.warmup_epochs:
@@ -60,7 +73,8 @@ class Settings:
 
     pretraining: representation loss alone; None starts from scratch.
     clustering: None stops after pretraining, so that several runs can go on from it.
-    first_centers: how the first centres are found, after pretraining.
+    first_centers: how the first centres are found, after pretraining; None goes on with those of the result given as start,
+        and with all else of its state that the objective knows.
     """
 
     n_clusters: int
@@ -69,11 +83,17 @@ class Settings:
     intervention: Intervention | None = None
     pretraining: Schedule | None = PRETRAINING
     clustering: Schedule | None = CLUSTERING
-    first_centers: Recluster = Recluster(subsample=None)
+    first_centers: Recluster | None = Recluster(subsample=None)
     augment: Augmentation | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_clusters", whole("n_clusters", self.n_clusters, 1))
+
+    @property
+    def augmentations(self) -> list[Augmentation]:
+        """All that a view may be made by."""
+        views = [view for schedule in (self.pretraining, self.clustering) if schedule is not None for view in schedule.views]
+        return [*([] if self.augment is None else [self.augment]), *(view for view in views if not isinstance(view, str))]
 
 
 @value
@@ -84,7 +104,8 @@ class Execution:
     precision: of all arithmetic. "bf16" computes the network's products in bfloat16 and keeps weights, losses and centres in
         float32; "auto" does so where the processor has units for it (measured: as accurate, and twice as fast or more).
         On a GPU float32 products use the TF32 units.
-    executor: "auto" runs one replica as a plain PyTorch loop and maps several with vmap; "plain" loops over replicas.
+    executor: "auto" runs one replica as a plain PyTorch loop and maps several with vmap, where their representation is worth
+        mapping; "plain" loops over replicas.
     time_budget: seconds after which training stops between two epochs, with what it has.
     """
 
@@ -130,6 +151,10 @@ def check_kinds(settings: Settings) -> None:
         raise ValueError(f"objective={settings.objective!r} must be a frozen dataclass: decorate its class with @value.")
     if settings.augment is not None and not callable(settings.augment):
         raise ValueError(f"augment must be a callable (x, keys) -> x, or None, got {settings.augment!r}.")
+    for name, learns in (("pretraining", False), ("clustering", bool(settings.objective.trainable))):
+        schedule = getattr(settings, name)
+        if schedule is not None and schedule.network == "frozen" and not learns:
+            raise ValueError(f"With the network frozen there is nothing to learn in {name}: use network='trained'.")
 
 
 def _check_stackable(one: Objective, other: Objective) -> None:

@@ -42,7 +42,8 @@ def train(
 
     data: `Inputs`, a prepared data set, or scaled samples (n, *sample_shape).
     settings: one for all replicas, or one for each; they may differ in the objective's numbers and in the intervention.
-    start: a result to go on from instead of pretraining, each replica from the weights trained with its own seed.
+    start: a result to go on from instead of pretraining, each replica from the weights trained with its own seed; a result
+        of one replica serves all of them.
     checkpoint: written between epochs; if it exists already, the run continues from it.
 
     Replicas that do not fit into a GPU's memory side by side train in groups, one after the other (`Result.groups`).
@@ -62,10 +63,13 @@ def train(
     for one in each:
         if one.intervention is not None:
             one.intervention.check(replicas.blocks(slice(None)))
-    if each[0].augment is not None:
-        try_augmentation(each[0].augment, inputs)
+    for augment in each[0].augmentations:
+        try_augmentation(augment, inputs)
     if start is not None:
         _adopt(replicas, start)
+    if each[0].first_centers is None and (start is None or start.n_clusters != each[0].n_clusters):
+        found = "there is none" if start is None else f"it has {start.n_clusters or 'none'}"
+        raise ValueError(f"first_centers=None takes the {each[0].n_clusters} centres from start, but {found}.")
     try:
         return Run(replicas, inputs, each, monitors, execution, arithmetic, checkpoint, start).run()
     except torch.OutOfMemoryError as error:
@@ -97,15 +101,22 @@ def choose_device(name: str) -> torch.device:
 
 
 def _adopt(replicas: Replicas, start: Result) -> None:
-    missing = [seed for seed in replicas.seeds if seed not in start.seeds]
-    if missing:
-        raise ValueError(f"start has no replica with seed {missing[0]}; it has {', '.join(map(str, start.seeds))}.")
-    rows = torch.tensor([start.seeds.index(seed) for seed in replicas.seeds])
+    rows = _rows(replicas, start)
     for own, given in ((replicas.parameters, start.parameters), (replicas.buffers, start.buffers)):
         if {name: tuple(t.shape[1:]) for name, t in own.items()} != {name: tuple(t.shape[1:]) for name, t in given.items()}:
             raise ValueError("start comes from another architecture: its weights have other names or shapes.")
         for name, tensor in own.items():
             tensor.copy_(given[name][rows])
+
+
+def _rows(replicas: Replicas, start: Result) -> Tensor:
+    """Which replica of `start` each of these goes on from: the one of its own seed, or the only one."""
+    if len(start) == 1:
+        return torch.zeros(len(replicas), dtype=torch.int64)
+    missing = [seed for seed in replicas.seeds if seed not in start.seeds]
+    if missing:
+        raise ValueError(f"start has no replica with seed {missing[0]}; it has {', '.join(map(str, start.seeds))}.")
+    return torch.tensor([start.seeds.index(seed) for seed in replicas.seeds])
 
 
 @dataclass
@@ -149,15 +160,28 @@ class Run:
 
     def _first_centers(self) -> None:
         """Take the first centres from the embeddings, and the objectives' first state from those."""
+        find = self.settings[0].first_centers
+        if find is None:
+            self._keep_state()
+            return
         looking = Phase(self, "first centers", Schedule(epochs=0), None)
         with torch.no_grad():
             width = looking.embed(self.replicas.key.new_zeros(len(self.replicas), 1)).shape[-1]
             centers = torch.zeros(len(self.replicas), self.settings[0].n_clusters, width,
                                   dtype=looking.dtype, device=self.inputs.device)
-            with looking.clock(self.settings[0].first_centers.part):
-                self.settings[0].first_centers(looking.target(slice(None), centers))
+            with looking.clock(find.part):
+                find(looking.target(slice(None), centers))
             self.replicas.start_objectives([settings.objective for settings in self.settings], centers)
         looking.keep_time()
+
+    def _keep_state(self) -> None:
+        """Go on with what the objectives of `start` kept; what the new ones need beside it begins from its centres."""
+        assert self.start is not None
+        rows, like = _rows(self.replicas, self.start), next(iter(self.replicas.parameters.values()))
+        known = {name: stack[rows].to(like.device, like.dtype) for name, stack in self.start.state.items()}
+        objectives = [settings.objective for settings in self.settings]
+        self.replicas.start_objectives(objectives, known["centers"])
+        self.replicas.set_objectives(objectives, {name: known.get(name, own) for name, own in self.replicas.state.items()})
 
     def record(self, phase: str, epoch: int, measured: Measured) -> None:
         for column, values in measured.items():
@@ -204,7 +228,8 @@ class Run:
     @cached_property
     def _identity(self) -> str:
         kind = executor_kind(self.replicas, self.execution.executor)
-        started = None if self.start is None else (self.start.seeds, self.start.parameters, self.start.buffers)
+        start = self.start
+        started = None if start is None else (start.seeds, start.parameters, start.buffers, start.state)
         return identity(self.inputs, self.settings, self.replicas.seeds, kind, self.arithmetic.precision, started)
 
     def _resume(self) -> Progressed | None:

@@ -112,3 +112,12 @@ def expanded_weights(net: nn.Module, key: Tensor, *, dtype: torch.dtype) -> dict
         name: parameter.detach().to(key.device, dtype).expand(*key.shape, *parameter.shape).clone()
         for name, parameter in net.named_parameters()
     }
+
+
+def decaying_weights(net: nn.Module, *, prefix: str = "") -> frozenset[str]:
+    """The parameters that weight decay usually acts on: no biases, no norms, nothing of a single axis."""
+    return frozenset(
+        f"{prefix}{layer_name}.{name}" if layer_name else f"{prefix}{name}"
+        for layer_name, layer in layers(net) if not isinstance(layer, NORMS)
+        for name, parameter in layer.named_parameters(recurse=False) if parameter.ndim > 1
+    )

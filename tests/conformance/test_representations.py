@@ -6,7 +6,7 @@ from torch import nn
 
 from reclust import Autoencoder, OwnAutoencoder, Representation, draws
 from reclust.replicas import Replicas
-from reclust.representations import build_network
+from reclust.representations import OwnSimCLR, ResNet, SimCLR, build_network
 
 REPRESENTATIONS = {
     "autoencoder": Autoencoder((16, 8)),
@@ -14,6 +14,9 @@ REPRESENTATIONS = {
     "autoencoder with its own embedding size": Autoencoder((16,), embedding=7),
     "own modules": OwnAutoencoder(nn.Sequential(nn.Flatten(), nn.Linear(24, 9), nn.Tanh(), nn.Linear(9, 3)),
                                   nn.Sequential(nn.Linear(3, 9), nn.Tanh(), nn.Linear(9, 24))),
+    "SimCLR": SimCLR(ResNet(width=2), hidden=(6,), embedding=4, projector=(8, 4)),
+    "SimCLR, wider and apart": SimCLR(ResNet(50, width=2, stem="large"), hidden=(), embedding=4, projector=(4,), encoding="apart"),
+    "own contrastive encoder": OwnSimCLR(nn.Sequential(nn.Flatten(), nn.Linear(24, 9), nn.Tanh(), nn.Linear(9, 3))),
 }
 every = pytest.mark.parametrize("representation", REPRESENTATIONS.values(), ids=REPRESENTATIONS)
 SHAPE, K = (1, 4, 6), 3

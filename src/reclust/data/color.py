@@ -52,17 +52,18 @@ class ColorParameters(NamedTuple):
 
 @value
 class ResizedCrop:
-    """A window of random area and aspect ratio (log-uniform), resized to `size` x `size`.
+    """A window of random area and aspect ratio (log-uniform), resized to `size` x `size`, None: to the image's own size.
 
-    Bilinear without antialiasing: a window no larger than `size`, as on 32 x 32 images, is never shrunk.
+    Bilinear without antialiasing: a window no larger than `size` is never shrunk.
     """
 
-    size: int = 32
+    size: int | None = None
     area: tuple[float, float] = (0.08, 1.0)
     aspect: tuple[float, float] = (3 / 4, 4 / 3)
 
     def __post_init__(self) -> None:
-        if self.size < 1 or not 0 < self.area[0] <= self.area[1] <= 1 or not 0 < self.aspect[0] <= self.aspect[1]:
+        windows = 0 < self.area[0] <= self.area[1] <= 1 and 0 < self.aspect[0] <= self.aspect[1]
+        if (self.size is not None and self.size < 1) or not windows:
             raise ValueError(f"{self} needs size >= 1, area within (0, 1] and aspect > 0, both as (low, high).")
 
     def boxes(self, u: Tensor, height: int, width: int) -> Boxes:
@@ -157,19 +158,23 @@ class ColorViews:
         return self.apply(x, self.parameters(keys, *x.shape[-2:]))
 
 
-def crop_resize(x: Tensor, boxes: Boxes, flip: Tensor, *, size: int) -> Tensor:
-    """The window of each image resized to (size, size), mirrored where flip is true; nothing outside it is seen."""
+def crop_resize(x: Tensor, boxes: Boxes, flip: Tensor, *, size: int | None = None) -> Tensor:
+    """The window of each image resized to (size, size), None: to the image's own size, mirrored where flip is true.
+
+    Nothing outside the window is seen.
+    """
     top, left, height, width = (value.reshape(-1, 1) for value in boxes)
-    steps = torch.arange(size, device=x.device) + 0.5
-    mirrored = torch.where(flip.reshape(-1, 1), size - steps, steps)
-    rows = torch.minimum((steps * height / size - 0.5).clamp_min(0), height - 1) + top
-    columns = torch.minimum((mirrored * width / size - 0.5).clamp_min(0), width - 1) + left
+    tall, wide = x.shape[-2:] if size is None else (size, size)
+    down, across = (torch.arange(side, device=x.device) + 0.5 for side in (tall, wide))
+    mirrored = torch.where(flip.reshape(-1, 1), wide - across, across)
+    rows = torch.minimum((down * height / tall - 0.5).clamp_min(0), height - 1) + top
+    columns = torch.minimum((mirrored * width / wide - 0.5).clamp_min(0), width - 1) + left
     rows, columns = ((2 * place + 1) / side - 1 for place, side in zip((rows, columns), x.shape[-2:], strict=True))
-    places = (columns[:, None, :].expand(-1, size, -1), rows[:, :, None].expand(-1, -1, size))
+    places = (columns[:, None, :].expand(-1, tall, -1), rows[:, :, None].expand(-1, -1, wide))
     grid = torch.stack(places, dim=1).to(x.dtype)
     images = x.reshape(-1, *x.shape[-3:])
     views = F.grid_sample(images, grid.permute(0, 2, 3, 1), mode="bilinear", padding_mode="border", align_corners=False)
-    return views.reshape(*x.shape[:-2], size, size)
+    return views.reshape(*x.shape[:-2], tall, wide)
 
 
 def jitter(x: Tensor, jitters: Jitters) -> Tensor:

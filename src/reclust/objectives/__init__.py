@@ -1,6 +1,6 @@
 """Clustering objectives."""
 
-from .base import Objective, State, nearest, squared_distances
+from .base import Objective, State, Still, nearest, squared_distances
 from .dcn import DCNObjective
 from .dec import DECObjective, IDECObjective, soft_assignment, target_distribution
 
@@ -10,6 +10,7 @@ __all__ = [
     "IDECObjective",
     "Objective",
     "State",
+    "Still",
     "nearest",
     "soft_assignment",
     "squared_distances",

@@ -49,6 +49,13 @@ class Objective(Protocol):
         ...
 
 
+class Still:
+    """An objective whose state nothing but gradients moves, so that the trainer need not make a second pass for `update`."""
+
+    def update(self, state: State, z: Tensor) -> State:
+        return state
+
+
 def squared_distances(z: Tensor, centers: Tensor) -> Tensor:
     """(..., B, d), (..., k, d) -> (..., B, k), by differences: exact where z meets a centre, and safe to differentiate."""
     return (z.unsqueeze(-2) - centers.unsqueeze(-3)).pow(2).sum(-1)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..values import real, value
-from .base import State, nearest, squared_distances
+from .base import State, Still, nearest, squared_distances
 
 
 def soft_assignment(z: Tensor, centers: Tensor) -> Tensor:
@@ -25,7 +25,7 @@ def target_distribution(q: Tensor) -> Tensor:
 
 
 @value
-class DECObjective:
+class DECObjective(Still):
     """Cross-entropy from the target distribution to the soft assignments; centres are learned.
 
     DEC is this alone; IDEC adds the representation loss and weighs this by 0.1.
@@ -49,9 +49,6 @@ class DECObjective:
 
     def assign(self, state: State, z: Tensor) -> Tensor:
         return nearest(z, state["centers"])
-
-    def update(self, state: State, z: Tensor) -> State:
-        return state
 
 
 def IDECObjective(weight: float = 0.1) -> DECObjective:

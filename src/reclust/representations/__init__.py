@@ -2,5 +2,20 @@
 
 from .autoencoder import Autoencoder, EncoderDecoder, OwnAutoencoder
 from .base import Representation, build_network
+from .contrastive import Contrastive, EncoderProjector, OwnSimCLR, SimCLR, nt_xent
+from .resnet import Backbone, ResNet
 
-__all__ = ["Autoencoder", "EncoderDecoder", "OwnAutoencoder", "Representation", "build_network"]
+__all__ = [
+    "Autoencoder",
+    "Backbone",
+    "Contrastive",
+    "EncoderDecoder",
+    "EncoderProjector",
+    "OwnAutoencoder",
+    "OwnSimCLR",
+    "Representation",
+    "ResNet",
+    "SimCLR",
+    "build_network",
+    "nt_xent",
+]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
 from ..values import value, whole
-from ..weights import expanded_weights, initial_weights
+from ..weights import decaying_weights, expanded_weights, initial_weights
 from .base import encode_together, encoder_blocks
 from .layers import Linear, LinearReLU, mean_squared_error
 
@@ -26,6 +26,8 @@ class EncoderDecoder(nn.Module):
 
 class _Reconstruction:
     """The half that every autoencoder shares, whatever its layers."""
+
+    stacks: ClassVar[bool] = True
 
     def encode(self, net: EncoderDecoder, x: Tensor) -> Tensor:
         return net.encoder(x)
@@ -43,6 +45,9 @@ class _Reconstruction:
 
     def blocks(self, net: EncoderDecoder) -> dict[str, tuple[str, ...]]:
         return encoder_blocks(net.encoder, prefix="encoder.")
+
+    def decaying(self, net: EncoderDecoder) -> frozenset[str]:
+        return decaying_weights(net)
 
 
 @value

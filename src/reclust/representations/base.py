@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,10 @@ class Representation(Protocol):
 
     Shapes: V views of each sample, B batch, d embedding size.
     """
+
+    stacks: ClassVar[bool]
+    """Whether replicas are worth mapping with vmap. Heavy networks fill a device alone: their replicas take turns, and
+    estimators use them where they were trained."""
 
     def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> nn.Module:
         """The network for samples of this shape; its weights are drawn again by whoever trains it."""
@@ -40,6 +44,10 @@ class Representation(Protocol):
 
     def blocks(self, net: Any) -> dict[str, tuple[str, ...]]:
         """What may be reset: block name -> names of its layers in `net`. The last layer of the encoder is 'embedding'."""
+        ...
+
+    def decaying(self, net: Any) -> frozenset[str]:
+        """Names of the parameters that weight decay acts on, where there is any."""
         ...
 
 

@@ -11,7 +11,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,11 @@ import torch
 
 from .. import metrics
 from ..checkpoint import Checkpoint
+from ..data.inputs import as_inputs
 from ..exceptions import ReclustWarning, StopTraining
 from ..monitors import Evaluation, Monitor, Snapshot
 from ..result import Curve, History, Result
+from ..selflabel import self_label
 from ..settings import Execution
 from ..training import train
 from ..values import value
@@ -46,7 +48,7 @@ class Conditions:
 
     work: str
     data: str | None = None
-    execution: Execution = Execution()
+    device: str = "auto"
     until: float | None = None
     threads: int | None = None
 
@@ -76,18 +78,15 @@ def never() -> bool:
 
 def attempt(group: Group, conditions: Conditions, *, stop: Asked = never, tick: Tick = lambda cost: None) -> Attempt:
     """Train a group from its pretraining, which is shared, to its scores; whatever happens is an answer."""
+    if stop() or over(conditions):
+        return Stopped()
     checkpoint = _checkpoint(conditions, group.key, group.settings[0].clustering)
     try:
         start = None if group.pretraining is None else pretrained(group.pretraining, conditions, stop=stop, tick=tick)
         sample = group.protocol.sample(group.dataset, conditions.data)
-        monitors: list[Monitor] = [
-            Evaluation(sample.classes, every=group.evaluate_every),
-            *(MEASURES[name](sample.classes, group.evaluate_every) for name in group.measures),
-            _Stop(conditions, stop, tick, group.cost)]
         with _quietly(conditions):
-            result = train(sample.inputs, group.settings, seeds=group.seeds, start=start, monitors=monitors,
-                           execution=conditions.execution, checkpoint=checkpoint)
-        outcome = _outcome(group, result, start, sample, conditions)
+            result = _clustered(group, start, sample, conditions, _Stop(conditions, stop, tick, *group.stage_costs))
+            outcome = _outcome(group, result, start, sample)
     except StopTraining:
         return Stopped()
     except Exception:
@@ -95,6 +94,46 @@ def attempt(group: Group, conditions: Conditions, *, stop: Asked = never, tick: 
         return Failed(traceback.format_exc())
     _forget(checkpoint)
     return outcome
+
+
+def _clustered(group: Group, start: Result | None, sample: Sample, conditions: Conditions, watch: _Stop) -> Result:
+    """The clustering of a group and, where it has one, its third stage. With that, the clustering is kept in a file, so that
+    neither a stop nor another study of the same clustering has to train it again."""
+    checkpoint, execution = _checkpoint(conditions, group.key, group.settings[0].clustering), _execution(group, conditions)
+    kept = Path(conditions.work) / "clustered" / f"{group.clustering}.reclust"
+    monitors: list[Monitor] = [
+        Evaluation(sample.classes, every=group.evaluate_every),
+        *(MEASURES[name](sample.classes, group.evaluate_every) for name in group.measures), watch]
+    if kept.is_file():
+        result = Result.load(kept)
+        watch.skip()
+    else:
+        result = train(sample.inputs, group.settings, seeds=group.seeds, start=start, monitors=monitors, execution=execution,
+                       checkpoint=checkpoint)
+        if group.protocol.keeps_clusterings:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            result.save(kept)
+    if group.labeling is None:
+        return result
+    third = Checkpoint(Path(checkpoint.path).with_suffix(".labeling"), every=checkpoint.every)
+    labeled = self_label(sample.inputs, result, group.labeling, monitors=[monitors[0], watch], execution=execution,
+                         checkpoint=third)
+    return replace(labeled, settings=result.settings, history={**result.history, **labeled.history},
+                   seconds={**result.seconds, **labeled.seconds}, failed={**labeled.failed, **result.failed})
+
+
+def attempt_pretraining(pretraining: Pretraining, conditions: Conditions, *, stop: Asked = never) -> Path | Failed | Stopped:
+    """Make sure that the encoders are there; the file that holds them."""
+    if stop() or over(conditions):
+        return Stopped()
+    try:
+        pretrained(pretraining, conditions, stop=stop)
+    except StopTraining:
+        return Stopped()
+    except Exception:
+        _forget(_checkpoint(conditions, pretraining.key, pretraining.settings.pretraining))
+        return Failed(traceback.format_exc())
+    return pretrained_path(pretraining, conditions)
 
 
 def pretrained(pretraining: Pretraining, conditions: Conditions, *, stop: Asked = never,
@@ -107,7 +146,7 @@ def pretrained(pretraining: Pretraining, conditions: Conditions, *, stop: Asked 
     checkpoint = _checkpoint(conditions, pretraining.key, pretraining.settings.pretraining)
     inputs = pretraining.protocol.sample(pretraining.dataset, conditions.data).inputs
     with _quietly(conditions):
-        result = train(inputs, pretraining.settings, seeds=pretraining.seeds, execution=conditions.execution,
+        result = train(inputs, pretraining.settings, seeds=pretraining.seeds, execution=_execution(pretraining, conditions),
                        monitors=[_Stop(conditions, stop, tick, pretraining.cost)], checkpoint=checkpoint)
     result.save(path)
     _forget(checkpoint)
@@ -121,12 +160,20 @@ def pretrained_path(pretraining: Pretraining, conditions: Conditions) -> Path:
 class _Stop:
     """A monitor that counts epochs, and ends training when time is up or somebody asks."""
 
-    def __init__(self, conditions: Conditions, stop: Asked, tick: Tick, cost: float) -> None:
-        self.conditions, self.stop, self.tick, self.cost = conditions, stop, tick, cost
+    def __init__(self, conditions: Conditions, stop: Asked, tick: Tick, *costs: float) -> None:
+        """costs: of the phases to come, in their order."""
+        self.conditions, self.stop, self.tick, self.costs = conditions, stop, tick, list(costs)
+        self.cost = 0.0
+
+    def skip(self) -> None:
+        """A phase that somebody computed before."""
+        self.tick(self.costs.pop(0))
 
     def __call__(self, snapshot: Snapshot) -> None:
-        if snapshot.moment == "start" and snapshot.epoch >= 0:  # what a checkpoint brought
-            self.tick(self.cost * (snapshot.epoch + 1) / snapshot.epochs)
+        if snapshot.moment == "start":
+            self.cost = self.costs.pop(0) if self.costs else 0.0
+            if snapshot.epoch >= 0:  # what a checkpoint brought
+                self.tick(self.cost * (snapshot.epoch + 1) / snapshot.epochs)
         if snapshot.moment == "epoch":
             self.tick(self.cost / snapshot.epochs)
             if self.stop() or over(self.conditions):
@@ -141,6 +188,10 @@ def _checkpoint(conditions: Conditions, key: str, schedule: Any) -> Checkpoint:
     folder = Path(conditions.work) / "checkpoints"
     folder.mkdir(parents=True, exist_ok=True)
     return Checkpoint(folder / f"{key}.reclust", every=max(1, (schedule.epochs if schedule else 1) // 8))
+
+
+def _execution(task: Group | Pretraining, conditions: Conditions) -> Execution:
+    return Execution(device=conditions.device, precision=task.precision)
 
 
 def _forget(checkpoint: Checkpoint) -> None:
@@ -163,11 +214,15 @@ def _quietly(conditions: Conditions) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _outcome(group: Group, result: Result, start: Result | None, sample: Sample, conditions: Conditions) -> Outcome:
+def _outcome(group: Group, result: Result, start: Result | None, sample: Sample) -> Outcome:
     assert result.labels is not None
-    scored = [metrics.scores(sample.classes, labels) for labels in result.labels]
-    scores = {short: np.array([one[name] for one in scored]) for short, name in
-              (("acc", "accuracy"), ("nmi", "nmi"), ("ari", "ari"))}
+    arrays = {"labels": result.labels, "centers": result.state["centers"].numpy()}
+    scores = _scores(sample.classes, result.labels)
+    if sample.held_out is not None:
+        inputs = as_inputs(sample.held_out.inputs)
+        arrays["test_labels"] = np.stack([result.model(replica).predict(inputs) for replica in range(len(result))])
+        trained_on = {f"train_{name}": values for name, values in scores.items()}
+        scores = _scores(sample.held_out.classes, arrays["test_labels"]) | trained_on
     seconds, history = dict(result.seconds), dict(result.history)
     if start is not None:
         seconds |= {part: spent * len(result) / len(start) for part, spent in start.seconds.items()}
@@ -177,10 +232,16 @@ def _outcome(group: Group, result: Result, start: Result | None, sample: Sample,
     return Outcome(
         group=group.key, runs=[run.key for run in group.runs], settings=group.settings, scores=scores,
         history=thinned(history, group.evaluate_every),
-        arrays={"labels": result.labels, "centers": result.state["centers"].numpy()},
-        seconds=seconds, provenance={**result.provenance, **_provenance(group, sample, conditions)},
+        arrays=arrays, seconds=seconds, provenance={**result.provenance, **_provenance(group, sample)},
         failed={replica: f"The loss stopped being a number in epoch {epoch} of {phase}."
                 for replica, (phase, epoch) in result.failed.items()})
+
+
+def _scores(classes: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarray]:
+    """acc, nmi and ari of labels (r, n), (r,) each."""
+    scored = [metrics.scores(classes, own) for own in labels]
+    names = (("acc", "accuracy"), ("nmi", "nmi"), ("ari", "ari"))
+    return {short: np.array([one[name] for one in scored]) for short, name in names}
 
 
 def thinned(history: History, every: int) -> History:
@@ -201,11 +262,11 @@ def _at(curve: Curve, epochs: Iterable[int]) -> Curve:
     return Curve(curve.epochs[rows], curve.values[rows])
 
 
-def _provenance(group: Group, sample: Sample, conditions: Conditions) -> dict[str, Any]:
+def _provenance(group: Group, sample: Sample) -> dict[str, Any]:
     samples = np.ascontiguousarray(sample.inputs.samples[:: max(1, len(sample.classes) // 1000)])
     return {
         "commit": commit(), "system": platform.platform(), "replicas": len(group.seeds),
-        "precision": conditions.execution.precision, "executor": conditions.execution.executor,
+        "precision": group.precision,
         "scipy": _version("scipy"), "scikit-learn": _version("scikit-learn"),
         "data": {"name": group.dataset, "samples": len(sample.classes),
                  "sha256": hashlib.sha256(samples.tobytes()).hexdigest()},

@@ -5,30 +5,45 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import ClassVar, runtime_checkable
 from typing import Protocol as Interface
-from typing import runtime_checkable
 
 import numpy as np
 
-from ..data import Prepared, load
+from ..data import Dataset, Prepared, load
 from ..data.named import SETS
-from ..presets import CLUSTERS, OBJECTIVES, paper_data, paper_protocol
-from ..representations import Autoencoder
-from ..settings import Settings
+from ..presets import (
+    CLUSTERS,
+    CONTRASTIVE_CLUSTERS,
+    CONTRASTIVE_OBJECTIVES,
+    OBJECTIVES,
+    contrastive_protocol,
+    paper_data,
+    paper_protocol,
+    paper_self_labeling,
+)
+from ..representations import Autoencoder, Representation, ResNet, SimCLR
+from ..selflabel import SelfLabel
+from ..settings import Schedule, Settings
 from ..values import value
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """What runs train on and are scored against: n samples as training takes them, and their classes (n,)."""
+    """What runs train on: n samples as training takes them, and their classes (n,). held_out: what they are scored on, where
+    that is something else."""
 
     inputs: Prepared
     classes: np.ndarray
+    held_out: Sample | None = None
 
 
 @runtime_checkable
 class Protocol(Interface):
     """A frozen value."""
+
+    keeps_clusterings: ClassVar[bool]
+    """Whether trained clusterings stay in the work folder: where they are dear, and another study may go on from them."""
 
     @property
     def preparation(self) -> str:
@@ -43,6 +58,14 @@ class Protocol(Interface):
 
     def size(self, dataset: str) -> int:
         """How many samples there are, as far as can be said without reading them: only the order of runs depends on it."""
+        ...
+
+    def pretrained_as(self, representation: Representation) -> Representation:
+        """How a representation is pretrained: what only matters afterwards should not keep algorithms from sharing."""
+        ...
+
+    def labeling(self, dataset: str, algorithm: str) -> SelfLabel | None:
+        """The third stage, where there is one."""
         ...
 
     def mini(self) -> Protocol:
@@ -65,6 +88,7 @@ class AutoencoderProtocol:
     side: int | None = None
     rows: int | None = None
     n_clusters: int | None = None
+    keeps_clusterings: ClassVar[bool] = False
 
     @property
     def preparation(self) -> str:
@@ -74,7 +98,7 @@ class AutoencoderProtocol:
         if algorithm not in OBJECTIVES:
             raise ValueError(f"There is no algorithm {algorithm!r}: choose among {', '.join(OBJECTIVES)}.")
         family = family_of(dataset)
-        n_clusters = self.n_clusters if family is None else CLUSTERS[family]
+        n_clusters = self.n_clusters if family is None else CLUSTERS.get(family, self.n_clusters)
         if n_clusters is None:
             raise ValueError(f"{dataset!r} is none of {', '.join(CLUSTERS)}: say how many clusters to look for, n_clusters = … "
                              "under [protocol].")
@@ -96,22 +120,111 @@ class AutoencoderProtocol:
     def size(self, dataset: str) -> int:
         return self.rows or (sum(SETS[dataset].counts) if dataset in SETS else 10_000)
 
+    def pretrained_as(self, representation: Representation) -> Representation:
+        return representation
+
+    def labeling(self, dataset: str, algorithm: str) -> SelfLabel | None:
+        return None
+
     def mini(self) -> AutoencoderProtocol:
         return replace(self, pretraining_epochs=10, epochs=20, batch_size=64, hidden=(64, 64, 32), side=8)
 
 
+@value
+class ContrastiveProtocol:
+    """The published protocol of the contrastive sets: trained on the training part, scored on the test part.
+
+    labeling_epochs: of self-labeling after the clustering, 200 in the paper; 0 leaves it out. side, rows, n_clusters: as for
+    the autoencoder sets.
+    """
+
+    pretraining_epochs: int = 1000
+    epochs: int = 1000
+    batch_size: int = 512
+    labeling_epochs: int = 0
+    representation: SimCLR = SimCLR(reduction="sum")
+    side: int | None = None
+    rows: int | None = None
+    n_clusters: int | None = None
+    keeps_clusterings: ClassVar[bool] = True
+
+    @property
+    def preparation(self) -> str:
+        return f"paper, train and test, side={self.side}, rows={self.rows}"
+
+    def settings(self, dataset: str, algorithm: str, *, pretrained: bool) -> Settings:
+        if algorithm not in CONTRASTIVE_OBJECTIVES:
+            raise ValueError(f"There is no algorithm {algorithm!r}: choose among {', '.join(CONTRASTIVE_OBJECTIVES)}.")
+        family, known = family_of(dataset), {**CLUSTERS, **CONTRASTIVE_CLUSTERS}
+        n_clusters = self.n_clusters if family is None else known[family]
+        if n_clusters is None:
+            raise ValueError(f"{dataset!r} is none of {', '.join(known)}: say how many clusters to look for, n_clusters = … "
+                             "under [protocol].")
+        representation = replace(self.representation, encoding="apart" if algorithm == "dec" else self.representation.encoding)
+        channels = 3 if family is None else SETS[family].image_shape[0]
+        base = contrastive_protocol(n_clusters, CONTRASTIVE_OBJECTIVES[algorithm], representation, channels=channels)
+        assert base.pretraining is not None and base.clustering is not None
+        return replace(
+            base, intervention=None,
+            pretraining=self._schedule(base.pretraining, self.pretraining_epochs) if pretrained else None,
+            clustering=self._schedule(base.clustering, self.epochs))
+
+    def _schedule(self, base: Schedule, epochs: int) -> Schedule:
+        return replace(base, epochs=epochs, batch_size=self.batch_size, warmup_epochs=min(base.warmup_epochs, epochs // 10))
+
+    def pretrained_as(self, representation: Representation) -> Representation:
+        return self.representation  # type: ignore[return-value]
+
+    def labeling(self, dataset: str, algorithm: str) -> SelfLabel | None:
+        if not self.labeling_epochs:
+            return None
+        colour = family_of(dataset) in CONTRASTIVE_CLUSTERS
+        published = paper_self_labeling(family_of(dataset), algorithm) if colour else SelfLabel(  # type: ignore[arg-type]
+            training=replace(SelfLabel().training, views=("clean", "augmented")))
+        shorter = self.labeling_epochs / published.training.epochs
+        return replace(
+            published, warmup=replace(published.warmup, epochs=max(1, round(shorter * published.warmup.epochs)),
+                                      batch_size=min(published.warmup.batch_size, 2 * self.batch_size)),
+            training=replace(published.training, epochs=self.labeling_epochs,
+                             batch_size=min(published.training.batch_size, 2 * self.batch_size)))
+
+    def sample(self, dataset: str, folder: str | os.PathLike[str] | None) -> Sample:
+        return _contrastive_sample(dataset, self.side, self.rows, None if folder is None else os.fspath(folder))
+
+    def size(self, dataset: str) -> int:
+        return self.rows or (SETS[dataset].counts[0] if dataset in SETS else 10_000)
+
+    def mini(self) -> ContrastiveProtocol:
+        small = replace(self.representation, backbone=ResNet(width=4), hidden=(32, 16), embedding=16, projector=(32, 16))
+        return replace(self, pretraining_epochs=4, epochs=8, batch_size=64, labeling_epochs=min(self.labeling_epochs, 4),
+                       representation=small, side=8, rows=600)
+
+
 def family_of(dataset: str) -> str | None:
     """The set of the paper that this one is, or is a part of as kmnist_test is of kmnist."""
-    return max((known for known in CLUSTERS if dataset == known or dataset.startswith(known + "_")), key=len, default=None)
+    known = (*CLUSTERS, *CONTRASTIVE_CLUSTERS)
+    return max((one for one in known if dataset == one or dataset.startswith(one + "_")), key=len, default=None)
+
+
+def _labeled(dataset: str, side: int | None, rows: int | None, folder: str | None) -> Dataset:
+    found = load(dataset, folder=folder)
+    if found.labels is None:
+        raise ValueError(f"{dataset} has no labels to score runs against.")
+    found = found if side is None else replace(found, resize_to=(side, side))
+    return found if rows is None else found.take(slice(rows))
 
 
 @lru_cache(maxsize=1)  # groups of one set usually follow each other
 def _autoencoder_sample(dataset: str, side: int | None, rows: int | None, folder: str | None) -> Sample:
-    found = load(dataset, folder=folder)
-    if side is not None:
-        found = replace(found, resize_to=(side, side))
-    if rows is not None:
-        found = found.take(slice(rows))
-    if found.labels is None:
-        raise ValueError(f"{dataset} has no labels to score runs against.")
-    return Sample(paper_data(found), found.labels)
+    found = _labeled(dataset, side, rows, folder)
+    return Sample(paper_data(found), np.asarray(found.labels))
+
+
+@lru_cache(maxsize=1)
+def _contrastive_sample(dataset: str, side: int | None, rows: int | None, folder: str | None) -> Sample:
+    found = _labeled(dataset, side, rows, folder)
+    if found.split is None:
+        return Sample(paper_data(found), np.asarray(found.labels))
+    inputs, test = paper_data(found.train), paper_data(found.test)
+    held_out = Sample(replace(test, mean=inputs.mean, std=inputs.std), np.asarray(found.test.labels))
+    return Sample(inputs, np.asarray(found.train.labels), held_out)

@@ -15,7 +15,8 @@ from types import FrameType
 from tqdm.auto import tqdm
 
 from .backends import Backend, InProcess
-from .execute import Attempt, Conditions, Failed, Stopped, pretrained_path
+from .backends.base import missing_pretraining
+from .execute import Attempt, Conditions, Failed, Stopped
 from .spec import Group, Study
 from .store import Failure, Store
 
@@ -75,9 +76,7 @@ def _commit(store: Store, group: Group, attempt: Attempt) -> int:
 
 def _bar(study: Study, groups: Sequence[Group], conditions: Conditions, shown: bool | None) -> tqdm:
     """Counts cost, not runs, so that the time left means something."""
-    shared = {group.pretraining.key: group.pretraining for group in groups if group.pretraining is not None}
-    cost = sum(group.cost for group in groups)
-    cost += sum(one.cost for one in shared.values() if not pretrained_path(one, conditions).is_file())
+    cost = sum(group.cost for group in groups) + sum(one.cost for one in missing_pretraining(groups, conditions))
     return tqdm(total=cost, desc=study.name, disable=None if shown is None else not shown, smoothing=0.05, leave=True,
                 bar_format="{desc} {percentage:3.0f}% |{bar}| {elapsed}, {remaining} left{postfix}")
 

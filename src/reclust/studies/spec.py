@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import groupby, product
-from typing import Any
+from typing import Any, Literal
 
 from ..interventions import Every, Intervention
 from ..objectives import DECObjective
 from ..presets import PAPER_SEEDS
+from ..selflabel import SelfLabel
 from ..settings import Settings
 from ..values import to_json, value, whole
 from .measures import MEASURES
@@ -20,6 +22,8 @@ from .store import PlannedRun
 
 REVISION = 1
 """Part of every identity: to be raised when the same settings come to mean other numbers."""
+
+Precision = Literal["auto", "float32", "float64", "bf16"]
 
 
 @value
@@ -41,9 +45,10 @@ class Study:
     """Every data set × algorithm × with or without pretraining × variant × seed.
 
     about: what it is for, in a line. pretraining_seeds: seeds that are pretrained together, so that studies of fewer seeds
-    share the pretraining of larger ones; the study's own where empty. measures: names of `MEASURES` to record.
-    evaluate_every: epochs between two points of a curve; around interventions there are more. largest_group: how many runs
-    train stacked. small_variants: those that the small form keeps, all where empty.
+    share the pretraining of larger ones; the study's own where empty. precision: of the arithmetic, see `Execution`.
+    measures: names of `MEASURES` to record. evaluate_every: epochs between two points of a curve; around interventions
+    there are more. largest_group: how many runs train stacked. small_variants: those that the small form keeps, all where
+    empty.
     """
 
     name: str
@@ -55,6 +60,7 @@ class Study:
     seeds: tuple[int, ...] = PAPER_SEEDS
     pretraining_seeds: tuple[int, ...] = ()
     protocol: Protocol = AutoencoderProtocol()
+    precision: Precision = "float32"
     measures: tuple[str, ...] = ()
     evaluate_every: int = 10
     largest_group: int = 40
@@ -78,30 +84,39 @@ class Study:
             raise ValueError(f"pretraining_seeds lack the seed {missing[0]}, which {self.name!r} trains with.")
 
     def groups(self) -> list[Group]:
-        """All runs, in groups that train stacked: whole variants next to each other, at most `largest_group` runs."""
+        """All runs, in groups that train stacked: seeds of a variant next to each other, at most `largest_group` runs."""
         made = []
-        together = max(1, self.largest_group // len(self.seeds))
         for dataset, algorithm, pretrained in product(self.datasets, self.algorithms, self.pretrained):
             base = self.protocol.settings(dataset, algorithm, pretrained=pretrained)
             each = [(variant, changed(replace(base, intervention=variant.intervention), variant.changes))
                     for variant in self.variants]
             for _, stackable in _by_key(each, lambda pair: _canonical(replace(pair[1], intervention=None))):
-                for start in range(0, len(stackable), together):
-                    made.append(self._group(dataset, algorithm, pretrained, stackable[start : start + together]))
+                members = [(variant, settings, seed) for variant, settings in stackable for seed in self.seeds]
+                for start in range(0, len(members), self.largest_group):
+                    made.append(self._group(dataset, algorithm, pretrained, members[start : start + self.largest_group]))
         return made
 
-    def _group(self, dataset: str, algorithm: str, pretrained: bool, each: Sequence[tuple[Variant, Settings]]) -> Group:
-        members = [(variant, settings, seed) for variant, settings in each for seed in self.seeds]
+    def _group(self, dataset: str, algorithm: str, pretrained: bool,
+               members: Sequence[tuple[Variant, Settings, int]]) -> Group:
         settings, seeds = tuple(one for _, one, _ in members), tuple(seed for _, _, seed in members)
         pretraining = None
         if settings[0].pretraining is not None:
-            pretraining = Pretraining.of(dataset, self.protocol, settings[0], self.pretraining_seeds or self.seeds)
-        key = _digest("group", dataset, self.protocol.preparation, settings, seeds, pretraining and pretraining.key,
-                      self.measures, self.evaluate_every)
+            together = self.pretraining_seeds or tuple(dict.fromkeys(seeds))
+            pretraining = Pretraining.of(dataset, self.protocol, settings[0], together, self.precision)
+        clustering = _digest("group", dataset, self.protocol.preparation, settings, seeds, pretraining and pretraining.key,
+                             self.precision, self.measures, self.evaluate_every)
+        labeling = self.protocol.labeling(dataset, algorithm)
+        key = clustering if labeling is None else _digest(clustering, labeling)
         runs = tuple(
             PlannedRun(_digest(key, position), key, dataset, algorithm, variant.name, pretrained, seed, variant.factors)
             for position, (variant, _, seed) in enumerate(members))
-        return Group(key, dataset, self.protocol, settings, seeds, runs, pretraining, self.measures, self.evaluate_every)
+        return Group(key, dataset, self.protocol, settings, seeds, runs, pretraining, self.precision, self.measures,
+                     self.evaluate_every, clustering, labeling)
+
+    @property
+    def n_runs(self) -> int:
+        parts = (self.datasets, self.algorithms, self.pretrained, self.variants, self.seeds)
+        return math.prod(len(part) for part in parts)
 
     def planned(self) -> list[PlannedRun]:
         """All runs, variants of one cell next to each other."""
@@ -124,15 +139,19 @@ class Pretraining:
     protocol: Protocol
     settings: Settings
     seeds: tuple[int, ...]
+    precision: Precision
 
     @classmethod
-    def of(cls, dataset: str, protocol: Protocol, settings: Settings, seeds: tuple[int, ...]) -> Pretraining:
+    def of(cls, dataset: str, protocol: Protocol, settings: Settings, seeds: tuple[int, ...],
+           precision: Precision) -> Pretraining:
         """What these settings begin with: nothing that only matters afterwards tells one from another."""
         assert settings.pretraining is not None
-        plain = Settings(n_clusters=settings.n_clusters, objective=DECObjective(), representation=settings.representation,
-                         pretraining=settings.pretraining, clustering=None,
+        plain = Settings(n_clusters=settings.n_clusters, objective=DECObjective(),
+                         representation=protocol.pretrained_as(settings.representation), pretraining=settings.pretraining,
+                         clustering=None,
                          augment=settings.augment if "augmented" in settings.pretraining.views else None)
-        return cls(_digest("pretraining", dataset, protocol.preparation, plain, seeds), dataset, protocol, plain, seeds)
+        key = _digest("pretraining", dataset, protocol.preparation, plain, seeds, precision)
+        return cls(key, dataset, protocol, plain, seeds, precision)
 
     @property
     def cost(self) -> float:
@@ -151,14 +170,24 @@ class Group:
     seeds: tuple[int, ...]
     runs: tuple[PlannedRun, ...]
     pretraining: Pretraining | None
+    precision: Precision
     measures: tuple[str, ...]
     evaluate_every: int
+    clustering: str
+    """Key of the clustering itself, the same with and without a third stage."""
+    labeling: SelfLabel | None
 
     @property
     def cost(self) -> float:
         """Passes of a sample through a network: what time is expected to grow with, pretraining not counted."""
-        clustering = self.settings[0].clustering
-        return 0.0 if clustering is None else _cost(self.protocol.size(self.dataset), clustering, len(self.seeds))
+        return sum(self.stage_costs)
+
+    @property
+    def stage_costs(self) -> tuple[float, ...]:
+        """Of the clustering, and of the two parts of a third stage."""
+        stages = [self.settings[0].clustering] if self.labeling is None else [
+            self.settings[0].clustering, self.labeling.warmup, self.labeling.training]
+        return tuple(_cost(self.protocol.size(self.dataset), stage, len(self.seeds)) for stage in stages if stage is not None)
 
 
 def changed(given: Any, changes: Mapping[str, Any]) -> Any:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from ...values import value
-from ..execute import Asked, Attempt, Conditions, Stopped, Tick, attempt, over
-from ..spec import Group
+from ..execute import Asked, Attempt, Conditions, Stopped, Tick, attempt, over, pretrained_path
+from ..spec import Group, Pretraining
 
 Attempts = Iterator[tuple[Group, Attempt]]
 
@@ -37,3 +37,9 @@ class InProcess:
             yield group, made
             if isinstance(made, Stopped):
                 return
+
+
+def missing_pretraining(groups: Iterable[Group], conditions: Conditions) -> list[Pretraining]:
+    """What groups start from and nobody trained yet, each once."""
+    shared = {group.pretraining.key: group.pretraining for group in groups if group.pretraining is not None}
+    return [one for one in shared.values() if not pretrained_path(one, conditions).is_file()]

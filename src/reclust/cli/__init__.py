@@ -1,0 +1,46 @@
+"""The command line: reclust fit | predict | study | data | completion."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from ..data import DataError
+from ..exceptions import TrainingFailed
+from ..version import __version__
+from . import completion, data, fitting, study
+
+COMMANDS = (fitting, study, data, completion)
+"""Modules with `add(commands)`, which adds parsers with a default `run`: arguments -> exit code."""
+
+EPILOG = """exit codes: 0 all is done; 1 something failed; 2 wrong usage; 3 stopped before the end, call again to go on"""
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="reclust", description="Deep clustering that does not get stuck.", epilog=EPILOG)
+    made.add_argument("--version", action="version", version=f"reclust {__version__}")
+    made.add_argument("--traceback", action="store_true", help="show where in the program an error came from")
+    commands = made.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for module in COMMANDS:
+        module.add(commands)
+    return made
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    arguments = parser().parse_args(given)
+    try:
+        return arguments.run(arguments)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (ValueError, KeyError, OSError, ImportError, RuntimeError, DataError, TrainingFailed) as error:
+        if arguments.traceback:
+            raise
+        message = error.args[0] if isinstance(error, KeyError) and error.args else error
+        print(f"reclust: error: {message}", file=sys.stderr)
+        return 1

@@ -1,0 +1,121 @@
+"""reclust fit and reclust predict: files in, labels out."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import warnings
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from ..data import Dataset, read
+from ..data.named import SETS, load
+from ..estimators import AUGMENTATIONS, DCN, DEC, IDEC, DeepClustering
+from ..metrics import scores
+from ..saving import load as load_model
+from .output import add_json, duration, show
+
+ALGORITHMS: dict[str, type[DeepClustering]] = {"idec": IDEC, "dec": DEC, "dcn": DCN}
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    fit = commands.add_parser(
+        "fit", help="cluster a file or a folder of images",
+        description="Cluster DATA and write FOLDER/labels.csv (the cluster of each sample) and FOLDER/model.reclust.")
+    _add_data(fit)
+    fit.add_argument("-k", "--n-clusters", type=int, required=True, metavar="K", help="how many clusters to look for")
+    fit.add_argument("-o", "--output", required=True, metavar="FOLDER", help="where to write labels and model")
+    fit.add_argument("--algorithm", choices=ALGORITHMS, default="idec", help="(default: %(default)s)")
+    fit.add_argument("--preset", choices=("everyday", "paper"), default="everyday", help="(default: %(default)s)")
+    fit.add_argument("--n-init", type=int, default=1, metavar="N",
+                     help="train so many models side by side and keep the most stable one (default: %(default)s)")
+    fit.add_argument("--augment", choices=("auto", *AUGMENTATIONS, "none"), default="auto",
+                     help="random views of samples to learn from (default: %(default)s)")
+    fit.add_argument("--pretrain-epochs", type=int, metavar="N", help="0 starts from scratch")
+    fit.add_argument("--epochs", type=int, metavar="N")
+    fit.add_argument("--image-shape", type=int, nargs="+", metavar="N", help="height width [channels] of images in flat rows")
+    fit.add_argument("--seed", type=int, metavar="N", help="the same seed gives the same result")
+    fit.add_argument("--device", default="auto", help="auto, cpu, cuda, … (default: %(default)s)")
+    fit.add_argument("--minutes", type=float, metavar="M", help="stop training after so long, with what there is")
+    add_json(fit)
+    fit.set_defaults(run=_fit)
+    predict = commands.add_parser(
+        "predict", help="assign new samples to the clusters of a model",
+        description="Assign the samples in DATA to the clusters of a model that `reclust fit` wrote.")
+    predict.add_argument("model", metavar="MODEL")
+    _add_data(predict)
+    predict.add_argument("-o", "--output", metavar="FILE", help="CSV to write (default: print it)")
+    predict.set_defaults(run=_predict)
+
+
+def _add_data(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", metavar="DATA", help=".npy, .npz, .csv, .parquet, .h5, .h5ad, a folder of images, or the name "
+                        "of a set (see `reclust data list`)")
+    parser.add_argument("--labels", metavar="NAME", help="column or array of known classes, only to be scored against; "
+                        "`folder`: the first-level folders of images")
+    parser.add_argument("--ids", metavar="NAME", help="column that names the samples")
+    parser.add_argument("--key", metavar="NAME", help="which array of a file that holds several")
+
+
+def _fit(arguments: argparse.Namespace) -> int:
+    found = _read(arguments)
+    model = ALGORITHMS[arguments.algorithm](
+        arguments.n_clusters, preset=arguments.preset, n_init=arguments.n_init, epochs=arguments.epochs,
+        pretrain_epochs=arguments.pretrain_epochs, augment=None if arguments.augment == "none" else arguments.augment,
+        image_shape=arguments.image_shape, random_state=arguments.seed, device=arguments.device,
+        time_budget=None if arguments.minutes is None else 60 * arguments.minutes)
+    folder = Path(arguments.output)
+    folder.mkdir(parents=True, exist_ok=True)  # before training: a folder that cannot be made should cost no time
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *rest, **named: print(f"reclust: warning: {message}", file=sys.stderr)
+        model.fit(found)
+    with open(folder / "labels.csv", "w", newline="") as file:
+        _write(file, found, model.labels_)
+    model.save(folder / "model.reclust")
+    _report(arguments, found, model, folder)
+    return 0
+
+
+def _report(arguments: argparse.Namespace, found: Dataset, model: DeepClustering, folder: Path) -> None:
+    report: dict[str, Any] = {
+        "samples": len(found), "clusters": model.n_clusters_, "sizes": np.bincount(model.labels_).tolist(),
+        "seconds": round(sum(model.result_.seconds.values()), 1), "output": str(folder)}
+    if found.labels is not None:
+        report |= scores(found.labels, model.labels_)
+        report |= {f"k-means {name}": value for name, value in scores(found.labels, model.baseline_.labels_).items()}
+    if arguments.json:
+        show([report], as_json=True)
+        return
+    print(f"{len(found)} samples in {model.n_clusters_} clusters of {', '.join(map(str, report['sizes']))}, "
+          f"after {duration(report['seconds'])}")
+    if found.labels is not None:
+        for name in ("accuracy", "nmi", "ari"):
+            print(f"{name:8}  {report[name]:.3f}   (k-means: {report['k-means ' + name]:.3f})")
+    print(f"labels and model are in {folder}")
+
+
+def _predict(arguments: argparse.Namespace) -> int:
+    model, found = load_model(arguments.model), _read(arguments)
+    labels = model.predict(found)
+    if arguments.output is None:
+        _write(sys.stdout, found, labels)
+    else:
+        with open(arguments.output, "w", newline="") as file:
+            _write(file, found, labels)
+    return 0
+
+
+def _read(arguments: argparse.Namespace) -> Dataset:
+    if arguments.data in SETS and not Path(arguments.data).exists():
+        return load(arguments.data)
+    return read(arguments.data, key=arguments.key, labels=arguments.labels, ids=arguments.ids)
+
+
+def _write(file: IO[str], found: Dataset, labels: np.ndarray) -> None:
+    """One line a sample, in the order of the data; without names of their own samples are counted from 0."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(("id", "cluster"))
+    writer.writerows(zip(range(len(labels)) if found.ids is None else found.ids, labels, strict=True))

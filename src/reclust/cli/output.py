@@ -1,0 +1,46 @@
+"""What commands print: a table for people, JSON for programs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+
+
+def show(rows: Sequence[Mapping[str, Any]], *, as_json: bool, empty: str = "nothing") -> None:
+    """Rows with the same names, as a table or as a JSON list."""
+    if as_json:
+        print(json.dumps([{name: _plain(cell) for name, cell in row.items()} for row in rows], indent=2))
+    elif not rows:
+        print(empty)
+    else:
+        names = list(rows[0])
+        numeric = {name for name in names if all(isinstance(row[name], (int, float)) for row in rows)}
+        lines = [names, *([_text(row[name]) for name in names] for row in rows)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        for line in lines:
+            cells = (cell.rjust(width) if name in numeric else cell.ljust(width)
+                     for name, cell, width in zip(names, line, widths, strict=True))
+            print("  ".join(cells).rstrip())
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them."""
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"
+
+
+def _text(cell: Any) -> str:
+    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+
+
+def _plain(cell: Any) -> Any:
+    return None if isinstance(cell, float) and not math.isfinite(cell) else cell

@@ -1,0 +1,197 @@
+"""reclust study: run the studies of the paper, or your own, and see how far they are."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from ..studies import (
+    Conditions,
+    InProcess,
+    Processes,
+    Ran,
+    RayCluster,
+    Store,
+    StoreReader,
+    Study,
+    export,
+    named,
+    names,
+    read_study,
+    run,
+    write_study,
+)
+from ..studies.backends import Backend
+from ..studies.run import work_folder
+from .output import add_json, duration, show
+
+STORE = "studies.sqlite"
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser("study", help="run the studies of the paper, or your own",
+                                 description="Many runs, planned as one study, kept in one file (the store).")
+    actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    listing = actions.add_parser("list", help="the named studies", description="The studies that ship with reclust.")
+    add_json(listing)
+    listing.set_defaults(run=_list)
+    showing = actions.add_parser("show", help="a study as a TOML file, to be changed",
+                                 description="Print a study as TOML: a starting point for a study of your own.")
+    _add_study(showing)
+    showing.set_defaults(run=_show)
+    _add_run(actions)
+    status = actions.add_parser("status", help="how far studies are", description="What is planned, finished and failed.")
+    status.add_argument("study", nargs="?", metavar="NAME", help="one study only")
+    status.add_argument("--failures", action="store_true", help="also print why runs failed")
+    retry = actions.add_parser("retry", help="let failed runs wait again",
+                               description="Forget the failures of a study, so that the next run tries them again.")
+    retry.add_argument("study", metavar="NAME")
+    merge = actions.add_parser("merge", help="take over what other stores have",
+                               description="Copy finished runs from other stores, as when parts ran on other machines.")
+    merge.add_argument("others", nargs="+", metavar="STORE")
+    exporting = actions.add_parser("export", help="write runs and curves as CSV or Parquet",
+                                   description="Write the runs and curves of every study as tables.")
+    exporting.add_argument("-o", "--output", required=True, metavar="FOLDER")
+    exporting.add_argument("--format", choices=("csv", "parquet"), default="csv", help="(default: %(default)s)")
+    for one, command in ((status, _status), (retry, _retry), (merge, _merge), (exporting, _export)):
+        _add_store(one)
+        add_json(one)
+        one.set_defaults(run=command)
+
+
+def _add_study(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", metavar="NAME_OR_FILE", help="a study of `reclust study list`, or a TOML file")
+    parser.add_argument("--mini", action="store_true", help="its small form: minutes on two cores, with the embedded digits")
+
+
+def _add_store(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--store", default=STORE, metavar="FILE", help="where results are kept (default: %(default)s)")
+
+
+def _add_run(actions: argparse._SubParsersAction) -> None:
+    parser = actions.add_parser(
+        "run", help="compute what a study still lacks",
+        description="Compute the waiting runs of a study. Finished ones are skipped; after a stop or a kill, call again.")
+    _add_study(parser)
+    _add_store(parser)
+    parser.add_argument("--sets", nargs="+", metavar="SET", help="only these data sets for now")
+    parser.add_argument("--precision", choices=("auto", "float32", "float64", "bf16"),
+                        help="of the arithmetic, instead of the study's own; runs of another precision are other runs")
+    parser.add_argument("--minutes", type=float, metavar="M", help="stop cleanly after so long; call again to go on")
+    parser.add_argument("--retry", action="store_true", help="try failed runs again")
+    where = parser.add_argument_group("where to compute")
+    where.add_argument("--on", choices=("here", "processes", "ray"), default="here", help="(default: %(default)s)")
+    where.add_argument("--workers", type=int, default=2, metavar="N", help="with --on processes (default: %(default)s)")
+    where.add_argument("--address", metavar="ADDRESS", help="of a Ray cluster; auto finds it (default: one on this machine)")
+    where.add_argument("--gpus", type=float, default=0.0, metavar="N",
+                       help="of each task, with --on ray (default: %(default)s)")
+    where.add_argument("--threads", type=int, metavar="N", help="of each task on a CPU")
+    where.add_argument("--device", default="auto", help="auto, cpu, cuda, … (default: %(default)s)")
+    where.add_argument("--data", metavar="FOLDER", help="where data sets are (default: RECLUST_DATA, or your cache)")
+    where.add_argument("--work", metavar="FOLDER", help="for shared pretraining and checkpoints (default: STORE.work)")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    add_json(parser)
+    parser.set_defaults(run=_run)
+
+
+def _study(arguments: argparse.Namespace) -> Study:
+    path = Path(arguments.study)
+    found = read_study(path) if path.suffix == ".toml" else named(arguments.study)
+    return found.mini() if arguments.mini else found
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    rows = []
+    for name in names():
+        study = named(name)
+        rows.append({"name": name, "runs": study.n_runs, "mini": study.mini().n_runs, "about": study.about})
+    show(rows, as_json=arguments.json)
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    print(write_study(_study(arguments)), end="")
+    return 0
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    study, begun = _study(arguments), time.time()
+    if arguments.precision is not None:
+        study = replace(study, precision=arguments.precision)
+    conditions = Conditions(
+        work=arguments.work or str(work_folder(Path(arguments.store))), data=arguments.data, threads=arguments.threads,
+        device=arguments.device,
+        until=None if arguments.minutes is None else begun + 60 * arguments.minutes)
+    with Store(arguments.store) as store:
+        if arguments.retry and study.name in store.studies():
+            store.retry(study.name)
+        ran = run(study, store, conditions=conditions, backend=_backend(arguments), datasets=arguments.sets,
+                  progress=False if arguments.quiet or arguments.json else None)
+    _report(ran, time.time() - begun, arguments)
+    return 1 if ran.failures else 3 if ran.waiting else 0
+
+
+def _backend(arguments: argparse.Namespace) -> Backend:
+    if arguments.on == "ray":
+        return RayCluster(arguments.address, cpus=arguments.threads, gpus=arguments.gpus)
+    return Processes(arguments.workers) if arguments.on == "processes" else InProcess()
+
+
+def _report(ran: Ran, seconds: float, arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        show([{"study": ran.study, "finished": ran.finished, "waiting": ran.waiting, "failed": len(ran.failures),
+               "seconds": seconds, "store": arguments.store}], as_json=True)
+        return
+    print(f"{ran.study}: {ran.finished} runs finished in {duration(seconds)}, {ran.waiting} waiting, "
+          f"{len(ran.failures)} failed; results are in {arguments.store}")
+    for failure in ran.failures:
+        last = failure.error.strip().splitlines()[-1]
+        print(f"failed: {failure.dataset} {failure.algorithm} {failure.variant}, seed {failure.seed}: {last}", file=sys.stderr)
+    if ran.waiting:
+        print("stopped before the end: call again to go on", file=sys.stderr)
+    if ran.failures:
+        print(f"see `reclust study status {ran.study} --failures`, try again with --retry", file=sys.stderr)
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    with StoreReader(arguments.store) as store:
+        statuses, failures = store.status(arguments.study), store.failures(arguments.study)
+    rows = [{"study": one.study, "planned": one.planned, "finished": one.finished, "failed": one.failed, "waiting": one.waiting,
+             **({"seconds": one.seconds} if arguments.json else {"time": duration(one.seconds)})} for one in statuses]
+    if arguments.json and arguments.failures:
+        rows = [{**row, "failures": [asdict(one) for one in failures if one.study == row["study"]]} for row in rows]
+    show(rows, as_json=arguments.json, empty="no study was planned yet")
+    if arguments.failures and not arguments.json:
+        for error in dict.fromkeys(failure.error for failure in failures):
+            same = [failure for failure in failures if failure.error == error]
+            print(f"\n{len(same)} runs, such as {same[0].study} {same[0].dataset} {same[0].algorithm} {same[0].variant}, "
+                  f"seed {same[0].seed}:\n{error.rstrip()}")
+    return 1 if failures else 0
+
+
+def _retry(arguments: argparse.Namespace) -> int:
+    with _existing(arguments.store) as store:
+        count = store.retry(arguments.study)
+    show([{"study": arguments.study, "waiting again": count}], as_json=arguments.json)
+    return 0
+
+
+def _merge(arguments: argparse.Namespace) -> int:
+    with Store(arguments.store) as store:
+        show([{"store": other, "runs taken over": store.merge(other)} for other in arguments.others], as_json=arguments.json)
+    return 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    with StoreReader(arguments.store) as store:
+        written = export(store, arguments.output, kind=arguments.format)
+    show([{"file": str(path)} for path in written], as_json=arguments.json)
+    return 0
+
+
+def _existing(path: str) -> Store:
+    StoreReader(path).close()  # raises where there is none: a wrong name should not make an empty store
+    return Store(path)

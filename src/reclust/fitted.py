@@ -1,0 +1,114 @@
+"""What every fitted estimator can do, whatever it was fitted by: predict, embed, save."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils import ClassifierTags
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from .exceptions import ReclustWarning
+from .objectives import soft_assignment
+from .preparation import Preparation, check_samples
+from .result import Curve, Model, Result
+from .training import choose_device
+
+
+@dataclass(frozen=True)
+class Replica:
+    """One of the `n_init` replicas of a fit: its seed, its label-free score (the higher the better) and its labels."""
+
+    seed: int
+    score: float
+    labels: np.ndarray
+    failed: tuple[str, int] | None = None
+
+
+class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+    """Children fit, and take over what they found with `_adopt` and `_label`."""
+
+    device: str
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The cluster of each sample, (n,)."""
+        return self._over(self._checked(X), Model.assign)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Student-t similarity to each centre, rows sum to one, (n, n_clusters_)."""
+        return self._over(self._checked(X), lambda model, z: soft_assignment(z, model.state["centers"]))
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The embeddings, (n, d), in the floating type of X."""
+        X = self._checked(X)
+        return self._over(X, lambda model, z: z).astype(np.float32 if X.dtype == np.float32 else np.float64, copy=False)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """The fitted model in one file without pickle; `reclust.load` reads it."""
+        from .saving import save_estimator
+
+        check_is_fitted(self, "labels_")
+        save_estimator(self, path)
+
+    def _forget(self) -> None:
+        """A fit that fails leaves nothing of an earlier one behind."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+
+    def _adopt(self, result: Result, preparation: Preparation, scores: list[float], best: int) -> None:
+        """Take over what the chosen replica learned."""
+        assert result.labels is not None
+        self.result_, self.best_replica_, self._preparation = result, best, preparation
+        self.replicas_ = [Replica(seed, score, labels, result.failed.get(i))
+                          for i, (seed, score, labels) in enumerate(zip(result.seeds, scores, result.labels, strict=True))]
+        self.history_ = {phase: {column: Curve(curve.epochs, curve.values[:, best]) for column, curve in columns.items()}
+                         for phase, columns in result.history.items()}
+        # In float64, so that what is said of a row does not depend on the rows beside it.
+        self._model = result.model(best).to("cpu", torch.float64)
+
+    def _label(self, X: np.ndarray, wanted: int) -> None:
+        """Label the samples of a fit, and speak of the clusters that have any."""
+        living, self.labels_ = np.unique(self._over(X, Model.assign), return_inverse=True)
+        self._keep_living(living)
+        if self.n_clusters_ < wanted:
+            warnings.warn(f"{wanted - self.n_clusters_} of {wanted} clusters ended without samples; {self.n_clusters_} are "
+                          "left. Ask for fewer clusters, or let BRB fire more often.", ReclustWarning, stacklevel=3)
+
+    def _keep_living(self, living: np.ndarray) -> None:
+        """Speak of these clusters only."""
+        self._living = living
+        self._model = self._model.only(torch.from_numpy(living))
+        self.cluster_centers_ = self._model.state["centers"].numpy().copy()
+        self.n_clusters_ = len(living)
+
+    def _checked(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "labels_")
+        return check_samples(self, X, reset=False)
+
+    def _over(self, X: np.ndarray, function: Callable[[Model, Tensor], Tensor]) -> np.ndarray:
+        """A function of the model and of embeddings, over X in chunks."""
+        model, step, device = self._model, 4096, torch.device("cpu")
+        if not model.representation.stacks:  # too heavy for a processor that has a GPU beside it
+            step, device = 512, choose_device(self.device)
+            model = model.to(device, torch.float64)
+        samples = (self._preparation.network_input(X[start : start + step]) for start in range(0, X.shape[0], step))
+        return torch.cat([function(model, model.embed(some.to(device))).cpu() for some in samples]).numpy()
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.cluster_centers_.shape[1]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = True
+        # Not a classifier, but scikit-learn's check of sparse input asks these tags of whatever has predict_proba.
+        tags.classifier_tags = ClassifierTags()
+        return tags

@@ -1,0 +1,180 @@
+"""Self-labeling, the stage after clustering: confident samples teach the network, through a linear head, about the others.
+
+It is `train` twice, each time going on from a result: first the head alone learns the clusters, then everything learns from
+the head's confident predictions.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, one_hot
+
+from .checkpoint import Checkpoint
+from .data import Prepared
+from .data.inputs import Inputs
+from .data.strong import StrongViews
+from .exceptions import ReclustWarning
+from .monitors import Measured, Monitor, Snapshot
+from .objectives import State, Still, nearest
+from .result import Result
+from .settings import Execution, Schedule, Settings
+from .training import train
+from .values import real, value, whole
+
+HEAD = frozenset({"head_weight", "head_bias"})
+
+
+def logits(state: State, z: Tensor) -> Tensor:
+    """What the linear head says: (..., B, d) -> (..., B, k)."""
+    return z @ state["head_weight"].mT + state["head_bias"].unsqueeze(-2)
+
+
+def _errors(state: State, z: Tensor, labels: Tensor) -> Tensor:
+    """Cross-entropy of each sample, averaged over the views: (V, B, d), (B,) -> (B,)."""
+    each = cross_entropy(logits(state, z).flatten(0, 1), labels.repeat(len(z)), reduction="none")
+    return each.unflatten(0, z.shape[:2]).mean(0)
+
+
+class _Headed(Still):
+    """What the objectives of both stages share: centres that stay, a head that learns and decides."""
+
+    weight: ClassVar[float] = 1.0
+    representation_weight: ClassVar[float] = 0.0
+    trainable: ClassVar[frozenset[str]] = HEAD
+    per_cluster: ClassVar[frozenset[str]] = HEAD | {"centers"}
+
+    def init(self, centers: Tensor) -> State:
+        head = {"head_weight": torch.zeros_like(centers), "head_bias": torch.zeros_like(centers[..., 0])}
+        return {"centers": centers.clone(), **head}
+
+    def assign(self, state: State, z: Tensor) -> Tensor:
+        return logits(state, z).argmax(-1)
+
+
+@value
+class HeadObjective(_Headed):
+    """The warm-up: cross-entropy of the head with the nearest centre of the first view, averaged over the views."""
+
+    def loss(self, state: State, z: Tensor) -> Tensor:
+        labels = nearest(z[0].detach(), state["centers"])
+        return _errors(state, z, labels).mean()
+
+
+@value
+class SelfLabelObjective(_Headed):
+    """Cross-entropy with the head's own label of the first view, on samples of which it is confident there.
+
+    The first view only decides, the others learn. Classes count the same however many confident samples they have in a
+    batch; without any the loss is 0.
+    """
+
+    threshold: float = 0.99
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "threshold", real("threshold", self.threshold))
+        if not 0 <= self.threshold < 1:
+            raise ValueError(f"threshold must lie in [0, 1), got {self.threshold!r}.")
+
+    def loss(self, state: State, z: Tensor) -> Tensor:
+        confidence, labels = logits(state, z[0]).detach().softmax(-1).max(-1)
+        active = (confidence > self.threshold).to(z.dtype)
+        member = one_hot(labels, len(state["centers"])).to(z.dtype) * active.unsqueeze(-1)
+        count = member.sum(0)
+        errors = _errors(state, z[1:] if len(z) > 1 else z, labels)
+        return (errors @ (member / count.clamp(min=1))).sum() / (count > 0).sum().clamp(min=1)
+
+
+class Activity:
+    """How many samples the head is confident of, and in how many classes: at the start, at every `every`-th epoch and at the
+    end. Warns where there is nothing to learn from, and when classes die."""
+
+    def __init__(self, threshold: float, *, every: int = 10) -> None:
+        self.threshold, self.every = threshold, whole("every", every, 1)
+        self._alive: np.ndarray | None = None
+
+    def __call__(self, snapshot: Snapshot) -> Measured | None:
+        due = snapshot.moment == "start" or (snapshot.moment == "epoch" and (
+            (snapshot.epoch + 1) % self.every == 0 or snapshot.epoch == snapshot.epochs - 1))
+        if not due:
+            return None
+        confidence, labels = logits(dict(snapshot.state), snapshot.embeddings).detach().softmax(-1).max(-1)
+        members = one_hot(labels, snapshot.state["head_bias"].shape[-1])
+        active = (members * (confidence > self.threshold).unsqueeze(-1)).sum(1)
+        self._warn(members.sum(1).cpu().numpy() > 0, active.sum(-1).cpu().numpy(), snapshot.epoch)
+        return {"active_samples": active.sum(-1).cpu().numpy(), "active_classes": (active > 0).sum(-1).cpu().numpy(),
+                "classes": (members.sum(1) > 0).sum(-1).cpu().numpy()}
+
+    def _warn(self, alive: np.ndarray, active: np.ndarray, epoch: int) -> None:
+        """alive (r, k): classes that have samples; active (r,): confident samples."""
+        if self._alive is None:
+            self._alive = alive
+            if (active == 0).any():
+                warnings.warn(f"No sample is above the confidence threshold {self.threshold:g} after the warm-up in "
+                              f"{(active == 0).sum()} of {len(active)} replicas, so there is nothing to learn from: "
+                              "warm up longer, or lower the threshold.", ReclustWarning, stacklevel=6)
+        died = self._alive & ~alive
+        if died.any():
+            classes = ", ".join(str(number) for number in np.flatnonzero(died.any(0)))
+            warnings.warn(f"By epoch {epoch} of self-labeling no sample is left in class {classes}: train fewer epochs, "
+                          "lower the learning rate, or raise the threshold.", ReclustWarning, stacklevel=6)
+            self._alive = self._alive & alive
+
+
+@value
+class SelfLabel:
+    """Complete settings of self-labeling. Colour images are learned from strongly changed; for other data give `training`
+    with views such as ("clean", "augmented"), which changes them as in clustering."""
+
+    threshold: float = 0.99
+    warmup: Schedule = Schedule(epochs=20, batch_size=1000, views=("clean",), network="frozen")
+    training: Schedule = Schedule(epochs=200, batch_size=1000, views=("clean", StrongViews()), first_view="decides")
+
+    def settings(self, clustered: Settings) -> tuple[Settings, Settings]:
+        """Those of the warm-up and of the training, on top of what clustered the data."""
+        common = replace(clustered, intervention=None, pretraining=None, first_centers=None)
+        return (replace(common, objective=HeadObjective(), clustering=self.warmup),
+                replace(common, objective=SelfLabelObjective(self.threshold), clustering=self.training))
+
+
+def self_label(
+    data: Inputs | Prepared | Tensor | np.ndarray,
+    clustered: Result,
+    how: SelfLabel = SelfLabel(),
+    *,
+    monitors: Sequence[Monitor] = (),
+    execution: Execution = Execution(),
+    checkpoint: Checkpoint | None = None,
+) -> Result:
+    """Self-labeling of every replica of a clustering result; data as `train` takes it.
+
+    The result's labels are the head's; its history has the phases "warm-up" and "self-labeling".
+    checkpoint: as in `train`; the warm-up has a file of its own beside it.
+    """
+    started, before = time.monotonic(), None
+    if checkpoint is not None:
+        path = Path(checkpoint.path)
+        before = Checkpoint(path.with_name(f"{path.name}.warmup"), checkpoint.every)
+    warming, labeling = zip(*(how.settings(own) for own in clustered.settings), strict=True)
+    given = {"seeds": clustered.seeds, "execution": execution}
+    warm = train(data, warming, start=clustered, monitors=monitors, checkpoint=before, **given)  # type: ignore[arg-type]
+    if execution.time_budget is not None:
+        left = execution.time_budget - (time.monotonic() - started)
+        given["execution"] = replace(execution, time_budget=max(left, 1e-9))
+    watched = [Activity(how.threshold), *monitors]
+    labeled = train(data, labeling, start=warm, monitors=watched, checkpoint=checkpoint, **given)  # type: ignore[arg-type]
+    phases = {"warm-up": warm, "self-labeling": labeled}
+    return replace(
+        labeled, history={name: result.history["clustering"] for name, result in phases.items()},
+        seconds={part.replace("clustering", name): spent
+                 for name, result in phases.items() for part, spent in result.seconds.items()},
+        failed={replica: (name, epoch) for name, result in phases.items() for replica, (_, epoch) in result.failed.items()},
+    )

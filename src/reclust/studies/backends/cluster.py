@@ -1,0 +1,107 @@
+"""A Ray cluster, for studies that outgrow a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ...data.errors import require
+from ...files import write_bytes
+from ...values import value
+from ..execute import Asked, Attempt, Conditions, Failed, Stopped, Tick, attempt, attempt_pretraining, pretrained_path
+from ..spec import Group, Pretraining
+from .base import Attempts
+
+POLL = 1.0
+"""Seconds between two looks at the clock and at Ctrl-C."""
+
+
+@value
+class RayCluster:
+    """Tasks on the nodes of a Ray cluster; nothing is shared between nodes but what Ray carries.
+
+    address: "auto" finds the running cluster, None starts one on this machine. cpus, gpus: what each task is given; cpus
+    are also its threads, None for as many as here. retries: how often a task is repeated when its worker or node dies.
+    """
+
+    address: str | None = None
+    cpus: int | None = None
+    gpus: float = 0.0
+    retries: int = 3
+
+    def ordered(self, groups: Sequence[Group]) -> list[Group]:
+        return sorted(groups, key=lambda group: -group.cost)
+
+    def attempts(self, groups: Sequence[Group], conditions: Conditions, stop: Asked, tick: Tick) -> Attempts:
+        ray = require("ray", purpose="Running studies on a cluster", extra="cluster")
+        own = not ray.is_initialized()
+        if own:
+            ray.init(address=self.address, log_to_driver=False, include_dashboard=False if self.address is None else None)
+        try:
+            yield from self._attempts(ray, groups, conditions, stop, tick)
+        finally:
+            if own:
+                ray.shutdown()
+
+    def _attempts(self, ray: Any, groups: Sequence[Group], conditions: Conditions, stop: Asked, tick: Tick) -> Attempts:
+        threads = self.cpus or conditions.threads or torch.get_num_threads()
+        there = replace(conditions, threads=threads)
+        options = {"num_cpus": threads, "num_gpus": self.gpus, "max_retries": self.retries}
+        pretrain, compute = (ray.remote(function).options(**options) for function in (_pretrain, _compute))
+        encoders: dict[str, Any] = {}
+        pending: dict[Any, Pretraining | Group] = {}
+        for group in groups:
+            needed = group.pretraining
+            if needed is not None and needed.key not in encoders:
+                kept = pretrained_path(needed, conditions)
+                encoders[needed.key] = ray.put(kept.read_bytes()) if kept.is_file() else pretrain.remote(needed, there)
+                if not kept.is_file():
+                    pending[encoders[needed.key]] = needed
+            pending[compute.remote(group, there, None if needed is None else encoders[needed.key])] = group
+        while pending:
+            if stop():
+                for reference in pending:
+                    ray.cancel(reference)
+                return
+            for reference in ray.wait(list(pending), timeout=POLL)[0]:
+                task = pending.pop(reference)
+                made = _answer(ray, reference)
+                if not isinstance(made, Stopped):
+                    tick(task.cost)
+                if isinstance(task, Group):
+                    yield task, made
+                elif isinstance(made, bytes):
+                    _keep(made, task, conditions)
+
+
+def _answer(ray: Any, reference: Any) -> Any:
+    try:
+        return ray.get(reference)
+    except ray.exceptions.RayError as error:  # the task itself never raises
+        return Failed(f"The task was lost: {error}")
+
+
+def _pretrain(pretraining: Pretraining, conditions: Conditions) -> bytes | Attempt:
+    """The file of the encoders, as it is kept."""
+    made = attempt_pretraining(pretraining, conditions)
+    return made.read_bytes() if isinstance(made, Path) else made
+
+
+def _compute(group: Group, conditions: Conditions, encoders: bytes | Attempt | None) -> Attempt:
+    if isinstance(encoders, (Failed, Stopped)):
+        return encoders
+    if isinstance(encoders, bytes) and group.pretraining is not None:
+        _keep(encoders, group.pretraining, conditions)
+    return attempt(group, conditions)
+
+
+def _keep(encoders: bytes, pretraining: Pretraining, conditions: Conditions) -> None:
+    """On this node, where it does not have them yet."""
+    path = pretrained_path(pretraining, conditions)
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(path, encoders)

@@ -1,0 +1,152 @@
+"""Wherever groups are computed, the numbers are the same; workers and nodes may die on the way."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+
+from reclust.studies import Conditions, Processes, RayCluster, Store, Variant, named, run
+from studies.tiny import same_table, tiny_study
+
+
+def computed(path, study, backend=None, **conditions):
+    """The store of a study that was run there."""
+    store = Store(path / "store")
+    given = {} if backend is None else {"backend": backend}
+    ran = run(study, store, conditions=Conditions(work=str(path / "work"), threads=1, **conditions), progress=False, **given)
+    assert (ran.waiting, ran.failures) == (0, [])
+    return store
+
+
+@pytest.fixture
+def alone(tmp_path):
+    (tmp_path / "alone").mkdir()
+    with computed(tmp_path / "alone", tiny_study()) as store:
+        yield store
+
+
+@pytest.mark.slow
+def test_processes_give_the_same_table(alone, tmp_path):
+    with computed(tmp_path, tiny_study(), Processes(2)) as store:
+        assert same_table(store, alone, "tiny")
+        assert len(list((tmp_path / "work" / "pretrained").iterdir())) == 1, "shared pretraining is trained once"
+
+
+def _workers():
+    """Processes that this one started for groups."""
+    import multiprocessing
+
+    return [child.pid for child in multiprocessing.active_children()]
+
+
+@pytest.mark.slow
+def test_workers_that_die_are_replaced(alone, tmp_path):
+    killed = []
+
+    def kill_three():
+        while len(killed) < 3:
+            time.sleep(0.5)
+            for pid in _workers()[:1]:
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+
+    killer = threading.Thread(target=kill_three)
+    killer.start()
+    with computed(tmp_path, tiny_study(), Processes(2, retries=3)) as store:
+        killer.join()
+        assert same_table(store, alone, "tiny")
+
+
+@pytest.mark.slow
+def test_a_group_whose_workers_always_die_fails_alone(tmp_path, monkeypatch):
+    study = tiny_study(algorithms=("dec",), pretrained=(True,), variants=(Variant("none"),))
+    end = threading.Event()
+
+    def kill_all():
+        while not end.wait(0.2):
+            for pid in _workers():
+                os.kill(pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_all)
+    killer.start()
+    try:
+        with Store(tmp_path / "store") as store:
+            ran = run(study, store, backend=Processes(1, retries=1), progress=False)
+    finally:
+        end.set()
+        killer.join()
+    assert ran.finished == 0 and "The worker died 2 times" in ran.failures[0].error
+
+
+@pytest.mark.slow
+def test_processes_stop_in_time(alone, tmp_path):
+    study = replace(tiny_study(), protocol=replace(tiny_study().protocol, epochs=100_000))
+    with Store(tmp_path / "store") as store:
+        begun = time.time()
+        ran = run(study, store, backend=Processes(2), progress=False,
+                  conditions=Conditions(work=str(tmp_path / "work"), until=begun + 30, threads=1))
+        assert ran.finished == 0 and ran.waiting == len(study.planned()) and ran.failures == []
+        assert time.time() - begun < 90
+        assert len(list((tmp_path / "work" / "checkpoints").iterdir())) > 0
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    """Two nodes on this machine, one task at a time each."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # workers are to import what this process imports
+    ray = pytest.importorskip("ray", reason="needs ray: pip install 'reclust[cluster]'")
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False,
+                                                         "object_store_memory": 100 * 2**20})
+    made.second = made.add_node(num_cpus=1, object_store_memory=100 * 2**20)
+    made.wait_for_nodes()
+    yield made
+    ray.shutdown()
+    made.shutdown()
+
+
+@pytest.mark.slow
+def test_ray_gives_the_same_table(alone, cluster, tmp_path):
+    with computed(tmp_path, tiny_study(), RayCluster(cluster.address, cpus=1)) as store:
+        assert same_table(store, alone, "tiny")
+
+
+@pytest.mark.slow
+def test_a_node_that_dies_takes_no_run_along(cluster, tmp_path):
+    """The second of two nodes is killed as soon as the first group is finished."""
+    study = tiny_study(protocol=replace(tiny_study().protocol, epochs=40))
+    for part in ("alone", "spread"):
+        (tmp_path / part).mkdir()
+    killed_after = []
+
+    def kill():
+        while not killed_after:
+            time.sleep(0.1)
+            with Store(tmp_path / "spread" / "store") as store:
+                finished = sum(status.finished for status in store.status())
+            if finished:
+                cluster.remove_node(cluster.second, allow_graceful=False)
+                killed_after.append(finished)
+
+    with computed(tmp_path / "alone", study) as alone:
+        killer = threading.Thread(target=kill)
+        killer.start()
+        with computed(tmp_path / "spread", study, RayCluster(cluster.address, cpus=1)) as store:
+            killer.join()
+            assert 0 < killed_after[0] < len(study.planned())
+            assert same_table(store, alone, "tiny")
+
+
+@pytest.mark.slow
+def test_the_small_main_table_through_ray(cluster, tmp_path):
+    for part in ("alone", "spread"):
+        (tmp_path / part).mkdir()
+    study = named("acc-table-mini")
+    with computed(tmp_path / "alone", study) as alone, \
+            computed(tmp_path / "spread", study, RayCluster(cluster.address, cpus=1)) as store:
+        assert same_table(store, alone, study.name)

@@ -1,0 +1,171 @@
+"""The command line does what the library does, and says how it went."""
+
+import csv
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from studies.tiny import same_table, tiny_study
+from support import blobs
+
+import reclust
+from reclust.cli import main, parser
+from reclust.studies import Store, Variant, named, names, write_study
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Four groups in a file, with their names and true groups."""
+    X, y = blobs(n=120)
+    path = tmp_path / "table.csv"
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["name", *(f"x{i}" for i in range(X.shape[1])), "group"])
+        writer.writerows([f"s{i}", *row, f"g{label}"] for i, (row, label) in enumerate(zip(X, y, strict=True)))
+    return path
+
+
+def test_fit_and_predict_write_what_the_estimator_says(table, tmp_path, capsys):
+    out = tmp_path / "out"
+    given = ["fit", str(table), "-k", "4", "-o", str(out), "--labels", "group", "--ids", "name", "--seed", "0",
+             "--pretrain-epochs", "5", "--epochs", "12", "--device", "cpu"]
+    assert main(given) == 0
+    printed = capsys.readouterr().out
+    assert "120 samples in 4 clusters" in printed and "accuracy" in printed and "k-means" in printed
+    rows = list(csv.DictReader(open(out / "labels.csv")))
+    assert [row["id"] for row in rows] == [f"s{i}" for i in range(120)]
+    model = reclust.load(out / "model.reclust")
+    assert [int(row["cluster"]) for row in rows] == model.labels_.tolist()
+    assert main(["predict", str(out / "model.reclust"), str(table), "--labels", "group", "--ids", "name",
+                 "-o", str(tmp_path / "again.csv")]) == 0
+    assert (tmp_path / "again.csv").read_text() == (out / "labels.csv").read_text()
+    assert main(["predict", str(out / "model.reclust"), str(table), "--labels", "group", "--ids", "name"]) == 0
+    assert capsys.readouterr().out == (out / "labels.csv").read_text()
+
+
+def test_fit_of_an_array_reports_json(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", blobs(n=60)[0])
+    given = ["fit", str(tmp_path / "x.npy"), "-k", "4", "-o", str(tmp_path / "out"), "--json", "--pretrain-epochs", "0",
+             "--epochs", "11", "--seed", "1", "--device", "cpu"]
+    assert main(given) == 0
+    (report,) = json.loads(capsys.readouterr().out)
+    assert report["samples"] == 60 and sum(report["sizes"]) == 60 and "accuracy" not in report
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    (["fit", "nowhere.npy", "-k", "3", "-o", "out"], "no file or folder nowhere.npy"),
+    (["predict", "nowhere.reclust", "x.npy"], "nowhere.reclust"),
+    (["study", "run", "acc-tabel"], "no study named 'acc-tabel'.*acc-table"),
+    (["study", "run", "missing.toml"], "missing.toml"),
+    (["study", "status"], "no store studies.sqlite.*study run"),
+    (["study", "retry", "x"], "no store"),
+    (["study", "run", "acc-table", "--mini", "--sets", "mnist"], "no data set 'mnist'"),
+])
+def test_mistakes_are_said_in_a_line(given, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(given) == 1
+    error = capsys.readouterr().err
+    assert re.search(message, error) and error.startswith("reclust: error: ") and "Traceback" not in error
+    with pytest.raises(Exception, match=message):
+        main(["--traceback", *given])
+
+
+@pytest.mark.parametrize("given", [[], ["study"], ["fit"], ["fit", "x.npy"], ["study", "run"], ["no"]])
+def test_wrong_usage_is_2(given, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(given)
+    assert ended.value.code == 2 and "usage: reclust" in capsys.readouterr().err
+
+
+def test_a_study_from_a_file_runs_stops_goes_on_and_tells_failures(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    bad = Variant("bad", changes={"clustering": {"lr": 1e30}})
+    study = tiny_study(name="mine", variants=(Variant("none"), bad), algorithms=("dcn",), pretrained=(False,))
+    (tmp_path / "mine.toml").write_text(write_study(study))
+    run = ["study", "run", "mine.toml", "--store", "s", "--device", "cpu"]
+    assert main([*run, "--minutes", "0"]) == 3
+    assert "call again" in capsys.readouterr().err
+    assert main(run) == 1
+    captured = capsys.readouterr()
+    assert "2 runs finished" in captured.out and "failed: digits dcn bad, seed 3" in captured.err
+    assert main(["study", "status", "--store", "s"]) == 1
+    assert capsys.readouterr().out.splitlines()[1].split()[:5] == ["mine", "4", "2", "2", "0"]
+    assert main(["study", "status", "mine", "--failures", "--store", "s"]) == 1
+    assert "Traceback" in capsys.readouterr().out
+    assert main(["study", "status", "--json", "--failures", "--store", "s"]) == 1
+    (status,) = json.loads(capsys.readouterr().out)
+    assert status["failed"] == 2 == len(status["failures"])
+    assert main(["study", "retry", "mine", "--store", "s", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"study": "mine", "waiting again": 2}]
+    assert main([*run, "--json", "--retry"]) == 1
+    assert json.loads(capsys.readouterr().out)[0]["failed"] == 2
+
+
+def test_stores_merge_and_export(tmp_path, capsys):
+    study = tiny_study(name="mine", algorithms=("dcn",), pretrained=(False,), variants=(Variant("none"),))
+    (tmp_path / "mine.toml").write_text(write_study(study))
+    assert main(["study", "run", str(tmp_path / "mine.toml"), "--store", str(tmp_path / "one"), "--device", "cpu"]) == 0
+    assert main(["study", "merge", str(tmp_path / "one"), "--store", str(tmp_path / "two"), "--json"]) == 0
+    assert '"runs taken over": 2' in capsys.readouterr().out
+    assert main(["study", "export", "-o", str(tmp_path / "tables"), "--store", str(tmp_path / "two")]) == 0
+    assert sorted(path.name for path in (tmp_path / "tables").iterdir()) == ["mine.clustering.csv", "mine.runs.csv"]
+
+
+def test_studies_are_listed_and_shown(capsys):
+    assert main(["study", "list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in listed] == names() and listed[0]["runs"] == 1440
+    assert main(["study", "show", "acc-table", "--mini"]) == 0
+    assert capsys.readouterr().out == write_study(named("acc-table-mini"))
+
+
+def test_data_sets_are_listed_and_checked(tmp_path, capsys):
+    assert main(["data", "list", "--folder", str(tmp_path)]) == 0
+    assert "embedded" in capsys.readouterr().out
+    assert main(["data", "check", "digits", "--folder", str(tmp_path)]) == 0
+    capsys.readouterr()
+    assert main(["data", "check", "digits", "usps", "--folder", str(tmp_path), "--json"]) == 1
+    assert [row["state"] for row in json.loads(capsys.readouterr().out)] == ["complete", "missing"]
+
+
+def test_every_command_has_help(capsys):
+    def walk(found, path):
+        assert found.description, path
+        for action in found._actions:
+            for name, child in (getattr(action, "choices", None) or {}).items() if action.nargs == "A..." else ():
+                walk(child, [*path, name])
+
+    walk(parser(), ["reclust"])
+
+
+def test_completion_knows_the_commands(capsys):
+    pytest.importorskip("shtab")
+    assert main(["completion", "bash"]) == 0
+    assert "study" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_small_main_table_survives_kills(tmp_path):
+    """Killed at three moments and called again, the study ends with the same numbers as an undisturbed one."""
+    chance = random.Random(1)
+
+    def command(store):
+        return [sys.executable, "-m", "reclust.cli", "study", "run", "acc-table", "--mini", "--store", str(tmp_path / store),
+                "--threads", "1", "--device", "cpu", "--quiet"]
+
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+    assert subprocess.run(command("undisturbed"), env=environment).returncode == 0
+    for _ in range(3):
+        killed = subprocess.Popen(command("killed"), env=environment)
+        time.sleep(chance.uniform(8, 30))
+        killed.kill()
+        killed.wait()
+    assert subprocess.run(command("killed"), env=environment).returncode == 0
+    with Store(tmp_path / "undisturbed") as one, Store(tmp_path / "killed") as other:
+        assert same_table(one, other, "acc-table-mini")
