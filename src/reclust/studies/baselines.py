@@ -25,7 +25,7 @@ from ..values import value
 from .execute import Conditions, commit, pretrained
 from .protocols import Protocol as StudyProtocol
 from .protocols import Sample
-from .spec import Pretraining, Study, _digest
+from .spec import Precision, Pretraining, Study, _digest
 from .store import Outcome, PlannedRun, Store
 
 CHUNK = 4096
@@ -42,7 +42,7 @@ class Material:
 
     @cached_property
     def device(self) -> torch.device:
-        return choose_device(self.conditions.execution.device)
+        return choose_device(self.conditions.device)
 
     @cached_property
     def pixels(self) -> Tensor:
@@ -120,13 +120,14 @@ ALWAYS: tuple[Baseline, ...] = (PixelKMeans(), EncodedKMeans())
 
 @value
 class Baselines:
-    """Every data set × method × seed; pretraining_seeds as in `Study`, so that encoders are shared with studies."""
+    """Every data set × method × seed; the rest as in `Study`, so that encoders are shared with studies."""
 
     name: str
     datasets: tuple[str, ...]
     seeds: tuple[int, ...]
     pretraining_seeds: tuple[int, ...]
     protocol: StudyProtocol
+    precision: Precision = "float32"
     methods: tuple[Baseline, ...] = ALWAYS
 
     def groups(self) -> list[tuple[str, Baseline, Pretraining, list[PlannedRun]]]:
@@ -134,7 +135,7 @@ class Baselines:
         made = []
         for dataset in self.datasets:
             settings = self.protocol.settings(dataset, "idec", pretrained=True)
-            pretraining = Pretraining.of(dataset, self.protocol, settings, self.pretraining_seeds or self.seeds)
+            pretraining = Pretraining.of(dataset, self.protocol, settings, self.pretraining_seeds or self.seeds, self.precision)
             for method in self.methods:
                 key = _digest("baseline", dataset, self.protocol.preparation, method, self.seeds,
                               pretraining.key if method.pretrained else None)
@@ -147,7 +148,8 @@ class Baselines:
 def baselines_of(study: Study, methods: Sequence[Baseline] = ALWAYS) -> Baselines:
     """The baselines of a study's data sets, under the name where the tables of that study look for them."""
     name = "baselines-mini" if study.name.endswith("-mini") else "baselines"
-    return Baselines(name, study.datasets, study.seeds, study.pretraining_seeds, study.protocol, tuple(methods))
+    return Baselines(name, study.datasets, study.seeds, study.pretraining_seeds, study.protocol, study.precision,
+                     tuple(methods))
 
 
 def run_baselines(baselines: Baselines, store: Store, conditions: Conditions) -> int:

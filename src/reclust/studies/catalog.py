@@ -28,7 +28,7 @@ from ..interventions import (
     Step,
 )
 from ..presets import CONTRASTIVE_INTERVENTIONS, PAPER_INTERVENTIONS, PAPER_SEEDS
-from .protocols import ContrastiveProtocol
+from .protocols import AutoencoderProtocol, ContrastiveProtocol
 from .spec import Study, Variant
 
 _CATALOG: dict[str, Callable[[], Study]] = {}
@@ -107,6 +107,14 @@ def embeddings() -> Study:
     return Study("embeddings", paper_variants("none", "brb"), datasets=("usps", "optdigits"), seeds=PAPER_SEEDS[:1],
                  pretraining_seeds=PAPER_SEEDS, measures=("embeddings",),
                  about="Embeddings and centres around each reset, to be drawn.")
+
+
+@study
+def voronoi() -> Study:
+    plane = tuple(replace(one, changes={"representation": {"embedding": 2}}) for one in paper_variants("none", "brb"))
+    return Study("voronoi", plane, datasets=("usps",), algorithms=("dec",), seeds=PAPER_SEEDS[:1],
+                 protocol=AutoencoderProtocol(classes=(0, 1, 4, 9)), measures=("embeddings",),
+                 about="Four classes in a plane: the borders between clusters around each reset.")
 
 
 @study

@@ -57,7 +57,7 @@ def value(column: str, given: Any) -> str:
     if column == "pretrained":
         return "with pretraining" if given else "from scratch"
     named = f"{given:g}" if isinstance(given, float) else str(given)
-    return named if column in ("method", "blocks", "mlp") else f"{column} {named}"
+    return named if column == "method" else f"{column} {named}"
 
 
 def colors(variants: Sequence[str]) -> Mapping[str, str]:

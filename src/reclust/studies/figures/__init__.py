@@ -78,8 +78,7 @@ def figure(reader: StoreReader, name: str, choice: Choice = Choice()) -> Figure:
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     """As .pdf, .svg or .png: the same figure gives the same bytes."""
-    import matplotlib
-
+    matplotlib = require("matplotlib", purpose="Drawing figures", extra="plot")
     path = Path(path)
     if path.suffix not in _UNDATED:
         raise ValueError(f"{path.name} does not say which format to write: end it with {', '.join(_UNDATED)}.")

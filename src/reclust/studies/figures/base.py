@@ -104,7 +104,8 @@ class Runs:
             column = name if name == "pretrained" else name.removesuffix("s")
             known = list(dict.fromkeys(runs.frame[column]))
             kept = [one for one in (given if name != "pretrained" else [given]) if one in known] or known[:1]
-            runs = runs.only(**{name: kept[0] if name == "pretrained" else kept})
+            chosen: dict[str, Any] = {name: kept[0] if name == "pretrained" else kept}
+            runs = runs.only(**chosen)
         return runs
 
     def values(self, column: str) -> list[Any]:
@@ -139,7 +140,8 @@ class Runs:
         return [own[name] for name in names]
 
 
-def panels(rows: int = 1, columns: int = 1, *, width: float = WIDTH, height: float = 2.4, **options: Any) -> tuple[Figure, np.ndarray]:
+def panels(rows: int = 1, columns: int = 1, *, width: float = WIDTH, height: float = 2.4,
+           **options: Any) -> tuple[Figure, np.ndarray]:
     """A figure with a grid of axes (rows, columns) of this size each, in inches."""
     from matplotlib.figure import Figure
 
@@ -160,8 +162,9 @@ def banded(axes: Axes, curves: pandas.DataFrame, column: str, variants: Sequence
         spread = (scale * wide.std(axis=1, ddof=1) / np.sqrt(runs)).fillna(0.0)
         # An epoch's number is taken at its end, the start is epoch -1: one more makes it "epochs trained".
         epochs = wide.index.to_numpy() + 1
-        axes.plot(epochs, mean, color=colors[variant], linestyle=labels.STYLES[i % len(labels.STYLES)] if variant != "brb" else "-",
-                  label=name_of(variant), linewidth=1.2, zorder=3 + (variant == "brb"))
+        style = "-" if variant == "brb" else labels.STYLES[1 + i % (len(labels.STYLES) - 1)]
+        axes.plot(epochs, mean, color=colors[variant], linestyle=style, label=name_of(variant), linewidth=1.2,
+                  zorder=3 + (variant == "brb"))
         axes.fill_between(epochs, mean - spread, mean + spread, color=colors[variant], alpha=0.2, linewidth=0)
     axes.set_ylabel(labels.measure(column))
 
@@ -178,7 +181,8 @@ def name_of(variant: str) -> str:
 def legend(figure: Figure, axes: Axes, **options: Any) -> None:
     """One legend for all panels, below them."""
     handles, names = axes.get_legend_handles_labels()
-    figure.legend(handles, names, **{"loc": "outside lower center", "ncols": min(4, len(names)), "frameon": False} | options)
+    given: dict[str, Any] = {"loc": "outside lower center", "ncols": min(4, len(names)), "frameon": False} | options
+    figure.legend(handles, names, **given)
 
 
 def curve_panels(runs: Runs, columns: Sequence[str], *, title: str = "") -> Figure:

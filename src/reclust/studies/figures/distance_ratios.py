@@ -25,9 +25,9 @@ def draw(runs: Runs, choice: Choice) -> Figure:
         epoch, shares = ratio_shares(own, choice.epoch)
         edges = np.linspace(0, 1, shares.shape[1] + 1)
         for values, (name, color, style) in zip(shares, MOMENTS, strict=True):
-            axes.stairs(100 * values, edges, color=color, linestyle=style, linewidth=1.2, label=name,
-                        fill=False)
-        axes.set_title(f"{labels.method(own.values('algorithm')[0], 'brb')}, {labels.dataset(dataset)}, reset at {epoch}", fontsize=8)
+            axes.stairs(100 * values, edges, color=color, linestyle=style, linewidth=1.2, label=name)
+        method = labels.method(own.values("algorithm")[0], "brb")
+        axes.set_title(f"{method}, {labels.dataset(dataset)}, epoch {epoch}")
         axes.set_xlabel(r"distance ratio $\rho = d_1 / d_2$")
         axes.set_xlim(0, 1)
     grid[0, 0].set_ylabel("samples (%)")

@@ -22,7 +22,8 @@ def draw(measure: str, runs: Runs, choice: Choice) -> Figure:
         bars(axes, means(runs.only(pretrained=start), measure), datasets, runs.variants)
         axes.tick_params(axis="x", labelsize=7)
         axes.set_title(labels.value("pretrained", start))
-    grid[0, 0].set_ylabel(f"{labels.measure(measure)} (%), mean over {', '.join(map(labels.algorithm, runs.values('algorithm')))}")
+    algorithms = "/".join(map(labels.algorithm, runs.values("algorithm")))
+    grid[0, 0].set_ylabel(f"{labels.measure(measure)} (%), {algorithms}")
     legend(figure, grid[0, 0])
     return figure
 

@@ -11,6 +11,7 @@ from .base import Choice, Recipe, Runs, legend, mark_resets
 from .scatter import classes, in_the_plane, moment, same_limits, scatter
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -38,15 +39,13 @@ def draw(runs: Runs, choice: Choice) -> Figure:
     below = figure.add_subplot(grid[1, :])
     _nmi(below, runs, run, (epoch, later))
     legend(figure, places[0], ncols=6, markerscale=1.5)
-    figure.suptitle(f"{labels.method(runs.values('algorithm')[0], 'brb')}, {labels.dataset(runs.values('dataset')[0])}", fontsize=9)
+    algorithm, dataset = runs.values("algorithm")[0], runs.values("dataset")[0]
+    figure.suptitle(f"{labels.method(algorithm, 'brb')}, {labels.dataset(dataset)}", fontsize=9)
     return figure
 
 
-def _nmi(axes: object, runs: Runs, run: str, window: tuple[int, int]) -> None:
+def _nmi(axes: Axes, runs: Runs, run: str, window: tuple[int, int]) -> None:
     """NMI by epochs trained, with the drop right after each reset, from a reset before to a reset later."""
-    from matplotlib.axes import Axes
-
-    assert isinstance(axes, Axes)
     measured, right_after = runs.columns(run, "nmi", "nmi_after_reset")
     epochs = np.concatenate([measured.epochs + 1.0, right_after.epochs + 1e-6])  # before and after share the number of epochs
     order = epochs.argsort(kind="stable")
@@ -63,5 +62,5 @@ def _nmi(axes: object, runs: Runs, run: str, window: tuple[int, int]) -> None:
     axes.set_ylabel("NMI (%)")
 
 
-RECIPE = Recipe("reset-closeup", ("embeddings",), draw, "Embeddings before, right after and later than one reset, and NMI by epoch.",
-                ("embeddings",))
+RECIPE = Recipe("reset-closeup", ("embeddings",), draw,
+                "Embeddings before, right after and later than one reset, and NMI by epoch.", ("embeddings",))

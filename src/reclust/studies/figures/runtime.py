@@ -34,9 +34,9 @@ def draw(runs: Runs, choice: Choice) -> Figure:
         left += values
     for i, one in enumerate(cells):
         axes.text(left[i], i, f"  +{one.overhead:.1f} %", va="center", fontsize=7)
-    names = [labels.variant(one.variant) if not several else
-             f"{labels.method(one.algorithm, one.variant, pretrained=one.pretrained)}, {labels.dataset(one.dataset)}" for one in cells]
-    axes.set_yticks(range(len(cells)), names)
+    full = [f"{labels.method(one.algorithm, one.variant, pretrained=one.pretrained)}, {labels.dataset(one.dataset)}"
+            for one in cells]
+    axes.set_yticks(range(len(cells)), full if several else [labels.variant(one.variant) for one in cells])
     axes.invert_yaxis()
     axes.set_xlim(0, 1.18 * left.max())
     axes.set_xlabel("seconds of an epoch with a reset; beside it what BRB adds to 20 epochs")

@@ -28,8 +28,8 @@ def draw(runs: Runs, choice: Choice) -> Figure:
             axes.set_xticks(range(table.shape[1]), [f"{keep:g}" for keep in table.columns])
             axes.set_yticks(range(table.shape[0]), [f"{interval:g}" for interval in table.index])
             for i, j in ((i, j) for i in range(table.shape[0]) for j in range(table.shape[1])):
-                dark = table.iloc[i, j] < low + 0.55 * (high - low)
-                axes.text(j, i, f"{table.iloc[i, j]:.0f}", ha="center", va="center", color="white" if dark else "black", fontsize=7)
+                color = "white" if table.iloc[i, j] < low + 0.55 * (high - low) else "black"
+                axes.text(j, i, f"{table.iloc[i, j]:.0f}", ha="center", va="center", color=color, fontsize=7)
             axes.set_title(f"learning rate {rate:g}", fontsize=8)
             if axes in grid[-1]:
                 axes.set_xlabel("reset factor α")
