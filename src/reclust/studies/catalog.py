@@ -105,7 +105,7 @@ def training_curves() -> Study:
 @study
 def embeddings() -> Study:
     return Study("embeddings", paper_variants("none", "brb"), datasets=("usps", "optdigits"), seeds=PAPER_SEEDS[:1],
-                 pretraining_seeds=PAPER_SEEDS, measures=("embeddings",),
+                 pretraining_seeds=PAPER_SEEDS, measures=("embeddings",), evaluate_every=1,
                  about="Embeddings and centres around each reset, to be drawn.")
 
 

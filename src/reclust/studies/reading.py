@@ -190,7 +190,7 @@ class StoreReader:
 
         parts = []
         for group, members in self._groups(study):
-            curves = self._curves_of(group, phase)
+            curves = self._curves_of(group, phase, names)
             wanted = [name for name in (curves if names is None else names) if name in curves and curves[name].values.ndim == 2]
             if wanted:
                 columns = {name: pandas.DataFrame(curves[name].values, index=curves[name].epochs)[list(members)].unstack()
@@ -251,9 +251,11 @@ class StoreReader:
         for group, members in groupby(rows, key=lambda row: row[0]):
             yield group, {position: run for _, position, run in members}
 
-    def _curves_of(self, group: str, phase: str) -> dict[str, Curve]:
+    def _curves_of(self, group: str, phase: str, names: Sequence[str] | None = None) -> dict[str, Curve]:
+        some = "" if names is None else f"AND name IN ({', '.join('?' * len(names))})"
         rows = self._db.execute(
-            "SELECT name, epochs, shape, points FROM curves WHERE group_key = ? AND phase = ? ORDER BY name", (group, phase))
+            f"SELECT name, epochs, shape, points FROM curves WHERE group_key = ? AND phase = ? {some} ORDER BY name",
+            (group, phase, *(names or ())))
         return {name: Curve(*schema.unpack_curve(*content)) for name, *content in rows}
 
     def _place(self, run: str) -> tuple[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -126,10 +126,11 @@ class Runs:
                 raise self.missing(f"no curve {name!r}")
         return curves
 
-    def resets(self) -> list[int]:
-        """At the start of which epochs an intervention fired in any of the runs."""
-        fired = self.reader.curves(self.study, ["fired"]).merge(self.frame[["run"]], on="run")
-        return sorted(set(fired.loc[fired["fired"] == 1, "epoch"].astype(int)))
+    def resets(self) -> dict[str, set[int]]:
+        """Run -> at the start of which epochs an intervention fired."""
+        fired = self.reader.curves(self.study, ["fired"])
+        fired = fired[(fired["fired"] == 1) & fired["run"].isin(self.frame["run"])]
+        return {run: set(own) for run, own in fired.groupby("run")["epoch"]}
 
     def columns(self, run: str, *names: str) -> list[Any]:
         """The curves of one run with their epochs, also those of more than one number."""
@@ -169,8 +170,8 @@ def banded(axes: Axes, curves: pandas.DataFrame, column: str, variants: Sequence
     axes.set_ylabel(labels.measure(column))
 
 
-def mark_resets(axes: Axes, epochs: Sequence[int]) -> None:
-    for epoch in epochs:
+def mark_resets(axes: Axes, epochs: Iterable[int]) -> None:
+    for epoch in sorted(epochs):
         axes.axvline(epoch, color="0.75", linewidth=0.5, linestyle=":", zorder=0)
 
 
@@ -179,22 +180,30 @@ def name_of(variant: str) -> str:
 
 
 def legend(figure: Figure, axes: Axes, **options: Any) -> None:
-    """One legend for all panels, below them."""
+    """One legend for all panels, below them; points are shown large enough to be told apart."""
+    from matplotlib.collections import PathCollection
+
     handles, names = axes.get_legend_handles_labels()
-    given: dict[str, Any] = {"loc": "outside lower center", "ncols": min(4, len(names)), "frameon": False} | options
-    figure.legend(handles, names, **given)
+    columns = max(1, min(len(names), int(figure.get_figwidth() / 1.1)))  # what the width has room for
+    given: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "frameon": False} | options
+    made = figure.legend(handles, names, **given)
+    for handle in made.legend_handles:
+        if isinstance(handle, PathCollection):
+            handle.set_sizes([18])
+            handle.set_alpha(1)
 
 
 def curve_panels(runs: Runs, columns: Sequence[str], *, title: str = "") -> Figure:
     """Rows of panels, one for each curve; columns of panels, one for each data set and algorithm of these runs."""
-    curves, kept = runs.curves(*columns), runs.variants
+    curves, resets, kept = runs.curves(*columns), runs.resets(), runs.variants
     cells = list(dict.fromkeys(runs.frame[["dataset", "algorithm", "pretrained"]].itertuples(index=False, name=None)))
     figure, grid = panels(len(columns), len(cells), height=2.4 if len(columns) == 1 else 1.7, sharex="col")
     for place, (dataset, algorithm, pretrained) in zip(grid.T, cells, strict=True):
         own = runs.only(datasets=[dataset], algorithms=[algorithm], pretrained=pretrained)
-        shown, resets = curves[curves["run"].isin(own.frame["run"])], own.resets()
+        shown = curves[curves["run"].isin(own.frame["run"])]
+        fired = set().union(*(resets.get(run, ()) for run in own.frame["run"]))
         for axes, column in zip(place, columns, strict=True):
-            mark_resets(axes, resets)
+            mark_resets(axes, fired)
             banded(axes, shown, column, kept)
             if axes not in grid[:, 0]:
                 axes.set_ylabel("")

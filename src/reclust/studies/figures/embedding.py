@@ -24,7 +24,7 @@ def draw(runs: Runs, choice: Choice) -> Figure:
                    for epoch in (-1, last)]
         for axes, shown in zip(row, moments, strict=True):
             scatter(axes, in_the_plane([shown])[0], classes(runs, run))
-    legend(figure, grid[0, 0], ncols=4, markerscale=1.5)
+    legend(figure, grid[0, 0])
     figure.suptitle(f"{labels.algorithm(runs.values('algorithm')[0])}, {labels.dataset(runs.values('dataset')[0])}", fontsize=9)
     return figure
 

@@ -23,7 +23,7 @@ def draw(runs: Runs, choice: Choice) -> Figure:
         axes.tick_params(axis="x", labelsize=6.5)
         axes.set_title(labels.algorithm(algorithm))
     grid[0, 0].set_ylabel("accuracy (%)")
-    legend(figure, grid[0, 0], ncols=3)
+    legend(figure, grid[0, 0])
     return figure
 
 

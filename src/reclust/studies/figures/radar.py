@@ -17,6 +17,8 @@ LINES = (("#0072B2", "-"), ("#D55E00", "--"), ("#009E73", "-."))
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
+    from matplotlib.ticker import MaxNLocator
+
     choice = choice.otherwise(datasets=tuple(runs.values("dataset")), algorithms=("dec", "idec"), pretrained=False)
     runs = runs.prefer(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained)
     datasets = runs.values("dataset")
@@ -35,7 +37,10 @@ def draw(runs: Runs, choice: Choice) -> Figure:
     axes.plot(ring, np.zeros(100), color="black", linewidth=0.8)  # the algorithm itself
     axes.set_xticks(angles, [labels.dataset(dataset) for dataset in datasets])
     axes.tick_params(axis="x", pad=6)
-    axes.set_rlabel_position(180 / max(1, len(datasets)))
+    axes.set_rlabel_position(180 / len(datasets))  # between two data sets
+    axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+    axes.tick_params(axis="y", labelsize=6, labelcolor="0.3")
+    axes.grid(color="0.85", linewidth=0.6)
     axes.set_rmin(min(0.0, *(line.get_ydata().min() for line in axes.lines)) - 0.15 * highest)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:+.0f} %" if value else "0 %")
     axes.set_title("relative change of accuracy")

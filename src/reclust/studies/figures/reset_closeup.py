@@ -38,7 +38,7 @@ def draw(runs: Runs, choice: Choice) -> Figure:
     same_limits(places, moments)
     below = figure.add_subplot(grid[1, :])
     _nmi(below, runs, run, (epoch, later))
-    legend(figure, places[0], ncols=6, markerscale=1.5)
+    legend(figure, places[0])
     algorithm, dataset = runs.values("algorithm")[0], runs.values("dataset")[0]
     figure.suptitle(f"{labels.method(algorithm, 'brb')}, {labels.dataset(dataset)}", fontsize=9)
     return figure

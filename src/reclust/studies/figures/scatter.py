@@ -13,8 +13,9 @@ from .base import Runs
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-CLASSES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999", "#F0E442", "#000000", "#882255")
-MARKERS = "os^DvP*Xd<"
+CLASSES = ("#332288", "#DDCC77", "#117733", "#CC6677", "#88CCEE", "#882255", "#44AA99", "#999933", "#AA4499", "#666666")
+"""Tol's muted palette, which stays apart for the colour-blind; markers help where many points mix."""
+MARKERS = "os^Dv<>pdh"
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,18 @@ def scatter(axes: Axes, shown: Moment, truth: np.ndarray, *, size: float = 4.0) 
     for i, label in enumerate(np.unique(truth)):
         own = shown.z[truth == label]
         axes.scatter(own[:, 0], own[:, 1], s=size, color=CLASSES[i % 10], marker=MARKERS[i % 10], alpha=0.6, linewidths=0,
-                     label=f"class {label}", rasterized=False)
+                     label=f"class {label}")
     axes.scatter(shown.centers[:, 0], shown.centers[:, 1], s=45, color="white", edgecolors="black", marker="X", linewidths=0.9,
                  zorder=4, label="centres")
+    framed(axes)
+    axes.set_title(shown.name)
+
+
+def framed(axes: Axes) -> None:
+    """No ticks, since the axes have no unit, and a box around the points."""
     axes.set_xticks([])
     axes.set_yticks([])
-    axes.set_title(shown.name)
+    axes.spines[:].set(visible=True, color="0.6")
 
 
 def same_limits(axes_list: list[Axes], moments: list[Moment], margin: float = 0.05) -> None:

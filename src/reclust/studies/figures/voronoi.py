@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .base import Choice, Recipe, Runs, legend, panels
-from .scatter import CLASSES, MARKERS, Moment, classes, moment, same_limits
+from .scatter import CLASSES, MARKERS, Moment, classes, framed, moment, same_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,9 +32,8 @@ def draw(runs: Runs, choice: Choice) -> Figure:
         _cells(axes, shown.centers)
         _samples(axes, shown, classes(runs, run))
         axes.set_title(f"{shown.name} ({epoch} epochs)")
-        axes.set_xticks([])
-        axes.set_yticks([])
-    legend(figure, grid[0, 0], ncols=6, markerscale=1.5)
+        framed(axes)
+    legend(figure, grid[0, 0])
     return figure
 
 

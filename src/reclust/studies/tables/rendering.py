@@ -63,22 +63,22 @@ def comma_separated(table: Table) -> str:
 
 def terminal(table: Table, *, bold: tuple[str, str] = (BOLD, PLAIN)) -> str:
     """Columns that line up. bold: what to put around the best of a block; ("*", "*") where there is no bold."""
-    grid = [[row.label, *(_plainly(cell) for cell in row.cells)] for row in _rows(table)]
-    widths = [max(map(_width, column)) for column in zip(table.columns, *grid, strict=True)]
+
+    def shown(cell: Cell) -> str:
+        return f"{bold[0]}{_plainly(cell)}{bold[1]}" if cell.best else _plainly(cell)
+
+    blocks = [[[row.label, *map(shown, row.cells)] for row in block] for block in table.blocks]
+    widths = [max(map(_width, column)) for column in zip(table.columns, *(row for block in blocks for row in block), strict=True)]
     rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
 
-    def line(texts: Sequence[str], cells: Sequence[Cell] = ()) -> str:
-        best = [False, *(cell.best for cell in cells), *[False] * len(texts)]
-        parts = []
-        for i, (text, width) in enumerate(zip(texts, widths, strict=True)):
-            space = " " * (width - _width(text))
-            marked = f"{bold[0]}{text}{bold[1]}" if best[i] else text
-            parts.append(marked + space if i == 0 else space + marked)
+    def line(texts: Sequence[str]) -> str:
+        spaces = [" " * (width - _width(text)) for text, width in zip(texts, widths, strict=True)]
+        parts = [texts[0] + spaces[0], *(space + text for text, space in zip(texts[1:], spaces[1:], strict=True))]
         return "  ".join(parts).rstrip()
 
     lines = [table.title, rule, line(table.columns)]
-    for block in table.blocks:
-        lines += [rule, *(line([row.label, *map(_plainly, row.cells)], row.cells) for row in block)]
+    for block in blocks:
+        lines += [rule, *map(line, block)]
     return "\n".join([*lines, rule, *([table.note] if table.note else []), ""])
 
 
@@ -130,5 +130,6 @@ def _latex(text: str) -> str:
 
 
 def _width(text: str) -> int:
-    """Columns of a terminal: wide characters take two, combining ones none."""
+    """Columns of a terminal: wide characters take two, combining ones and codes of colour none."""
+    text = text.replace(BOLD, "").replace(PLAIN, "")
     return sum(0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text)
