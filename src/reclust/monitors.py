@@ -90,7 +90,7 @@ class Around(ABC):
             return None
         ending = AFTER_RESET if snapshot.moment == "intervention" else ""
         # Copied, because training goes on writing to some of what is measured, such as the centres.
-        return {column + ending: np.array(values.cpu() if isinstance(values, Tensor) else values)
+        return {column + ending: np.array(values.cpu().numpy() if isinstance(values, Tensor) else values)
                 for column, values in self.measure(snapshot).items()}
 
     def due(self, snapshot: Snapshot) -> bool:

@@ -236,7 +236,8 @@ class Phase:
             self.name, moment, epoch, self.schedule.epochs, loss, fired, self.embed, self.assign,
             fires_next=self._will_fire(epoch + 1),
             parameters={name: stacked.detach() for name, stacked in replicas.parameters.items()},
-            centers=replicas.state["centers"].detach() if replicas.state else None, representation_loss=self.representation_loss,
+            centers=replicas.state["centers"].detach() if replicas.state else None,
+            representation_loss=self.representation_loss,
             state=replicas.state,
         )
         with self.clock("evaluation"):

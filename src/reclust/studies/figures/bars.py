@@ -35,7 +35,7 @@ def bars(axes: Axes, numbers: Numbers, groups: Sequence[Any], variants: Sequence
     axes.tick_params(axis="x", length=0)
 
 
-def from_near_the_lowest(axes: Axes, numbers: Numbers) -> None:
-    """Begin the axis where differences can be seen, and say so by not beginning at 0."""
-    lowest = min(mean - spread for mean, spread in numbers.values())
+def from_near_the_lowest(axes: Axes, numbers: Sequence[Numbers]) -> None:
+    """Begin the axis where differences can be seen, which its numbers tell, and not at 0."""
+    lowest = min(mean - spread for own in numbers for mean, spread in own.values())
     axes.set_ylim(bottom=max(0.0, 10 * np.floor((lowest - 10) / 10)))

@@ -17,11 +17,12 @@ def draw(runs: Runs, choice: Choice) -> Figure:
     runs = runs.only(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained)
     algorithms, datasets = runs.values("algorithm"), runs.values("dataset")
     figure, grid = panels(1, len(algorithms), width=max(1.7, 0.62 * len(datasets) + 0.3), sharey=True)
-    from_near_the_lowest(grid[0, 0], means(runs, "acc", by="dataset"))
-    for axes, algorithm in zip(grid[0], algorithms, strict=True):
-        bars(axes, means(runs.only(algorithms=[algorithm]), "acc"), datasets, runs.variants[::-1])
+    numbers = [means(runs.only(algorithms=[algorithm]), "acc") for algorithm in algorithms]
+    for axes, algorithm, own in zip(grid[0], algorithms, numbers, strict=True):
+        bars(axes, own, datasets, sorted(runs.values("variant"), key=lambda variant: variant != "brb"))
         axes.tick_params(axis="x", labelsize=6.5)
         axes.set_title(labels.algorithm(algorithm))
+    from_near_the_lowest(grid[0, 0], numbers)
     grid[0, 0].set_ylabel("accuracy (%)")
     legend(figure, grid[0, 0])
     return figure

@@ -49,12 +49,15 @@ def _nmi(axes: Axes, runs: Runs, run: str, window: tuple[int, int]) -> None:
     measured, right_after = runs.columns(run, "nmi", "nmi_after_reset")
     epochs = np.concatenate([measured.epochs + 1.0, right_after.epochs + 1e-6])  # before and after share the number of epochs
     order = epochs.argsort(kind="stable")
-    axes.plot(epochs[order].round(3), 100 * np.concatenate([measured.values, right_after.values])[order], color="black",
-              linewidth=1.2, marker=".", markersize=4)
+    epochs, values = epochs[order].round(3), 100 * np.concatenate([measured.values, right_after.values])[order]
+    axes.plot(epochs, values, color="black", linewidth=1.2, marker=".", markersize=4)
     mark_resets(axes, right_after.epochs.tolist())
     epoch, later = window
     span = max(later + 1 - epoch, 5)
-    axes.set_xlim(max(0, epoch - span), min(measured.epochs.max() + 1, later + 1 + span))
+    left, right = max(0, epoch - span), min(measured.epochs.max() + 1, later + 1 + span)
+    seen = values[(epochs >= left) & (epochs <= right)]
+    axes.set_xlim(left, right)
+    axes.set_ylim(seen.min() - 0.1 * np.ptp(seen) - 0.1, seen.max() + 0.25 * np.ptp(seen) + 0.1)
     for number, place in (("1", epoch), ("3", later + 1)):
         axes.annotate(f"({number})", (place, 1), xycoords=("data", "axes fraction"), xytext=(-2 if number == "1" else 2, -2),
                       textcoords="offset points", ha="right" if number == "1" else "left", va="top", fontsize=7)

@@ -68,7 +68,8 @@ def terminal(table: Table, *, bold: tuple[str, str] = (BOLD, PLAIN)) -> str:
         return f"{bold[0]}{_plainly(cell)}{bold[1]}" if cell.best else _plainly(cell)
 
     blocks = [[[row.label, *map(shown, row.cells)] for row in block] for block in table.blocks]
-    widths = [max(map(_width, column)) for column in zip(table.columns, *(row for block in blocks for row in block), strict=True)]
+    rows = [list(table.columns), *(row for block in blocks for row in block)]
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
 
     def line(texts: Sequence[str]) -> str:
