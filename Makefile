@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-slow lint bench bench-clustpy clean
+.PHONY: demo test chromium test-slow lint bench bench-clustpy clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -14,18 +14,27 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
-test: lint
+test: lint chromium
 	$(BIN)/python -m pytest -m "not slow"
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
+
+# The HTML report is tested in a browser: Debian's is installed where this user may; elsewhere those tests are skipped.
+chromium:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+	  { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	    { apt-get install -y -qq --no-install-recommends chromium || \
+	      { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }; }; } >/dev/null 2>&1 || \
+	  echo "No Chromium here and no right to install it: tests of the HTML report in a browser are skipped."
 
 lint: $(STAMP)
 	$(BIN)/ruff check src tests examples benchmarks
 	$(BIN)/mypy
 
 bench: $(STAMP)
-	for script in $(filter-out benchmarks/clustpy_epoch.py,$(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$script || exit 1; done
+	for script in $(filter-out %clustpy_epoch.py %page.py,$(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$script || exit 1; done
+	$(BIN)/python benchmarks/page.py
 
 # ClustPy brings dependencies that this project does not want, so it lives in an environment of its own.
 bench-clustpy:

@@ -74,6 +74,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--limit", type=int, default=None, help="only so many images of each split")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--precision", default="auto")
+    parser.add_argument("--compile", default="auto", choices=("auto", "always", "never"))
     parser.add_argument("--timing", action="store_true")
     parser.add_argument("--timing-images", type=int, default=50_000)
     parser.add_argument("--timing-epochs", type=int, default=4)
@@ -156,7 +157,7 @@ class Stages:
         left = self.end - time.monotonic()
         if self.done(name) or left <= 0:
             return None
-        execution = Execution(device=self.given.device, precision=self.given.precision,
+        execution = Execution(device=self.given.device, precision=self.given.precision, compile=self.given.compile,
                               time_budget=None if left == float("inf") else left)
         started = time.perf_counter()
         with warnings.catch_warnings(record=True) as said:
@@ -203,7 +204,8 @@ def timing(given: argparse.Namespace) -> None:
         "simclr": replace(base, pretraining=replace(base.pretraining, **schedule), clustering=None),
         "idec": replace(base, pretraining=None, clustering=replace(base.clustering, **schedule), intervention=None),
     }
-    execution, measured = Execution(device=given.device, precision=given.precision), {}
+    execution = Execution(device=given.device, precision=given.precision, compile=given.compile)
+    measured = {}
     for name, settings in runs.items():
         ends: list[float] = []
 
@@ -218,7 +220,8 @@ def timing(given: argparse.Namespace) -> None:
         steps = given.timing_images // given.batch
         measured[name] = {"seconds_an_epoch": seconds, "milliseconds_a_step": 1000 * seconds / steps}
         print(f"{name}: {seconds:.2f} s an epoch, {measured[name]['milliseconds_a_step']:.1f} ms a step", flush=True)
-    settings_of_run = {name: getattr(given, name) for name in ("timing_images", "timing_epochs", "batch", "width", "precision")}
+    told = ("timing_images", "timing_epochs", "batch", "width", "precision", "compile")
+    settings_of_run = {name: getattr(given, name) for name in told}
     print(f"record: {write_record('contrastive_epoch', settings_of_run, measured, folder=given.out)}")
 
 

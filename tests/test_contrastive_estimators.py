@@ -61,6 +61,9 @@ def test_defaults_with_simclr_are_the_papers(fitted):
     assert DCN(10, representation=SimCLR())._settings(3).objective.weight == 1e-4
     assert DCN(10, representation=SimCLR(), objective=reclust.DCNObjective(weight=0.025))._settings(3).objective.weight == 0.025
     assert IDEC(10, representation=SimCLR(), preset="paper")._settings(3).clustering.epochs == 1000
+    assert settings.clustering.warmup_epochs == 20
+    short = IDEC(10, representation=SimCLR(), pretrain_epochs=10, epochs=30)._settings(channels=3)
+    assert (short.pretraining.warmup_epochs, short.clustering.warmup_epochs) == (2, 6)
     whole = DEC(10, preset=presets.paper("cifar10", "dec"))
     assert clone(whole)._settings(3).representation.encoding == "apart"
     assert isinstance(DEC(5, representation=OwnSimCLR(own_encoder()))._settings(3).intervention, reclust.Every)

@@ -217,3 +217,14 @@ def test_a_bare_layer_can_be_reset_in_ones_own_loop():
     Every(1, (SoftReset(0.0, blocks=("embedding",)),))(1, target)
     assert not torch.equal(encoder.weight, before.weight)
     assert np.abs(encoder.weight.detach().numpy()).max() <= 12**-0.5
+
+
+@pytest.mark.parametrize("executor", ["plain", "vmap"])
+def test_layers_that_their_author_froze_are_neither_trained_nor_reset(executor):
+    encoder, decoder = nn.Sequential(nn.Linear(12, 8), nn.ReLU(), nn.Linear(8, 6), nn.ReLU(), nn.Linear(6, 4)), nn.Linear(4, 12)
+    encoder[0].requires_grad_(False)
+    settings = small_settings(representation=OwnAutoencoder(encoder, decoder, weights="given"))
+    result = train(X, settings, seeds=(1, 2), execution=Execution(device="cpu", executor=executor))
+    assert all(torch.equal(result.parameters[f"encoder.0.{name}"][i], getattr(encoder[0], name)) for name in ("weight", "bias") for i in range(2))
+    assert not torch.allclose(result.parameters["encoder.2.weight"][0], encoder[2].weight)
+    assert not encoder[0].weight.requires_grad and encoder[2].weight.requires_grad

@@ -31,6 +31,13 @@ def test_the_timings_are_the_benchmarks_records():
     assert f"costs {stream['measured']['streamed_over_resident']:.2f} times" in words
 
 
+def test_the_page_of_benchmarks_is_written_from_the_records(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import page
+
+    assert (ROOT / "docs/benchmarks.md").read_text() == page.page()
+
+
 @pytest.mark.slow
 def test_the_first_example_runs(capsys):
     code = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)[0]

@@ -187,6 +187,15 @@ def test_gradients_are_clipped_for_each_replica_and_centres_are_not():
     assert gap(free, results[0]) > 1e-3
 
 
+@pytest.mark.parametrize("alone", ["pretraining", "clustering"])
+def test_a_last_step_that_diverges_is_noticed(alone):
+    """One step in all, so that no later loss could tell."""
+    settings = small_settings(pretraining=None, clustering=None, intervention=None)
+    settings = replace(settings, **{alone: Schedule(1, batch_size=len(X), views=("clean",), lr=1e300)})
+    with pytest.raises(TrainingFailed, match=f"epoch 0 of {alone}"), pytest.warns(ReclustWarning):
+        train(X.astype(np.float32), settings, seeds=[1], execution=Execution(device="cpu"))
+
+
 def test_the_last_short_batch_is_dropped_only_when_there_is_a_whole_one():
     sizes = []
 

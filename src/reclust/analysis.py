@@ -126,6 +126,24 @@ class Embeddings(Around):
         return {"embedding": chosen.float(), "centers": _centers(snapshot).float()}
 
 
+class Extremes(Around):
+    """The samples nearest to the centre of their cluster and those farthest from it, once training is over.
+
+    Columns: nearest and farthest, (r, k, count) row numbers; -1 stands where a cluster has fewer samples.
+    """
+
+    def __init__(self, *, count: int = 8) -> None:
+        super().__init__(every=None)
+        self.count = whole("count", count, 1)
+
+    def due(self, snapshot: Snapshot) -> bool:
+        return snapshot.moment == "epoch" and snapshot.epoch == snapshot.epochs - 1
+
+    def measure(self, snapshot: Snapshot) -> Measured:
+        nearest, farthest = geometry.extremes(snapshot.embeddings, snapshot.labels, _centers(snapshot), count=self.count)
+        return {"nearest": nearest, "farthest": farthest}
+
+
 def around_resets(columns: Mapping[str, Curve], column: str) -> Curve:
     """One column at each firing: values (m, 3, r, ...) right before, right after, and after the epoch that followed.
 

@@ -210,7 +210,8 @@ class DeepClustering(FittedClustering):
 
     def _schedule(self, base: Schedule, epochs: int | None) -> Schedule:
         given: dict[str, Any] = {"epochs": epochs, "batch_size": self.batch_size, "lr": self.lr}
-        return replace(base, **{name: value for name, value in given.items() if value is not None})
+        made = replace(base, **{name: value for name, value in given.items() if value is not None})
+        return replace(made, warmup_epochs=min(made.warmup_epochs, made.epochs // 5))  # of a run shorter than the preset's
 
     def _augmentation(self, of_preset: Augmentation | None) -> Augmentation | None:
         if not isinstance(self.augment, str):

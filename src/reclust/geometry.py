@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
+from torch.nn.functional import normalize, pad
 
 _CHUNK, _CHUNK_CPU = 2**26, 2**22  # distances held at a time
 
@@ -98,6 +98,24 @@ def local_purity(z: Tensor, labels: Tensor, *, neighbors: int = 10) -> Tensor:
         near = distance.topk(neighbors, largest=False).indices
         shares.append((labels[near] == labels[at, None]).to(x.dtype).mean(-1))
     return torch.cat(shares)
+
+
+@torch.no_grad()
+def extremes(z: Tensor, labels: Tensor, centers: Tensor, *, count: int) -> tuple[Tensor, Tensor]:
+    """Row numbers of the samples nearest to the centre of their cluster, nearest first, and of those farthest from it, farthest
+    first: z (..., n, d), labels (..., n), centers (..., k, d) -> two of (..., k, count), with -1 where samples are lacking."""
+    own = centers.gather(-2, labels.unsqueeze(-1).expand(*labels.shape, centers.shape[-1]))
+    distances = (z - own).norm(dim=-1)
+    found = []
+    for sign in (1, -1):
+        each = []
+        for cluster in range(centers.shape[-2]):
+            among = torch.where(labels == cluster, sign * distances, torch.inf)
+            least, rows = among.topk(min(count, among.shape[-1]), largest=False)
+            rows = torch.where(least.isinf(), -1, rows)
+            each.append(pad(rows, (0, count - rows.shape[-1]), value=-1))
+        found.append(torch.stack(each, dim=-2))
+    return found[0], found[1]
 
 
 def _at_least_float32(x: Tensor) -> Tensor:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 CHUNK = 4096
 """Samples embedded at once."""
 
+LONG = 15_000
+"""Steps of a convolutional network that repay compiling it."""
+
 
 class Phase:
     """One pass of the loop over its epochs: pretraining (no objective) or clustering."""
@@ -36,12 +39,13 @@ class Phase:
     def __init__(self, run: Run, name: str, schedule: Schedule, resumed: Progressed | None) -> None:
         self.owner, self.name, self.schedule = run, name, schedule
         self.replicas, self.inputs = run.replicas, run.inputs
-        self.executor = make_executor(run.replicas, run.execution.executor)
+        self.batches = Batches(run.inputs, schedule, run.settings[0].augment)
+        self.executor = make_executor(run.replicas, run.execution.executor,
+                                      compiled=self._worth_compiling(run.execution.compile))
         self.arithmetic = run.arithmetic
         self.dtype = run.arithmetic.dtype
         self.clock = Clock(run.inputs.device)
         self.key = draws.fold(run.replicas.key, name)
-        self.batches = Batches(run.inputs, schedule, run.settings[0].augment)
         self.interventions = [
             (slice(members[0], members[-1] + 1), intervention) for intervention, members in _runs_of_equals(run.settings)
             if intervention is not None and name == "clustering"
@@ -52,6 +56,11 @@ class Phase:
         self.resumed = resumed is not None
         if resumed is not None:
             self.optimizer.restore_(resumed.optimizer)
+
+    def _worth_compiling(self, wanted: str) -> bool:
+        """Compiling a convolutional network takes about a minute and saves a quarter of a step: "auto" wants a long phase."""
+        long = self.schedule.epochs * self.batches.count >= LONG and self.inputs.device.type == "cuda"
+        return wanted == "always" or (wanted == "auto" and long and not self.replicas.representation.stacks)
 
     def _leaves(self) -> dict[str, Leaf]:
         """What the optimizer moves."""
@@ -92,6 +101,8 @@ class Phase:
         self._step.release()
         self._follow.release()
         self.keep_time()
+        # Losses are taken before a step, so only what was learned tells what the last one did.
+        self.owner.drop_failed(self.name, self.schedule.epochs - 1, self.replicas.damage(), self.schedule)
         return finished
 
     def _intervene(self, epoch: int) -> np.ndarray:
@@ -220,8 +231,8 @@ class Phase:
         return total / self.inputs.n_samples
 
     def _reconstruct(self, net: nn.Module, objective: Any, state: State, x: Tensor) -> Tensor:
-        representation = self.replicas.representation
-        return representation.loss(net, x.unsqueeze(0), representation.encode_views(net, x.unsqueeze(0)))
+        representation, views = self.replicas.representation, x.unsqueeze(0)
+        return representation.loss(net, views, representation.encode_views(net, views))
 
     def assign(self, z: Tensor, which: slice = slice(None)) -> Tensor:
         """(r, n, d) -> (r, n)."""
@@ -231,14 +242,12 @@ class Phase:
               loss: dict[str, np.ndarray], fired: np.ndarray) -> None:
         if not self.owner.monitors:
             return
-        replicas = self.replicas
+        parameters, state = ({name: stack.detach() for name, stack in stacks.items()}
+                             for stacks in (self.replicas.parameters, self.replicas.state))
         snapshot = Snapshot(
             self.name, moment, epoch, self.schedule.epochs, loss, fired, self.embed, self.assign,
-            fires_next=self._will_fire(epoch + 1),
-            parameters={name: stacked.detach() for name, stacked in replicas.parameters.items()},
-            centers=replicas.state["centers"].detach() if replicas.state else None,
-            representation_loss=self.representation_loss,
-            state=replicas.state,
+            fires_next=self._will_fire(epoch + 1), parameters=parameters, centers=state.get("centers"),
+            representation_loss=self.representation_loss, state=state,
         )
         with self.clock("evaluation"):
             for monitor in self.owner.monitors:

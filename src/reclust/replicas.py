@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from . import draws
+from .exceptions import ReclustWarning
 from .interventions import Layer
 from .objectives import Objective, State
 from .representations import Representation, build_network
@@ -32,11 +35,13 @@ class Replicas:
 
     parameters, buffers, state: name -> (r, ...). What is written in place here is what every executor sees.
     working: the parameters that networks train with, copies in lower precision where that is asked for.
+    still: names of parameters that their author froze; they are neither trained nor reset.
     """
 
     def __init__(self, representation: Representation, net: nn.Module, parameters: State, buffers: State,
                  seeds: Sequence[int]) -> None:
-        self.representation, self.net, self.seeds = representation, net, tuple(seeds)
+        self.still = frozenset(name for name, parameter in net.named_parameters() if not parameter.requires_grad)
+        self.representation, self.net, self.seeds = representation, net.requires_grad_(False), tuple(seeds)
         self.parameters, self.buffers = parameters, buffers
         self.working = parameters
         self.objectives: list[Objective] = []
@@ -81,13 +86,19 @@ class Replicas:
     @property
     def learned(self) -> dict[str, tuple[Tensor, Tensor]]:
         """All that the optimizer moves: name -> what is kept and what gradients are taken of, (r, ...) each."""
-        return {**{f"{NETWORK}/{name}": (stack, self.working[name]) for name, stack in self.parameters.items()},
+        return {**{f"{NETWORK}/{name}": (stack, self.working[name]) for name, stack in self.parameters.items()
+                   if name not in self.still},
                 **{f"state/{name}": (self.state[name], self.state[name]) for name in self.learned_state}}
 
     def start_objectives(self, objectives: Sequence[Objective], centers: Tensor) -> None:
         """The objectives' first states, from centres (r, k, d)."""
         states = [objective.init(own) for objective, own in zip(objectives, centers, strict=True)]
         self.set_objectives(objectives, {name: torch.stack([state[name] for state in states]) for name in states[0]})
+
+    def damage(self) -> np.ndarray:
+        """(r,): 0 where all that was learned is finite, otherwise not a number."""
+        finite = [stack.detach().flatten(1).isfinite().all(1) for stack in (*self.parameters.values(), *self.state.values())]
+        return np.where(torch.stack(finite).all(0).cpu().numpy(), 0.0, np.nan)
 
     def blocks(self, which: slice) -> dict[str, tuple[Layer, ...]]:
         """The blocks that may be reset, as views of the stack."""
@@ -98,7 +109,8 @@ class Replicas:
 
     def _layer(self, name: str, which: slice) -> Layer:
         module = self.net.get_submodule(name)
-        own = {leaf: self.parameters[f"{name}.{leaf}"].detach()[which] for leaf, _ in module.named_parameters(recurse=False)}
+        own = {leaf: self.parameters[f"{name}.{leaf}"].detach()[which] for leaf, _ in module.named_parameters(recurse=False)
+               if f"{name}.{leaf}" not in self.still}
         return Layer(name, module, own)
 
     def module(self, replica: int, parameters: State) -> nn.Module:
@@ -106,7 +118,7 @@ class Replicas:
         made = copy.deepcopy(self.net)
         for name, stacked in parameters.items():
             owner, _, leaf = name.rpartition(".")
-            made.get_submodule(owner)._parameters[leaf] = nn.Parameter(stacked.detach()[replica])
+            made.get_submodule(owner)._parameters[leaf] = nn.Parameter(stacked.detach()[replica], name not in self.still)
         for name, stacked in self.buffers.items():
             owner, _, leaf = name.rpartition(".")
             made.get_submodule(owner)._buffers[leaf] = stacked[replica]
@@ -130,17 +142,24 @@ class Executor(Protocol):
 
 
 class PlainExecutor:
-    """A Python loop over ordinary modules: what one replica wants, and the slow reference for many."""
+    """A Python loop over ordinary modules: what one replica wants, and the slow reference for many.
 
-    def __init__(self, replicas: Replicas) -> None:
-        self.replicas = replicas
+    Compiled, the parts of each network (encoder, decoder, projector) go through `torch.compile` for training.
+    """
+
+    def __init__(self, replicas: Replicas, *, compiled: bool = False) -> None:
+        self.replicas, self._compiled = replicas, compiled
         self.modules = [replicas.module(i, replicas.working) for i in range(len(replicas))]
-        self._exact = self.modules if replicas.working is replicas.parameters else [
-            replicas.module(i, replicas.parameters) for i in range(len(replicas))]
+        # Compiled networks would be compiled once more for evaluation and each of its chunks.
+        same = replicas.working is replicas.parameters and not compiled
+        self._exact = self.modules if same else [replicas.module(i, replicas.parameters) for i in range(len(replicas))]
+        for part in self._parts() if compiled else ():
+            part.compile(dynamic=False)
         self.states = [{name: nn.Parameter(stack[i]) if name in replicas.learned_state else stack[i]
                         for name, stack in replicas.state.items()} for i in range(len(replicas))]
         self._leaves: dict[str, list[nn.Parameter]] = {
-            f"{NETWORK}/{name}": [module.get_parameter(name) for module in self.modules] for name in replicas.parameters
+            f"{NETWORK}/{name}": [module.get_parameter(name) for module in self.modules]
+            for name in replicas.parameters if name not in replicas.still
         }
         for name in replicas.learned_state:
             self._leaves[f"state/{name}"] = [state[name] for state in self.states]  # type: ignore[misc]
@@ -148,8 +167,24 @@ class PlainExecutor:
     def train(self, function: ForOne, *batch: Tensor) -> Tensor:
         for module in self.modules:
             module.train()
-        return torch.stack([self._call(function, module, i, [tensor[i] for tensor in batch])
-                            for i, module in enumerate(self.modules)])
+        try:
+            return torch.stack([self._call(function, module, i, [tensor[i] for tensor in batch])
+                                for i, module in enumerate(self.modules)])
+        except Exception as error:
+            if not self._compiled or isinstance(error, torch.OutOfMemoryError):
+                raise
+            self._go_on_uncompiled(error)
+        return self.train(function, *batch)
+
+    def _parts(self) -> Iterator[nn.Module]:
+        return (part for module in self.modules for part in module.children())
+
+    def _go_on_uncompiled(self, error: Exception) -> None:
+        warnings.warn(f"The network cannot be compiled and trains as it is, which is slower but equally right: "
+                      f"{str(error).splitlines()[:1]}", ReclustWarning, stacklevel=2)
+        self._compiled = False
+        for part in self._parts():
+            part._compiled_call_impl = None  # what nn.Module.compile() sets
 
     @torch.no_grad()
     def evaluate(self, function: ForOne, *batch: Tensor, which: slice = slice(None)) -> Any:
@@ -250,5 +285,7 @@ def executor_kind(replicas: Replicas, wanted: str) -> str:
     return ("vmap" if worth_mapping else "plain") if wanted == "auto" else wanted
 
 
-def make_executor(replicas: Replicas, wanted: str) -> Executor:
-    return PlainExecutor(replicas) if executor_kind(replicas, wanted) == "plain" else VmapExecutor(replicas)
+def make_executor(replicas: Replicas, wanted: str, *, compiled: bool = False) -> Executor:
+    if executor_kind(replicas, wanted) == "plain":
+        return PlainExecutor(replicas, compiled=compiled)
+    return VmapExecutor(replicas)

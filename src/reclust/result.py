@@ -133,7 +133,7 @@ class Result:
                                  "put the same back into its settings.")
         stacks = self.parameters | self.buffers
         dtype = next(iter(self.parameters.values())).dtype
-        network = build_network(settings.representation, self.sample_shape, settings.n_clusters, dtype)
+        network = build_network(settings.representation, self.sample_shape, settings.n_clusters, dtype).requires_grad_(False)
         tensors = dict((*network.named_parameters(), *network.named_buffers()))
         if {name: t.shape for name, t in tensors.items()} != {name: stack.shape[1:] for name, stack in stacks.items()}:
             raise ValueError("The representation builds another network than was trained: weights of other names or shapes.")

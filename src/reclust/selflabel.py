@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, one_hot
+from torch.nn.functional import cross_entropy
 
 from .checkpoint import Checkpoint
 from .data import Prepared
@@ -42,6 +42,11 @@ def _errors(state: State, z: Tensor, labels: Tensor) -> Tensor:
     """Cross-entropy of each sample, averaged over the views: (V, B, d), (B,) -> (B,)."""
     each = cross_entropy(logits(state, z).flatten(0, 1), labels.repeat(len(z)), reduction="none")
     return each.unflatten(0, z.shape[:2]).mean(0)
+
+
+def _members(labels: Tensor, k: int) -> Tensor:
+    """Which class each sample belongs to: (..., B) -> (..., B, k), of fixed shape, so that it can be mapped and captured."""
+    return labels.unsqueeze(-1) == torch.arange(k, device=labels.device)
 
 
 class _Headed(Still):
@@ -86,8 +91,7 @@ class SelfLabelObjective(_Headed):
 
     def loss(self, state: State, z: Tensor) -> Tensor:
         confidence, labels = logits(state, z[0]).detach().softmax(-1).max(-1)
-        active = (confidence > self.threshold).to(z.dtype)
-        member = one_hot(labels, len(state["centers"])).to(z.dtype) * active.unsqueeze(-1)
+        member = (_members(labels, len(state["centers"])) & (confidence > self.threshold).unsqueeze(-1)).to(z.dtype)
         count = member.sum(0)
         errors = _errors(state, z[1:] if len(z) > 1 else z, labels)
         return (errors @ (member / count.clamp(min=1))).sum() / (count > 0).sum().clamp(min=1)
@@ -107,8 +111,8 @@ class Activity:
         if not due:
             return None
         confidence, labels = logits(dict(snapshot.state), snapshot.embeddings).detach().softmax(-1).max(-1)
-        members = one_hot(labels, snapshot.state["head_bias"].shape[-1])
-        active = (members * (confidence > self.threshold).unsqueeze(-1)).sum(1)
+        members = _members(labels, snapshot.state["head_bias"].shape[-1])
+        active = (members & (confidence > self.threshold).unsqueeze(-1)).sum(1)
         self._warn(members.sum(1).cpu().numpy() > 0, active.sum(-1).cpu().numpy(), snapshot.epoch)
         return {"active_samples": active.sum(-1).cpu().numpy(), "active_classes": (active > 0).sum(-1).cpu().numpy(),
                 "classes": (members.sum(1) > 0).sum(-1).cpu().numpy()}

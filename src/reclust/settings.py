@@ -106,17 +106,20 @@ class Execution:
         On a GPU float32 products use the TF32 units.
     executor: "auto" runs one replica as a plain PyTorch loop and maps several with vmap, where their representation is worth
         mapping; "plain" loops over replicas.
+    compile: networks that train as plain modules, with `torch.compile`; "auto" does so for long phases of convolutional
+        networks on a GPU.
     time_budget: seconds after which training stops between two epochs, with what it has.
     """
 
     device: str = "auto"
     precision: Literal["auto", "float32", "float64", "bf16"] = "float32"
     executor: Literal["auto", "plain", "vmap"] = "auto"
+    compile: Literal["auto", "always", "never"] = "auto"
     time_budget: float | None = None
 
     def __post_init__(self) -> None:
         for name, allowed in (("precision", ("auto", "float32", "float64", "bf16")),
-                              ("executor", ("auto", "plain", "vmap"))):
+                              ("executor", ("auto", "plain", "vmap")), ("compile", ("auto", "always", "never"))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}.")
         if self.time_budget is not None and not real("time_budget", self.time_budget) > 0:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from reclust.data import DataError, Dataset, prepare, preprocess
-from reclust.data.preprocess import channel_statistics, column_statistics, equalize, resize_bilinear, scale
+from reclust.data import DataError, Dataset, moments, prepare
+from reclust.data.moments import statistics
+from reclust.data.preprocess import equalize, resize_bilinear, scale
 
 RNG = np.random.default_rng(3)
 
@@ -68,9 +69,9 @@ def test_scale_ends_at_one_and_refuses_anything_else():
 
 @pytest.mark.parametrize("chunk", [1, 1000, 1 << 24])
 def test_statistics_do_not_depend_on_the_chunks(chunk, monkeypatch):
-    monkeypatch.setattr(preprocess, "_CHUNK", chunk)
+    monkeypatch.setattr(moments, "NUMBERS", chunk)
     images = RNG.normal(1000, 0.5, (50, 3, 6, 5))  # a mean far from zero, where sums of squares cancel
-    mean, std = channel_statistics(images)
+    mean, std = (each.ravel() for each in statistics(images, (0, 2, 3)))
     np.testing.assert_allclose(mean, images.mean((0, 2, 3)), rtol=1e-6)
     np.testing.assert_allclose(std, images.std((0, 2, 3)), rtol=1e-6)
 
@@ -80,7 +81,7 @@ def test_column_statistics_are_the_same_dense_mapped_and_sparse(tmp_path):
     table[:, 4] = 0
     np.save(tmp_path / "x.npy", table)
     forms = (table, np.load(tmp_path / "x.npy", mmap_mode="r"), sparse.csr_array(table))
-    for mean, std in map(column_statistics, forms):
+    for mean, std in map(statistics, forms):
         np.testing.assert_allclose(mean, table.mean(0), rtol=1e-6)
         np.testing.assert_allclose(std, np.where(table.std(0) > 0, table.std(0), 1), rtol=1e-6)
 
@@ -103,7 +104,7 @@ def test_prepare_is_scale_then_resize_then_standardise():
 def test_prepare_in_chunks_is_prepare_at_once(monkeypatch):
     given = dataset()
     whole = [prepare(given, statistics=when) for when in ("after_resize", "before_resize")]
-    monkeypatch.setattr(preprocess, "_CHUNK", 64 * 7)
+    monkeypatch.setattr(moments, "NUMBERS", 64 * 7)
     for one, when in zip(whole, ("after_resize", "before_resize"), strict=True):
         again = prepare(given, statistics=when)
         np.testing.assert_array_equal(again.samples, one.samples)

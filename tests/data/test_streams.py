@@ -82,7 +82,7 @@ def test_a_baseline_on_a_part_still_labels_everybody(monkeypatch):
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix], ids=["array", "sparse"])
 def test_statistics_in_one_pass(monkeypatch, make):
-    monkeypatch.setattr("reclust.data.scaling.NUMBERS", 12 * 7)
+    monkeypatch.setattr("reclust.data.moments.NUMBERS", 12 * 7)
     table = X * 10.0 ** np.arange(-6, 6) + np.arange(12)
     table[:, 3] = 5.0
     fitted = z_score(make(table), identity())

@@ -13,6 +13,7 @@ from support import small_settings
 
 from reclust import Curve
 from reclust.studies import Outcome, PlannedRun, Store, StoreReader, export
+from reclust.studies.reading import readable
 
 R, N, K, D = 4, 30, 4, 3
 
@@ -242,3 +243,16 @@ def test_the_curves_of_the_papers_study_stay_small(tmp_path):
         store.add(Outcome(**{**vars(made), "history": history}))
         size = store._db.execute("SELECT sum(length(epochs) + length(points)) FROM curves").fetchone()[0]
     assert size * 36 < 5e6
+
+
+def test_a_store_in_a_folder_that_cannot_be_written_is_read(tmp_path, monkeypatch):
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    with Store(folder / "store") as store:
+        store.plan("s", "spec", planned("a"))
+        store.add(outcome("a"))
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with StoreReader(folder / "store") as reader, Store(tmp_path / "own") as own:
+        assert "immutable" in readable(folder / "store") and reader.status()[0].finished == R
+        assert own.merge(folder / "store") == R
+        assert [path.name for path in folder.iterdir()] == ["store"]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from ..studies import (
     Conditions,
+    Failure,
     InProcess,
     Processes,
     Ran,
@@ -147,9 +149,10 @@ def _report(ran: Ran, seconds: float, arguments: argparse.Namespace) -> None:
         return
     print(f"{ran.study}: {ran.finished} runs finished in {duration(seconds)}, {ran.waiting} waiting, "
           f"{len(ran.failures)} failed; results are in {arguments.store}")
-    for failure in ran.failures:
-        last = failure.error.strip().splitlines()[-1]
-        print(f"failed: {failure.dataset} {failure.algorithm} {failure.variant}, seed {failure.seed}: {last}", file=sys.stderr)
+    for reason, (example, *others) in _by_reason(ran.failures).items():
+        more = f" and {len(others)} more" if others else ""
+        print(f"failed: {example.dataset} {example.algorithm} {example.variant}, seed {example.seed}{more}: {reason}",
+              file=sys.stderr)
     if ran.waiting:
         print("stopped before the end: call again to go on", file=sys.stderr)
     if ran.failures:
@@ -165,11 +168,18 @@ def _status(arguments: argparse.Namespace) -> int:
         rows = [{**row, "failures": [asdict(one) for one in failures if one.study == row["study"]]} for row in rows]
     show(rows, as_json=arguments.json, empty="no study was planned yet")
     if arguments.failures and not arguments.json:
-        for error in dict.fromkeys(failure.error for failure in failures):
-            same = [failure for failure in failures if failure.error == error]
-            print(f"\n{len(same)} runs, such as {same[0].study} {same[0].dataset} {same[0].algorithm} {same[0].variant}, "
-                  f"seed {same[0].seed}:\n{error.rstrip()}")
+        for example, *others in _by_reason(failures).values():
+            print(f"\n{len(others) + 1} runs, such as {example.study} {example.dataset} {example.algorithm} {example.variant}, "
+                  f"seed {example.seed}:\n{example.error.rstrip()}")
     return 1 if failures else 0
+
+
+def _by_reason(failures: Sequence[Failure]) -> dict[str, list[Failure]]:
+    """Failures by the last line of what went wrong."""
+    reasons: dict[str, list[Failure]] = {}
+    for failure in failures:
+        reasons.setdefault(failure.error.strip().splitlines()[-1], []).append(failure)
+    return reasons
 
 
 def _retry(arguments: argparse.Namespace) -> int:

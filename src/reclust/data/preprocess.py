@@ -5,7 +5,6 @@ The z-score itself comes after augmentation, so `prepare` keeps images in [0, 1]
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,9 +15,10 @@ from numpy.typing import NDArray
 
 from .dataset import Dataset, Samples
 from .errors import DataError
+from .moments import Moments, chunks
+from .moments import statistics as statistics_of
 
 Statistics = Literal["after_resize", "before_resize"]
-_CHUNK = 1 << 24  # values handled at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,22 +53,23 @@ def prepare(
     if statistics not in ("after_resize", "before_resize"):
         raise ValueError(f"statistics={statistics!r}; needed: 'after_resize' or 'before_resize'.")
     if dataset.image_shape is None:
-        mean, std = column_statistics(dataset.samples)
-        return Prepared(dataset.samples, mean, std)
+        return Prepared(dataset.samples, *_single(statistics_of(dataset.samples)))
     channels, height, width = dataset.image_shape
     size = size or dataset.resize_to or (height, width)
     equalized = dataset.equalize if equalized is None else equalized
     raw = dataset.images.reshape(len(dataset), height, width, channels)
     images = np.empty((len(dataset), channels, *size), np.float32)
-    before = []
-    for rows in _slices(raw):
+    seen = Moments((0, 2, 3))
+    for rows in chunks(raw):
         chunk = np.moveaxis(np.asarray(raw[rows]), 3, 1)
         chunk = scale(equalize(chunk) if equalized else chunk, dataset.max_value if max_value is None else max_value)
-        if statistics == "before_resize":
-            before.append(_chunk_moments(chunk, (0, 2, 3)))
         images[rows] = resize_bilinear(chunk, size)
-    mean, std = _merge(before) if before else channel_statistics(images)
-    return Prepared(images, mean[:, None, None], std[:, None, None])
+        seen.add(chunk if statistics == "before_resize" else images[rows])
+    return Prepared(images, *_single(seen.result()))
+
+
+def _single(statistics: tuple[NDArray[Any], NDArray[Any]]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    return statistics[0].astype(np.float32), statistics[1].astype(np.float32)
 
 
 def scale(images: NDArray[Any], max_value: float) -> NDArray[np.float32]:
@@ -105,41 +106,3 @@ def equalize(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
     # Too few different values to spread: Pillow leaves such a plane alone.
     table = np.where(step == 0, np.arange(256, dtype=np.uint8), table)
     return np.take_along_axis(table, planes, axis=1).reshape(images.shape)
-
-
-def channel_statistics(images: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Mean and standard deviation (c,) of every channel of (n, c, h, w); 1 where a channel is constant."""
-    return _merge(_chunk_moments(images[rows], (0, 2, 3)) for rows in _slices(images))
-
-
-def column_statistics(samples: Samples) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Mean and standard deviation (d,) of every column of (n, d), dense, mapped or sparse; 1 where it is constant."""
-    chunks = (samples[rows] for rows in _slices(samples))
-    dense = (chunk if isinstance(chunk, np.ndarray) else chunk.toarray() for chunk in chunks)
-    return _merge(_chunk_moments(chunk, (0,)) for chunk in dense)
-
-
-def _slices(samples: Samples) -> Iterator[slice]:
-    n = samples.shape[0]
-    step = max(1, _CHUNK // max(1, int(np.prod(samples.shape[1:]))))
-    return (slice(start, min(start + step, n)) for start in range(0, n, step))
-
-
-def _chunk_moments(chunk: NDArray[Any], axes: tuple[int, ...]) -> tuple[int, NDArray[Any], NDArray[Any]]:
-    """How many values, their mean, and the sum of squared deviations from it, over `axes`, in float64."""
-    count = int(np.prod([chunk.shape[axis] for axis in axes]))
-    return count, chunk.mean(axis=axes, dtype=np.float64), count * chunk.var(axis=axes, dtype=np.float64)
-
-
-def _merge(
-    moments: Iterable[tuple[int, NDArray[Any], NDArray[Any]]],
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Mean and deviation of all chunks from those of each (Chan, Golub, LeVeque): one pass, no cancellation."""
-    total, mean, squares = 0, np.float64(0), np.float64(0)
-    for count, chunk_mean, chunk_squares in moments:
-        delta = chunk_mean - mean
-        total += count
-        mean = mean + delta * (count / total)
-        squares = squares + chunk_squares + delta**2 * (count * (total - count) / total)
-    std = np.sqrt(squares / total)
-    return np.asarray(mean, np.float32), np.where(std > 0, std, 1).astype(np.float32)

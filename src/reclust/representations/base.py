@@ -58,7 +58,7 @@ def build_network(
     with torch.random.fork_rng(devices=[]):
         net = representation.build(sample_shape, n_clusters)
     _refuse_what_cannot_be_repeated(net)
-    return copy.deepcopy(net).to(dtype).eval().requires_grad_(False)
+    return copy.deepcopy(net).to(dtype).eval()
 
 
 def _refuse_what_cannot_be_repeated(net: nn.Module) -> None:

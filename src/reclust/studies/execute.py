@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from .. import metrics
+from ..analysis import Extremes
 from ..checkpoint import Checkpoint
 from ..data.inputs import as_inputs
 from ..exceptions import ReclustWarning, StopTraining
@@ -29,7 +30,7 @@ from ..selflabel import self_label
 from ..settings import Execution
 from ..training import train
 from ..values import value
-from .measures import MEASURES, shown_classes
+from .measures import MEASURES, shown_rows
 from .protocols import Sample
 from .spec import Group, Pretraining
 from .store import Outcome
@@ -102,7 +103,7 @@ def _clustered(group: Group, start: Result | None, sample: Sample, conditions: C
     checkpoint, execution = _checkpoint(conditions, group.key, group.settings[0].clustering), _execution(group, conditions)
     kept = Path(conditions.work) / "clustered" / f"{group.clustering}.reclust"
     monitors: list[Monitor] = [
-        Evaluation(sample.classes, every=group.evaluate_every),
+        Evaluation(sample.classes, every=group.evaluate_every), Extremes(),
         *(MEASURES[name](sample.classes, group.evaluate_every) for name in group.measures), watch]
     if kept.is_file():
         result = Result.load(kept)
@@ -218,7 +219,7 @@ def _outcome(group: Group, result: Result, start: Result | None, sample: Sample)
     assert result.labels is not None
     arrays = {"labels": result.labels, "centers": result.state["centers"].numpy()}
     if "embeddings" in group.measures:
-        shown = shown_classes(sample.classes)
+        shown = sample.classes[shown_rows(len(sample.classes))]
         arrays["shown_classes"] = np.broadcast_to(shown, (len(result), len(shown)))
     scores = _scores(sample.classes, result.labels)
     if sample.held_out is not None:

@@ -20,16 +20,11 @@ MEASURES: Mapping[str, Callable[[np.ndarray, int], Monitor]] = MappingProxyType(
     "norms": lambda classes, every: Norms(every=every),
     "reconstruction": lambda classes, every: Reconstruction(every=every),
     "sizes": lambda classes, every: Sizes(every=every),
-    "embeddings": lambda classes, every: Embeddings(_spread(len(classes))),
+    "embeddings": lambda classes, every: Embeddings(shown_rows(len(classes))),
 })
 """Name -> (classes (n,), epochs between two looks) -> monitor."""
 
 
-def shown_classes(classes: np.ndarray) -> np.ndarray:
-    """Of the samples whose embeddings are kept."""
-    return classes[_spread(len(classes))]
-
-
-def _spread(n: int) -> np.ndarray:
-    """Rows all over the set, at most SHOWN of them."""
+def shown_rows(n: int) -> np.ndarray:
+    """The samples whose embeddings are kept: at most SHOWN, all over the set."""
     return np.unique(np.linspace(0, n - 1, min(n, SHOWN)).astype(np.int64))

@@ -70,7 +70,7 @@ class StoreReader:
         schema.check(self._db, self.path)
 
     def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True, timeout=60, isolation_level=None)
+        return sqlite3.connect(readable(self.path), uri=True, timeout=60, isolation_level=None)
 
     def close(self) -> None:
         self._db.close()
@@ -281,6 +281,13 @@ class StoreReader:
         if name in ("study", "dataset", "algorithm", "variant", "pretrained", "seed"):
             return f"p.{name}"
         return f"json_extract(p.factors, {_quoted('$.' + json.dumps(name))})"
+
+
+def readable(path: str | os.PathLike[str]) -> str:
+    """The address under which SQLite reads a store, in folders too that cannot be written, where it can note no reader."""
+    path = Path(path).absolute()
+    frozen = not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists()
+    return f"{path.as_uri()}?{'immutable=1' if frozen else 'mode=ro'}"
 
 
 def _measure(name: str) -> str:

@@ -19,7 +19,7 @@ from ..result import History
 from ..settings import Settings
 from ..values import to_json
 from . import schema
-from .reading import Failure, Status, StoreReader
+from .reading import Failure, Status, StoreReader, readable
 
 __all__ = ["Failure", "Outcome", "PlannedRun", "Status", "Store", "StoreReader", "export"]
 
@@ -82,7 +82,7 @@ class Store(StoreReader):
         self._db.execute("PRAGMA synchronous = FULL")
 
     def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(self.path, timeout=60, isolation_level=None)
+        return sqlite3.connect(self.path.absolute().as_uri(), uri=True, timeout=60, isolation_level=None)
 
     def __enter__(self) -> Store:
         return self
@@ -156,7 +156,7 @@ class Store(StoreReader):
         """Take over what another store has and this one lacks; how many runs came. Finished runs win over failed ones,
         otherwise what is here stays."""
         StoreReader(other).close()  # raises where it is none
-        self._db.execute("ATTACH ? AS other", (str(other),))
+        self._db.execute("ATTACH ? AS other", (readable(other),))
         try:
             with self._transaction() as db:
                 before = self._finished()

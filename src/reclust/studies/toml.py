@@ -13,26 +13,28 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from ..data.errors import require
 from ..presets import PAPER_INTERVENTIONS
 from ..values import kind_named
 from .spec import Study, Variant
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 
 def read_study(path: str | os.PathLike[str]) -> Study:
     """The study that a file describes. `base` names a study of the catalog to start from; the name defaults to the file's."""
     path = Path(path)
     try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        given = _reader().loads(path.read_text(encoding="utf-8"))
         return study_of({"name": path.stem, **given})
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def _reader() -> ModuleType:
+    """Python's own from 3.11 on."""
+    return require("tomllib" if sys.version_info >= (3, 11) else "tomli", purpose="Reading TOML files", extra="study")
 
 
 def study_of(given: Mapping[str, Any]) -> Study:

@@ -1,0 +1,132 @@
+"""docs/benchmarks.md, written from the committed records alone.
+
+    python benchmarks/page.py
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+RECORDS = Path(__file__).parent / "records"
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+
+HEAD = """# Benchmarks
+
+Written by `python benchmarks/page.py` from the records under `benchmarks/records/`; each table names the command that measured it
+and the machine. Machines differ and are noisy: look at the ratios.
+"""
+
+
+def table(columns: list[str], rows: list[list[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def replicas_cuda(measured: dict[str, Any]) -> str:
+    rows = [[*name.split(", "), f"{seen['seconds_per_epoch']:.3f}", f"{seen['per_replica']:.3f}", f"{seen['step_ms']:.2f}",
+             f"{sum(seen['floor_ms'].values()):.2f}", f"{seen['step_over_floor']:.1f}"] for name, seen in measured.items()]
+    return ("One clustering epoch on 70,000 images of 28 × 28 with augmentation, batch 256. The floor is the step's matrix products "
+            "and one pass of Adam over the weights, measured by themselves.\n\n" +
+            table(["precision", "algorithm", "replicas", "epoch, s", "per replica, s", "step, ms", "floor, ms", "step / floor"], rows))
+
+
+def replicas_cpu(measured: dict[str, Any]) -> str:
+    rows = [[name, *(f"{seen['seconds_per_epoch'][r]:.2f}" for r in ("1", "4")), f"{seen['stacked_over_one_after_another']:.2f}"]
+            for name, seen in measured.items()]
+    return ("Four replicas stacked on the CPU against one after another.\n\n" +
+            table(["algorithm", "1 replica, s an epoch", "4 stacked", "4 stacked / (4 × 1)"], rows))
+
+
+def published_run_idec(measured: dict[str, Any]) -> str:
+    rows = [[*name.split(", "), f"{seen['seconds']:.1f}", f"{seen['mean']:.1f} ± {seen['standard_error']:.1f}"]
+            for name, seen in measured.items()]
+    return ("The whole published run of IDEC with BRB, 250 + 400 epochs, ten seeds at once, from the data to the score.\n\n" +
+            table(["set", "precision", "seconds", "ACC"], rows))
+
+
+def brb_overhead_cuda(measured: dict[str, Any]) -> str:
+    rows = []
+    for name, seen in measured.items():
+        replicas, method, samples = name.split(", ")
+        rows.append([replicas.split()[0], method, samples, f"{100 * seen['overhead']:.1f} %", f"{seen['epoch']:.3f}",
+                     *(f"{1e3 * seen['parts'][part]:.1f}" for part in ("reset", "embedding", "clustering", "momentum"))])
+    return ("What BRB adds to IDEC on MNIST's shapes if it fires every 20 epochs, and the parts of one firing in milliseconds.\n\n" +
+            table(["replicas", "method", "samples", "adds", "epoch, s", "reset", "embedding", "clustering", "momentum"], rows))
+
+
+def contrastive_epoch(measured: dict[str, Any]) -> str:
+    rows = [[name, f"{seen['seconds_an_epoch']:.2f}", f"{seen['milliseconds_a_step']:.1f}"] for name, seen in measured.items()]
+    return ("SimCLR with ResNet-18 on 50,000 colour images of 32 × 32, batch 512, augmentation included, compiled.\n\n" +
+            table(["phase", "epoch, s", "step, ms"], rows))
+
+
+def clustpy_epoch(measured: dict[str, Any]) -> str:
+    rows = [[name, *(f"{seconds:.2f}" for seconds in seen["seconds_per_epoch"].values()),
+             *(f"{ratio:.2f}" for ratio in seen["times_clustpys_speed"].values())] for name, seen in measured.items()]
+    first = next(iter(measured.values()))
+    return ("One clustering epoch of 10,000 × 784 numbers on the CPU against ClustPy 0.0.3, same network and batch, no augmentation.\n\n" +
+            table(["algorithm", *(f"{side}, s" for side in first["seconds_per_epoch"]),
+                   *(f"{side}: times ClustPy's speed" for side in first["times_clustpys_speed"])], rows))
+
+
+def plain_loop(measured: dict[str, Any]) -> str:
+    rows = [[name, f"{seconds:.2f}", f"{measured['reclust_over'][name]:.2f}"] for name, seconds in measured["seconds_per_epoch"].items()]
+    return ("One clustering epoch of IDEC against the same loop written by hand, on the CPU.\n\n" +
+            table(["loop", "s an epoch", "reclust takes so many times as long"], rows))
+
+
+def streaming(measured: dict[str, Any]) -> str:
+    return ("Fitting a file larger than memory: "
+            f"{measured['peak_anonymous_gb']:.2f} GB of memory of its own at most, and a row costs "
+            f"{measured['streamed_over_resident']:.2f} times what it costs from memory.")
+
+
+def augmentation(measured: dict[str, Any]) -> str:
+    grey, color = measured["grey_256x1x28x28"], measured["color_512x3x32x32"]
+    return (f"Augmenting a grey batch takes {100 * grey['ratio']:.1f} % of the IDEC step it feeds; a colour batch is "
+            f"{color['times_faster']:.1f} times as fast as a loop over its images.")
+
+
+def scaling(measured: dict[str, Any]) -> str:
+    rows = [[name, f"{seen['exponent']:.2f}", ", ".join(f"{v:,}: {t:.3f}" for v, t in zip(seen["values"], seen["seconds"], strict=True))]
+            for name, seen in measured.items()]
+    return ("How an epoch grows; 1 means proportionally.\n\n" + table(["what grows", "exponent", "seconds an epoch"], rows))
+
+
+SECTIONS: list[tuple[str, str, str, Callable[[dict[str, Any]], str]]] = [
+    ("Replicas on a GPU", "replicas_cuda", "benchmarks/replicas.py", replicas_cuda),
+    ("Replicas on a CPU", "replicas_cpu", "benchmarks/replicas.py --device cpu", replicas_cpu),
+    ("Published runs", "published_run_idec", "benchmarks/published_run.py", published_run_idec),
+    ("What BRB costs", "brb_overhead_cuda", "benchmarks/brb_overhead.py", brb_overhead_cuda),
+    ("Contrastive epochs", "contrastive_epoch", "benchmarks/cifar_half.py --timing --compile always", contrastive_epoch),
+    ("Against ClustPy", "clustpy_epoch", "make bench-clustpy", clustpy_epoch),
+    ("Against a plain loop", "plain_loop", "benchmarks/plain_loop.py", plain_loop),
+    ("Scaling on a CPU", "scaling_cpu", "benchmarks/scaling.py --device cpu", scaling),
+    ("Scaling on a GPU", "scaling_cuda", "benchmarks/scaling.py", scaling),
+    ("Streaming", "streaming", "benchmarks/streaming.py", streaming),
+    ("Augmentation", "augmentation", "benchmarks/augmentation.py", augmentation),
+]
+
+
+def machine(record: dict[str, Any]) -> str:
+    where, versions = record["machine"], record["versions"]
+    unit = where["gpu"] or f"{where['processor']}, {where['threads']} threads"
+    return f"{unit}; torch {versions['torch']}, reclust {versions['reclust']}, {record['date']}"
+
+
+def page() -> str:
+    parts = [HEAD]
+    for title, name, command, section in SECTIONS:
+        path = RECORDS / f"{name}.json"
+        if path.exists():
+            record = json.loads(path.read_text())
+            command = command if command.startswith("make") else f"python {command}"
+            parts.append(f"## {title}\n{section(record['measured'])}\n\n`{command}` on {machine(record)}.\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

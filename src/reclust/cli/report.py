@@ -1,0 +1,33 @@
+"""reclust report: a store as one HTML file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..studies import StoreReader
+from ..studies.report import Limits, report
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    default = Limits()
+    parser = commands.add_parser("report", help="a store as one HTML file", description=(
+        "Write tables, curves, embeddings, samples around centres, and the settings and provenance of every number as one file "
+        "that opens offline."))
+    parser.add_argument("store", metavar="STORE", help="the file that studies were run into")
+    parser.add_argument("-o", "--output", default="report.html", metavar="FILE", help="(default: %(default)s)")
+    parser.add_argument("--title", help="(default: the name of the store)")
+    parser.add_argument("--data", metavar="FOLDER", help="where data sets are, for images and true classes "
+                        "(default: RECLUST_DATA, or your cache); nothing is downloaded")
+    for name, what in (("scenes", "embeddings"), ("sheets", "samples around centres"), ("confusions", "classes in clusters")):
+        parser.add_argument(f"--{name}", type=int, default=getattr(default, name), metavar="N",
+                            help=f"show {what} of at most so many runs (default: %(default)s)")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    limits = Limits(scenes=arguments.scenes, sheets=arguments.sheets, confusions=arguments.confusions)
+    with StoreReader(arguments.store) as store:
+        report(store, arguments.output, data=arguments.data, title=arguments.title, limits=limits)
+    print(f"{arguments.output}: {Path(arguments.output).stat().st_size / 1e6:.1f} MB")
+    return 0

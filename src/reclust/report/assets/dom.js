@@ -1,0 +1,57 @@
+// Elements. Text from data only ever becomes text nodes, and attributes are set one by one: nothing is parsed as HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name === "style") for (const [key, part] of Object.entries(value)) node.style.setProperty(key, part);
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+const el = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
+const svg = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+
+let lastId = 0;
+const freshId = (stem) => `${stem}-${++lastId}`;
+
+const known = (number) => number !== null && number !== undefined;
+const MISSING = "–";
+
+function percent(share, digits = 1) {
+  return known(share) ? (100 * share).toFixed(digits) : MISSING;
+}
+
+function number(value) {
+  if (!known(value)) return MISSING;
+  if (value !== 0 && (Math.abs(value) >= 1e6 || Math.abs(value) < 1e-4)) return Number(value.toPrecision(3)).toExponential();
+  return String(Number(value.toPrecision(4)));
+}
+
+function duration(seconds) {
+  if (!known(seconds)) return MISSING;
+  if (seconds < 60) return `${Number(seconds.toPrecision(2))} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+  return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
+}
+
+const count = (n, one, many) => `${n.toLocaleString("en")} ${n === 1 ? one : many || one + "s"}`;
+
+// Colours that stay apart for colour-blind readers; past the last one, other dashes tell lines apart.
+const HUES = 8;
+const hue = (i) => `var(--hue-${i % HUES})`;
+const DASHES = ["none", "6 3", "2 3", "8 3 2 3"];
+const dash = (i) => DASHES[Math.floor(i / HUES) % DASHES.length];
+
+const NARROW = matchMedia("(max-width: 560px)");
+
+const note = (text) => el("p", { class: "note" }, text);
+
+function section(title, about, ...content) {
+  const id = freshId("section");
+  return el("section", { "aria-labelledby": id }, el("h2", { id }, title), about ? el("p", { class: "about" }, about) : null, ...content);
+}

@@ -1,0 +1,114 @@
+// Embeddings over training: a plane of points, a slider over the epochs and across resets.
+
+function bytes(text) {
+  const raw = atob(text);
+  return Uint8Array.from(raw, (letter) => letter.charCodeAt(0));
+}
+
+const frameTitle = (frame) => (frame.reset ? `epoch ${frame.epoch}, right after the reset` : frame.epoch === 0 ? "start" : `epoch ${frame.epoch}`);
+
+function sceneView(scene) {
+  const points = bytes(scene.points), clusters = bytes(scene.clusters), n = scene.rows.length, k = scene.n_clusters, all = n + k;
+  const names = scene.classes ? [...new Set(scene.classes)].sort((a, b) => a - b) : [];
+  let place = scene.frames.length - 1, position = place, by = scene.classes ? "class" : "cluster", playing = null, asked = 0;
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const canvas = el("canvas", { role: "img", "aria-label": "Embeddings in a plane" });
+  const says = el("output", { class: "epoch" }), about = el("p", { class: "note", role: "status" }, "Point at a sample to see which it is.");
+  const legend = el("div", { class: "names" });
+  const marks = el("datalist", { id: freshId("marks") }, scene.frames.map((frame, i) => (frame.reset ? el("option", { value: i }) : null)));
+  const slider = el("input", { type: "range", min: 0, max: scene.frames.length - 1, step: 1, value: place, list: marks.id,
+    "aria-label": "Epoch", oninput: () => { stop(); go(Number(slider.value)); } });
+  const play = el("button", { type: "button", onclick: () => (playing === null ? start() : stop()) }, "Play");
+
+  const at = (frame, i, axis) => points[(frame * all + i) * 2 + axis];
+  const middle = (i, axis) => {
+    const low = Math.floor(position), high = Math.min(low + 1, scene.frames.length - 1), share = position - low;
+    return at(low, i, axis) * (1 - share) + at(high, i, axis) * share;
+  };
+  const colorOf = (i) => (by === "class" ? names.indexOf(scene.classes[i]) : clusters[Math.round(position) * n + i]);
+
+  function draw() {
+    const size = canvas.clientWidth, dense = window.devicePixelRatio || 1;
+    if (!size) return;
+    canvas.width = canvas.height = size * dense;
+    const ink = canvas.getContext("2d"), style = getComputedStyle(canvas);
+    const colors = Array.from({ length: HUES }, (_, i) => style.getPropertyValue(`--hue-${i}`));
+    const scale = (size * dense) / 256;
+    for (let i = 0; i < n; i++) {
+      const color = colorOf(i);
+      ink.fillStyle = ink.strokeStyle = colors[color % HUES];
+      ink.globalAlpha = 0.8;
+      ink.beginPath();
+      ink.arc(middle(i, 0) * scale, (255 - middle(i, 1)) * scale, 2.6 * dense, 0, 7);
+      if (color < HUES) ink.fill(); else ink.stroke(); // past the last colour, rings tell the next ones apart
+    }
+    ink.globalAlpha = 1;
+    ink.lineWidth = 2 * dense;
+    ink.strokeStyle = style.getPropertyValue("--text");
+    const arm = 5 * dense;
+    for (let i = n; i < all; i++) {
+      const x = middle(i, 0) * scale, y = (255 - middle(i, 1)) * scale;
+      ink.beginPath();
+      for (const [dx, dy] of [[arm, arm], [arm, -arm]]) { ink.moveTo(x - dx, y - dy); ink.lineTo(x + dx, y + dy); }
+      ink.stroke();
+    }
+  }
+
+  function go(next) {
+    place = next;
+    slider.value = next;
+    says.textContent = frameTitle(scene.frames[next]);
+    slider.setAttribute("aria-valuetext", says.textContent);
+    const from = position, began = performance.now(), mine = ++asked, far = calm || Math.abs(next - from) > 1.5;
+    const tick = (now) => {
+      if (mine !== asked) return;
+      const share = far ? 1 : Math.min(1, Math.max(0, (now - began) / 350));
+      position = from + (next - from) * share;
+      draw();
+      if (share < 1) requestAnimationFrame(tick);
+    };
+    requestAnimationFrame(tick);
+  }
+
+  function start() {
+    play.textContent = "Pause";
+    if (place === scene.frames.length - 1) go(0);
+    playing = setInterval(() => (place < scene.frames.length - 1 && canvas.isConnected ? go(place + 1) : stop()), 600);
+  }
+
+  function stop() {
+    clearInterval(playing);
+    playing = null;
+    play.textContent = "Play";
+  }
+
+  function point(event) {
+    const box = canvas.getBoundingClientRect(), scale = 256 / box.width;
+    const x = (event.clientX - box.left) * scale, y = 255 - (event.clientY - box.top) * scale;
+    let best = -1, least = 64;
+    for (let i = 0; i < n; i++) {
+      const far = (middle(i, 0) - x) ** 2 + (middle(i, 1) - y) ** 2;
+      if (far < least) [best, least] = [i, far];
+    }
+    if (best < 0) return;
+    const own = scene.classes ? `, class ${scene.classes[best]}` : "";
+    about.textContent = `Sample ${scene.rows[best]}${own}, cluster ${clusters[place * n + best]}`;
+  }
+
+  function explain() {
+    const shown = by === "class" ? names : Array.from({ length: k }, (_, i) => i);
+    legend.replaceChildren(...shown.map((name, i) => el("span", {}, el("span", { class: i < HUES ? "dot" : "dot ring", style: { color: hue(i) } }), String(name))));
+  }
+
+  canvas.addEventListener("pointermove", point);
+  canvas.addEventListener("pointerdown", point);
+  new ResizeObserver(draw).observe(canvas);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  go(place);
+  explain();
+  const color = scene.classes ? chooser("Colour", [{ value: "class", title: "by class" }, { value: "cluster", title: "by cluster" }], by,
+    (value) => { by = value; explain(); draw(); }) : null;
+  return el("div", { class: "scene" }, canvas,
+    el("div", { class: "player" }, play, slider, marks, says), el("div", { class: "controls" }, color, legend), about,
+    note(`${count(n, "sample")}, × for centres. All epochs are seen from the direction of largest variance, each brought to the same spread.`));
+}

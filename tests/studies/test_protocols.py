@@ -1,0 +1,86 @@
+"""What studies record and how contrastive ones are scored, on data of seconds."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from reclust import SimCLR
+from reclust.data.inputs import as_inputs
+from reclust.metrics import accuracy
+from reclust.representations import ResNet
+from reclust.result import Result
+from reclust.studies import Conditions, ContrastiveProtocol, Store, Study, run
+from reclust.studies.measures import MEASURES
+from studies.tiny import VARIANTS, tiny_study
+
+SMALL = ContrastiveProtocol(
+    pretraining_epochs=1, epochs=2, batch_size=20, side=8,
+    representation=SimCLR(ResNet(width=2), hidden=(4,), embedding=3, projector=(4, 4), reduction="sum"))
+
+
+def test_every_measure_is_recorded(tmp_path):
+    study = tiny_study(algorithms=("idec",), pretrained=(False,), variants=VARIANTS[1:2], measures=tuple(MEASURES))
+    with Store(tmp_path / "store") as store:
+        assert run(study, store, progress=False).failures == []
+        history = store.history(study.planned()[0].key)["clustering"]
+        for column in ("silhouette", "intra_class_distance_predicted", "local_purity", "embedding_norm", "reconstruction_loss",
+                       "silhouette_after_reset", "empty_clusters"):
+            assert np.isfinite(history[column].values).all() and history[column].values.ndim == 1, column
+        histogram = history["distance_ratio_histogram"]
+        assert histogram.values.shape == (len(histogram.epochs), 20) and (histogram.values.sum(1) == 100).all()
+        assert history["embedding"].values.shape[1:] == (100, 10)
+        assert "silhouette" in store.curves(study.name) and "embedding" not in store.curves(study.name)
+
+
+@pytest.fixture
+def colours(tmp_path):
+    """A folder with thirty training and ten test images that count as part of CIFAR-10."""
+    rng = np.random.default_rng(0)
+    images, labels = rng.integers(256, size=(40, 32, 32, 3), dtype=np.uint8), np.arange(40) % 10
+    np.savez(tmp_path / "cifar10_few.npz", images=images, labels=labels, split=(np.arange(40) >= 30).astype(np.uint8))
+    return tmp_path
+
+
+def test_contrastive_runs_are_scored_on_the_test_part(colours):
+    study = Study("few", VARIANTS[:1], datasets=("cifar10_few",), algorithms=("dec", "dcn"), seeds=(1, 2), protocol=SMALL,
+                  largest_group=1)
+    conditions = Conditions(work=str(colours / "work"), data=str(colours), device="cpu")
+    with Store(colours / "store") as store:
+        ran = run(study, store, conditions=conditions, progress=False)
+        assert (ran.finished, ran.failures) == (4, [])
+        assert len(list((colours / "work" / "pretrained").iterdir())) == 2, "one for each seed, shared by the algorithms"
+        group = study.groups()[0]
+        sample = study.protocol.sample("cifar10_few", str(colours))
+        assert len(sample.classes) == 30 and len(sample.held_out.classes) == 10
+        np.testing.assert_array_equal(sample.held_out.inputs.mean, sample.inputs.mean)
+        model = Result.load(colours / "work" / "clustered" / f"{group.clustering}.reclust").model(0)
+        labels = model.predict(as_inputs(sample.held_out.inputs))
+        row = store.runs("few").iloc[0]
+        assert row.acc == accuracy(sample.held_out.classes, labels)
+        np.testing.assert_array_equal(store.array(row.run, "test_labels"), labels)
+        measured = store.measures("few").set_index(["run", "name"])["value"]
+        assert measured[row.run, "train_acc"] == accuracy(sample.classes, store.labels(row.run))
+
+
+def test_self_labeling_goes_on_from_the_clustering_of_another_study(colours):
+    conditions = Conditions(work=str(colours / "work"), data=str(colours), device="cpu")
+    study = Study("few", VARIANTS[:1], datasets=("cifar10_few",), algorithms=("idec",), seeds=(1,), protocol=SMALL)
+    third = replace(study, name="labeled", protocol=replace(SMALL, labeling_epochs=2))
+    with Store(colours / "store") as store:
+        assert run(study, store, conditions=conditions, progress=False).finished == 1
+        before = (colours / "work" / "clustered").stat().st_mtime_ns
+        assert run(third, store, conditions=conditions, progress=False).finished == 1
+        assert (colours / "work" / "clustered").stat().st_mtime_ns == before, "nothing was clustered again"
+        (one,), (other,) = study.planned(), third.planned()
+        assert one.key != other.key
+        assert set(store.history(other.key)) == {"pretraining", "clustering", "warm-up", "self-labeling"}
+        np.testing.assert_array_equal(store.centers(one.key), store.centers(other.key))
+
+
+def test_digits_serve_a_contrastive_study_too():
+    sample = ContrastiveProtocol(rows=50).sample("digits", None)
+    assert len(sample.classes) == 50 and sample.held_out is None
+    with pytest.raises(ValueError, match="n_clusters"):
+        ContrastiveProtocol().settings("mine", "dec", pretrained=True)
+    assert ContrastiveProtocol(n_clusters=3).settings("mine", "dec", pretrained=True).n_clusters == 3
