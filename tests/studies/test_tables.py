@@ -74,7 +74,7 @@ def test_other_layouts_average_what_they_do_not_name(store):
     cells = [("mnist", algorithm, True, variant) for algorithm in ("dec", "idec") for variant in factors]
     scores = dict(zip(cells, 100 * fill(store, "grid", cells, factors=factors), strict=True))
     (table,) = made.scores(store, "grid", Layout(rows=("interval",), columns="keep", blocks=(), tables=("dataset",), average=""))
-    assert table.columns == ("", "keep 0.6", "keep 0.8") and table.title == "grid, MNIST"
+    assert table.columns == ("", "keep 0.6", "keep 0.8") and table.title == "grid, MNIST, ACC"
     (block,) = table.blocks
     for row, interval in zip(block, (5, 20), strict=True):
         for cell, keep in zip(row.cells, (0.6, 0.8), strict=True):

@@ -107,4 +107,8 @@ def _row(one: Comparison) -> Row:
         Cell(str(one.pairs), numbers={"": float(one.pairs)}), Cell(str(one.wins), numbers={"": float(one.wins)}),
         number(one.baseline), number(one.variant),
         Cell(signed(one.difference), numbers={"": one.difference}, best=certain), interval,
-        number(one.p_wilcoxon, 4), number(one.p_t, 4)))
+        _probability(one.p_wilcoxon), _probability(one.p_t)))
+
+
+def _probability(p: float) -> Cell:
+    return Cell("<0.0001", numbers={"": p}) if p < 5e-5 else number(p, 4)

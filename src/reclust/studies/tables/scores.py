@@ -56,7 +56,8 @@ def scores(reader: StoreReader, study: str, layout: Layout = Layout()) -> list[T
         source = _Source(study.removesuffix("-mini"), layout, list(dict.fromkeys(entry[layout.columns] for entry in members)))
         blocks = [source.block(own) for _, own in _grouped(members, layout.blocks)]
         rows = source.block([one for one in above if one["dataset"] in source.columns]) if above else ()
-        title = ", ".join([study, *(labels.value(name, given) for name, given in zip(layout.tables, which, strict=True))])
+        title = ", ".join([study, *(labels.value(name, given) for name, given in zip(layout.tables, which, strict=True)),
+                           "/".join(map(labels.measure, layout.measures))])
         shown = tuple(block for block in (rows, *blocks, source.others()) if block)
         made.append(Table(title, source.headings, shown, " ".join([_note(layout, shown), finished])))
     return made
