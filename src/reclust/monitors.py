@@ -88,7 +88,8 @@ class Around(ABC):
         if snapshot.phase != "clustering" or recorded or not self.due(snapshot):
             return None
         ending = AFTER_RESET if snapshot.moment == "intervention" else ""
-        return {column + ending: np.asarray(values.cpu() if isinstance(values, Tensor) else values)
+        # Copied, because training goes on writing to some of what is measured, such as the centres.
+        return {column + ending: np.array(values.cpu().numpy() if isinstance(values, Tensor) else values)
                 for column, values in self.measure(snapshot).items()}
 
     def due(self, snapshot: Snapshot) -> bool:
