@@ -140,7 +140,7 @@ class DeepClustering(FittedClustering):
         inputs = preparation.inputs(X, limit=resident_limit(device)).to(device, torch.float32)
         if isinstance(start, (str, os.PathLike)):
             start = Result.load(start)
-        if start is not None and len(start) == self.n_init:
+        if start is not None and 1 < len(start) == self.n_init:
             seeds = list(start.seeds)
         result = self._train(inputs, settings, seeds, [] if y is None else [Evaluation(y)], start, checkpoint)
         self._adopt(result, preparation, *self._choose(result, inputs))
