@@ -37,9 +37,9 @@ from reclust import (
     SoftReset,
     TrainingFailed,
 )  # fmt: skip
+from reclust.preparation import Preparation
 
 X, Y = blobs(n=120)
-from reclust.preparation import Preparation
 
 
 def quick(kind=IDEC, **changes):

@@ -19,7 +19,7 @@ class Scaling:
     scale: np.ndarray
 
     def inverse(self) -> Scaling:
-        return Scaling(-self.shift / self.scale, 1 / self.scale)
+        return Scaling(np.asarray(-self.shift / self.scale), np.asarray(1 / self.scale))
 
     def __call__(self, samples: np.ndarray, dtype: np.dtype | type = np.float64) -> np.ndarray:
         scaled = np.empty(samples.shape, dtype=dtype)
