@@ -37,6 +37,7 @@ from reclust import (
     SoftReset,
     TrainingFailed,
 )  # fmt: skip
+from reclust.preparation import Preparation
 
 X, Y = blobs(n=120)
 
@@ -99,6 +100,13 @@ def test_scales_and_constant_features_do_not_matter():
     scaled = np.column_stack([X * 10.0 ** np.arange(-6, 6), np.full(120, 7.0), np.zeros(120)])
     assert adjusted_rand_score(Y, quick().fit(scaled).labels_) > 0.9
     assert quick(standardize=False).fit(X)._preparation.first.scale == 1
+
+
+def test_images_that_are_not_standardised_are_augmented_in_the_unit_range_all_the_same():
+    images = np.random.default_rng(0).integers(3, 200, (20, 4, 4, 3), dtype=np.uint8)
+    kept = Preparation.fit(images, None, standardize=False)
+    assert kept.inputs(images).samples.min() >= 0 and kept.inputs(images).samples.max() <= 1  # what augmentations know
+    np.testing.assert_allclose(kept.network_input(images).numpy(), np.moveaxis(images, -1, 1), atol=1e-9)
 
 
 def test_n_init_keeps_the_replica_with_the_highest_score_and_shows_all():

@@ -149,6 +149,8 @@ class DeepClustering(FittedClustering):
         inputs = preparation.inputs(X, limit=resident_limit(device)).to(device, torch.float32)
         if isinstance(start, (str, os.PathLike)):
             start = Result.load(start)
+        if start is not None and 1 < len(start) == found.n_init:
+            seeds = list(start.seeds)
         result = self._train(inputs, settings, seeds, [] if y is None else [Evaluation(y)], start, checkpoint)
         self._adopt(result, preparation, *_choose(result, inputs, found.select))
         self._label(X, settings.n_clusters)
@@ -198,7 +200,7 @@ class DeepClustering(FittedClustering):
             base,
             representation=base.representation if self.representation is None else self.representation,
             intervention=base.intervention if isinstance(self.intervention, str) else self.intervention,
-            pretraining=None if pretraining is None else self._schedule(pretraining, None),
+            pretraining=None if pretraining is None else self._schedule(pretraining, self.pretrain_epochs),
             clustering=self._schedule(base.clustering, self.epochs),
             augment=self._augmentation(base.augment),
         )
@@ -213,7 +215,7 @@ class DeepClustering(FittedClustering):
         if isinstance(self.preset, (Settings, Recipe)):
             given = Recipe(self.preset) if isinstance(self.preset, Settings) else self.preset
             meant = given.settings.objective
-            if self.objective is None and self._own_objective is not None and type(meant) is not type(self._own_objective):
+            if self.objective is None and self._own_objective is not None and _kind(meant) != _kind(self._own_objective):
                 raise ValueError(f"The preset is for {type(meant).__name__}, which is not what {type(self).__name__} "
                                  "minimises: use DeepClustering, or the estimator of that name.")
             settings = replace(given.settings, n_clusters=self.n_clusters, objective=self.objective or meant)
@@ -228,6 +230,8 @@ class DeepClustering(FittedClustering):
     def _schedule(self, base: Schedule, epochs: int | None) -> Schedule:
         given: dict[str, Any] = {"epochs": epochs, "batch_size": self.batch_size, "lr": self.lr}
         made = replace(base, **{name: value for name, value in given.items() if value is not None})
+        if epochs is None:
+            return made
         return replace(made, warmup_epochs=min(made.warmup_epochs, made.epochs // 5))  # of a run shorter than the preset's
 
     def _augmentation(self, of_preset: Augmentation | None) -> Augmentation | None:
@@ -289,3 +293,8 @@ def _choose(result: Result, inputs: Inputs, select: Selector) -> tuple[list[floa
 def resident_limit(device: torch.device) -> float:
     """Bytes of samples that may be kept on the device; more than that are streamed from where they are."""
     return torch.cuda.mem_get_info(device)[0] / 2 if device.type == "cuda" else 2**30
+
+
+def _kind(objective: Objective) -> tuple[type, bool]:
+    """DEC and IDEC are one class: what tells them apart is whether the representation's own loss counts."""
+    return type(objective), objective.representation_weight == 0

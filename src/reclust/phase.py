@@ -43,15 +43,17 @@ class Phase:
         self.replicas, self.inputs = run.replicas, run.inputs
         self.batches = Batches(run.inputs, schedule, run.settings[0].augment)
         self.perturb = run.settings[0].augment or perturbation_of(run.inputs.sample_shape)
-        self.executor = make_executor(run.replicas, run.execution.executor,
+        learned = self._learned()
+        self.executor = make_executor(run.replicas, run.execution.executor, frozenset(learned),
                                       compiled=self._worth_compiling(run.execution.compile))
         self.arithmetic = run.arithmetic
         self.dtype = run.arithmetic.dtype
         self.clock = Clock(run.inputs.device)
         self.key = draws.fold(run.replicas.key, name)
         self.interventions = sharing(run.settings) if name == "clustering" else []
-        self.optimizer = Adam(self._leaves(), lr=schedule.lr, clip_norm=schedule.clip_norm)
-        self._step, self._follow = Captured(self._descend, run.inputs.device), Captured(self._move, run.inputs.device)
+        self.optimizer = Adam(self._leaves(learned), lr=schedule.lr, clip_norm=schedule.clip_norm, device=run.inputs.device)
+        self._step, self._follow = (Captured(work, run.inputs.device, self.executor.forget_gradients)
+                                   for work in (self._descend, self._move))
         self.first_epoch = 0 if resumed is None else resumed.epoch
         self.resumed = resumed is not None
         if resumed is not None:
@@ -62,14 +64,23 @@ class Phase:
         long = self.schedule.epochs * self.batches.count >= LONG and self.inputs.device.type == "cuda"
         return wanted == "always" or (wanted == "auto" and long and not self.replicas.representation.stacks)
 
-    def _leaves(self) -> dict[str, Leaf]:
-        """What the optimizer moves."""
+    def _learned(self) -> dict[str, tuple[Tensor, Tensor]]:
+        """What this phase trains: what is kept and what gradients are taken of."""
+        if self.schedule.epochs == 0:
+            return {}
+        learned = {name: pair for name, pair in self.replicas.learned.items()
+                   if self.schedule.network == "trained" or not name.startswith(NETWORK)}
+        if not learned:
+            raise ValueError("Every layer of the network is frozen (requires_grad=False), so there is nothing to train: "
+                             "leave at least one of them free.")
+        return learned
+
+    def _leaves(self, learned: dict[str, tuple[Tensor, Tensor]]) -> dict[str, Leaf]:
         decay, replicas = self.schedule.weight_decay, self.replicas
         decaying = {f"{NETWORK}/{name}" for name in replicas.representation.decaying(replicas.net)} if decay else set()
         return {name: Leaf.of(kept, None if working is kept else working, decay=decay if name in decaying else 0.0,
                               clipped=name.startswith(NETWORK))
-                for name, (kept, working) in replicas.learned.items()
-                if self.schedule.network == "trained" or not name.startswith(NETWORK)}
+                for name, (kept, working) in learned.items()}
 
     def run(self, deadline: Deadline) -> bool:
         """Whether all epochs were trained; the alternative is that time ran out."""
@@ -131,7 +142,7 @@ class Phase:
                 total += self._step(views)
         names = ("loss", "representation_loss", "cluster_loss", "gradient_norm")
         means = dict(zip(names, (total / self.batches.count).cpu().numpy().T, strict=True))
-        if self.schedule.clip_norm is None:
+        if self.schedule.clip_norm is None or self.schedule.network == "frozen":
             del means["gradient_norm"]
         objectives = self.replicas.objectives
         if not objectives:
@@ -142,10 +153,8 @@ class Phase:
 
     def _descend(self, views: Tensor) -> Tensor:
         """One gradient step on one batch (r, V, B, *sample_shape); losses and gradient norm before it, (r, 4)."""
-        losses = self.executor.train(self._losses, views)
-        losses[:, 0].sum().backward()  # replicas share no parameter, so the gradient of the sum is each one's own
-        norms = self.optimizer.step(self.executor.take_gradients())
-        losses = losses.detach()
+        losses, gradients = self.executor.gradients(self._losses, views)
+        norms = self.optimizer.step(gradients)
         return torch.column_stack([losses, losses.new_zeros(len(losses)) if norms is None else norms])
 
     def _losses(self, net: nn.Module, objective: Objective | None, state: State, views: Tensor) -> Tensor:

@@ -135,7 +135,7 @@ def _blocks_of(encoder: nn.Module, blocks: Mapping[str, nn.Module] | None) -> di
                  for block, module in blocks.items()}
     return {
         block: tuple(
-            Layer(name, layer, dict(layer.named_parameters(recurse=False)))
+            Layer(name, layer, {leaf: own for leaf, own in layer.named_parameters(recurse=False) if own.requires_grad})
             for name, layer in members.items() if next(layer.parameters(recurse=False), None) is not None
         )
         for block, members in named.items()

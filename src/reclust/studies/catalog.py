@@ -28,7 +28,7 @@ from ..interventions import (
     Step,
 )
 from ..presets import CONTRASTIVE_INTERVENTIONS, PAPER_INTERVENTIONS, PAPER_SEEDS
-from .protocols import ContrastiveProtocol
+from .protocols import AutoencoderProtocol, ContrastiveProtocol
 from .spec import Study, Variant
 
 _CATALOG: dict[str, Callable[[], Study]] = {}
@@ -105,8 +105,16 @@ def training_curves() -> Study:
 @study
 def embeddings() -> Study:
     return Study("embeddings", paper_variants("none", "brb"), datasets=("usps", "optdigits"), seeds=PAPER_SEEDS[:1],
-                 pretraining_seeds=PAPER_SEEDS, measures=("embeddings",),
+                 pretraining_seeds=PAPER_SEEDS, measures=("embeddings",), evaluate_every=1,
                  about="Embeddings and centres around each reset, to be drawn.")
+
+
+@study
+def voronoi() -> Study:
+    plane = tuple(replace(one, changes={"representation": {"embedding": 2}}) for one in paper_variants("none", "brb"))
+    return Study("voronoi", plane, datasets=("usps",), algorithms=("dec",), seeds=PAPER_SEEDS[:1],
+                 protocol=AutoencoderProtocol(classes=(0, 1, 4, 9)), measures=("embeddings",),
+                 about="Four classes in a plane: the borders between clusters around each reset.")
 
 
 @study
