@@ -22,7 +22,7 @@ from .data import Prepared
 from .data.inputs import Inputs, as_inputs
 from .exceptions import ReclustWarning, TrainingFailed
 from .monitors import Deadline, Measured, Monitor, Remembering
-from .phase import Phase
+from .phase import Phase, sharing
 from .replicas import Replicas, executor_kind
 from .result import Curve, History, Result, group_of, joined, provenance, stacked_result_tensors
 from .settings import Execution, Schedule, Settings, one_each
@@ -62,9 +62,8 @@ def train(
     replicas = Replicas.create(
         each[0].representation, inputs.sample_shape, each[0].n_clusters, seeds=seeds, device=device, dtype=dtype
     )
-    for one in each:
-        if one.intervention is not None:
-            one.intervention.check(replicas.blocks(slice(None)))
+    for which, intervention in sharing(each):
+        intervention.check(replicas.blocks(which))
     for augment in each[0].augmentations:
         try_augmentation(augment, inputs)
     if start is not None:
