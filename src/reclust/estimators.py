@@ -116,20 +116,22 @@ class DeepClustering(FittedClustering):
         self.time_budget = time_budget
 
     def fit(self, X: Any, y: Any = None, *, start: Result | str | os.PathLike[str] | None = None,
-            checkpoint: Checkpoint | None = None) -> DeepClustering:
+            checkpoint: Checkpoint | str | os.PathLike[str] | None = None, every: int | None = None) -> DeepClustering:
         """Cluster X; `y` is never needed and only scored in `history_`.
 
         X: (n, features) or images (n, h, w[, channels]), as an array, tensor, DataFrame, sparse matrix, `Dataset`, or a file
         or folder that `reclust.data.read` knows. What does not fit in memory is streamed from where it is.
         start: what `pretrain` found, or a file it was saved to, to go on from instead of pretraining.
-        checkpoint: where to keep the training state; an interrupted fit continues from it.
+        checkpoint: a folder or file in which to keep the training state, every so many epochs (10 unless said otherwise);
+            the same fit, called again after an interruption, continues from it to the same result.
         """
         self._forget()
         X = opened(X)
         self.ids_ = X.ids if isinstance(X, Dataset) else None
         X = check_samples(self, X, reset=True)
         preparation = Preparation.fit(X, self.image_shape, standardize=self.standardize)
-        settings, seeds = self._settings(preparation.channels), self._seeds()
+        checkpoint = Checkpoint.at(checkpoint, every)
+        settings, seeds = self._settings(preparation.channels), self._seeds(checkpoint)
         if y is not None:
             y = column_or_1d(as_array(y))
             check_consistent_length(X, y)
@@ -146,7 +148,8 @@ class DeepClustering(FittedClustering):
         self.baseline_ = k_means_baseline(X, preparation, settings.n_clusters, seed=seeds[0], device=device)
         return self
 
-    def pretrain(self, X: Any, *, checkpoint: Checkpoint | None = None) -> Result:
+    def pretrain(self, X: Any, *, checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
+                 every: int | None = None) -> Result:
         """The representation alone, trained on X, for `fit(X, start=…)` of this and of other estimators, and for
         `Result.save`; nothing is fitted."""
         X = check_samples(clone(self), X, reset=True)
@@ -155,7 +158,8 @@ class DeepClustering(FittedClustering):
         if settings.pretraining is None:
             raise ValueError("There is no pretraining in these settings: give pretrain_epochs above 0.")
         inputs = preparation.inputs(X, limit=resident_limit(device)).to(device, torch.float32)
-        return self._train(inputs, replace(settings, clustering=None), self._seeds(), [], None, checkpoint)
+        checkpoint = Checkpoint.at(checkpoint, every)
+        return self._train(inputs, replace(settings, clustering=None), self._seeds(checkpoint), [], None, checkpoint)
 
     def _train(self, inputs: Inputs, settings: Settings, seeds: list[int], monitors: list[Monitor], start: Result | None,
                checkpoint: Checkpoint | None) -> Result:
@@ -229,9 +233,12 @@ class DeepClustering(FittedClustering):
             warnings.warn(f"The intervention never fires within epochs={epochs}: train longer, choose a shorter interval, "
                           "or pass intervention=None to say that you want none.", ReclustWarning, stacklevel=4)
 
-    def _seeds(self) -> list[int]:
+    def _seeds(self, checkpoint: Checkpoint | None) -> list[int]:
         """One seed a replica; those of a smaller `n_init` come first, so that more replicas never lose one."""
         if self.random_state is None:  # not scikit-learn's way: its global generator belongs to the caller
+            begun = None if checkpoint is None else checkpoint.seeds()
+            if begun is not None and len(begun) == self.n_init:
+                return begun
             return np.random.default_rng().integers(2**31 - 1, size=self.n_init).tolist()
         seed = self.random_state
         if not isinstance(seed, np.random.RandomState):

@@ -74,6 +74,8 @@ class Phase:
     def run(self, deadline: Deadline) -> bool:
         """Whether all epochs were trained; the alternative is that time ran out."""
         self._look("start", self.first_epoch - 1, {}, np.zeros(len(self.replicas), dtype=bool))
+        if not self.resumed:
+            self.owner.write_checkpoint(self, 0)  # a disk that is full is found at once, and first centres are not lost
         for epoch in range(self.first_epoch, self.schedule.epochs):
             if deadline.passed:
                 warnings.warn(f"The time budget of {self.owner.execution.time_budget:g} s was spent after {epoch} of "
