@@ -57,6 +57,16 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         check_is_fitted(self, "labels_")
         save_estimator(self, path)
 
+    def export_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Scaling, encoder and assignment as one ONNX graph: X (n, features) in float32 -> label (n,), embedding (n, d).
+
+        Images are given as flat rows (height × width × channels). Needs the extra `onnx`.
+        """
+        from .exporting import export_onnx
+
+        check_is_fitted(self, "labels_")
+        export_onnx(self, path)
+
     def _forget(self) -> None:
         """A fit that fails leaves nothing of an earlier one behind."""
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
