@@ -23,7 +23,7 @@ from .data.inputs import Inputs
 from .exceptions import ReclustWarning
 from .fitted import FittedClustering
 from .interventions import Intervention
-from .monitors import Evaluation, Monitor, Progress
+from .monitors import Evaluation, Living, Monitor, Progress
 from .objectives import DCNObjective, DECObjective, IDECObjective, Objective
 from .preparation import Preparation, as_array, check_samples, opened
 from .presets import PRESETS, usual_objective
@@ -64,7 +64,8 @@ class DeepClustering(FittedClustering):
     Attributes
     ----------
     labels_ (n,), cluster_centers_ (n_clusters_, d), n_clusters_ : of the clusters that have samples, counted from 0.
-    history_ : phase -> column -> `Curve` of the kept replica.
+    history_ : phase -> column -> `Curve` of the kept replica; "clusters" of "clustering" says how many had samples before and
+        (ending _after_reset) after each intervention, and at the end.
     replicas_ : all `n_init` replicas with scores and labels. best_replica_ : which one was kept.
     ids_ : names of the samples, where X had any.
     baseline_ : k-means on the standardised samples. result_ : everything that training produced.
@@ -142,7 +143,8 @@ class DeepClustering(FittedClustering):
         inputs = preparation.inputs(X, limit=resident_limit(device)).to(device, torch.float32)
         if isinstance(start, (str, os.PathLike)):
             start = Result.load(start)
-        result = self._train(inputs, settings, seeds, [] if y is None else [Evaluation(y)], start, checkpoint)
+        monitors: list[Monitor] = [Living(), *([] if y is None else [Evaluation(y)])]
+        result = self._train(inputs, settings, seeds, monitors, start, checkpoint)
         self._adopt(result, preparation, *self._choose(result, inputs))
         self._label(X, settings.n_clusters)
         self.baseline_ = k_means_baseline(X, preparation, settings.n_clusters, seed=seeds[0], device=device)

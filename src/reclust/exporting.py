@@ -21,9 +21,11 @@ from .fitted import FittedClustering
 def export_onnx(model: FittedClustering, path: str | os.PathLike[str]) -> None:
     """Write the graph of `model.predict` and `model.transform`; see `FittedClustering.export_onnx`."""
     try:
-        from onnxscript import opset18 as operators
+        import onnxscript
     except ImportError as error:
         raise ImportError("ONNX export needs more packages: pip install 'reclust[onnx]'") from error
+
+    operators: Any = onnxscript.opset18
 
     def distances(x: Any, y: Any, p: float, compute_mode: int) -> Any:
         """Euclidean ones, which torch's exporter has no rule for: (B, d), (k, d) -> (B, k)."""
