@@ -246,10 +246,11 @@ def written(checkpoint):
 
 
 def test_damaged_files_are_refused_and_left_as_they_are(written):
+    written.previous.unlink()
     good = Path(written.path).read_bytes()
     header = 8 + int.from_bytes(good[:8], "little")
     damaged = [good[:cut] for cut in (0, 3, 8, header // 2, header - 1, header, header + 5, len(good) - 1)]
-    damaged += [good + b"x", b"garbage", b"\x00" * 200, b"\xff" * 200, good[:8] + b"\x80" * (header - 8) + good[header:]]
+    damaged += [good[:-3] + bytes([good[-3] ^ 1]) + good[-2:], good + b"x", b"garbage", b"\x00" * 200, b"\xff" * 200, good[:8] + b"\x80" * (header - 8) + good[header:]]
     for content in damaged:
         Path(written.path).write_bytes(content)
         # No network is trained and nothing is returned: what was read so far is thrown away with the error.
@@ -292,7 +293,7 @@ def test_a_write_that_fails_leaves_the_last_checkpoint_whole(written, monkeypatc
         with pytest.raises(OSError, match="No space left"):
             train(X, small_settings(), seeds=(3,), checkpoint=written)
     assert Path(written.path).read_bytes() == good
-    assert os.listdir(Path(written.path).parent) == ["run.ckpt"], "no temporary file is left behind"
+    assert sorted(os.listdir(Path(written.path).parent)) == ["run.ckpt", "run.ckpt.previous"], "no temporary file is left behind"
     assert_equal(train(X, small_settings(), seeds=(3,)), train(X, small_settings(), seeds=(3,), checkpoint=written))
 
 
@@ -314,4 +315,4 @@ def test_a_read_only_folder_keeps_its_checkpoint(written):
             train(X, small_settings(), seeds=(3,), checkpoint=written)
     finally:
         folder.chmod(0o755)
-    assert Path(written.path).read_bytes() == good and os.listdir(folder) == ["run.ckpt"]
+    assert Path(written.path).read_bytes() == good and sorted(os.listdir(folder)) == ["run.ckpt", "run.ckpt.previous"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -44,12 +45,31 @@ class Arithmetic:
         if self.device.type != "cuda":
             yield
             return
-        before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("high")
-        try:
+        with _TF32:
             yield
-        finally:
-            torch.set_float32_matmul_precision(before)
+
+
+class _Tf32:
+    """The setting is one for the whole process, so threads share it: the first to come switches, the last to go puts back."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._before = threading.Lock(), 0, ""
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._before = torch.get_float32_matmul_precision()
+                torch.set_float32_matmul_precision("high")
+            self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                torch.set_float32_matmul_precision(self._before)
+
+
+_TF32 = _Tf32()
 
 
 def _has_bf16_units(device: torch.device) -> bool:

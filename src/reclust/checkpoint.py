@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import glob
 import hashlib
 import os
 import types
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,14 +20,19 @@ from torch import Tensor, nn
 
 from . import files
 from .data.inputs import Inputs
+from .exceptions import ReclustWarning
 from .representations import OwnAutoencoder, OwnSimCLR
 from .result import History, group_of, pack_history, unpack_history
 from .values import whole
+from .version import __version__
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where to keep the training state of one run, and every how many epochs to write it."""
+    """Where to keep the training state of one run, and every how many epochs to write it.
+
+    The state before the last is kept beside it, as `path`.previous, for when the last one is damaged.
+    """
 
     path: str | os.PathLike[str]
     every: int = 10
@@ -33,13 +40,57 @@ class Checkpoint:
     def __post_init__(self) -> None:
         whole("every", self.every, 1)
 
+    @classmethod
+    def at(cls, given: Checkpoint | str | os.PathLike[str] | None, every: int | None = None) -> Checkpoint | None:
+        """A path that ends like a file's stands for that file; any other is a folder, made where there is none."""
+        if given is None or isinstance(given, Checkpoint):
+            if every is not None:
+                raise ValueError(f"every={every!r} goes with the path of a checkpoint; {given!r} was given.")
+            return given
+        path = Path(given)
+        if path.is_dir() or not path.suffix:
+            path.mkdir(exist_ok=True)
+            path = path / "fit.checkpoint"
+        return cls(path) if every is None else cls(path, every)
+
     def of(self, part: slice) -> Checkpoint:
         """The one that belongs to some of the replicas."""
-        whole = Path(self.path)
-        return dataclasses.replace(self, path=whole.with_name(f"{whole.name}.{part.start or 0}-{part.stop or ''}"))
+        return self.named(f"{part.start or 0}-{part.stop or ''}")
+
+    def named(self, ending: str) -> Checkpoint:
+        """One of its own beside this one."""
+        return dataclasses.replace(self, path=Path(f"{self.path}.{ending}"))
+
+    @property
+    def previous(self) -> Path:
+        return Path(f"{self.path}.previous")
 
     def exists(self) -> bool:
         return Path(self.path).is_file()
+
+    def seeds(self) -> list[int] | None:
+        """Those of the run that this one belongs to, if there is one."""
+        return list(self.read()[0].get("seeds", ())) if self.exists() else None
+
+    def read(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """The last state that is whole."""
+        try:
+            return files.read(self.path, "checkpoint")
+        except ValueError as error:
+            if not self.previous.is_file():
+                raise
+            kept = files.read(self.previous, "checkpoint")
+            warnings.warn(f"{str(error).rstrip('.')}. The run goes on from the state before that one.", ReclustWarning,
+                          stacklevel=6)
+        os.replace(self.previous, self.path)  # or the next write would keep the damaged one as the state before
+        return kept
+
+    def remove(self) -> None:
+        """All of its files: the last two, those of parts and stages, and what a kill left half written."""
+        path = Path(self.path)
+        for pattern in (f"{glob.escape(path.name)}*", f".{glob.escape(path.name)}*.tmp"):
+            for one in path.parent.glob(pattern):
+                one.unlink(missing_ok=True)
 
 
 @dataclass
@@ -56,30 +107,48 @@ class Progressed:
     seconds: dict[str, float]
     failed: dict[int, tuple[str, int]]
 
-    def write(self, checkpoint: Checkpoint, identity: str) -> None:
+    def write(self, checkpoint: Checkpoint, identity: str, seeds: Sequence[int]) -> None:
         groups = {**self.tensors, "optimizer": self.optimizer, "memory": self.memory}
         tensors = {f"{group}/{name}": tensor for group, members in groups.items() for name, tensor in members.items()}
         header: dict[str, Any] = {
-            "identity": identity, "phase": self.phase, "epoch": self.epoch, "seconds": self.seconds,
-            "failed": [[replica, *when] for replica, when in self.failed.items()],
+            "version": __version__, "identity": identity, "seeds": list(seeds), "phase": self.phase, "epoch": self.epoch,
+            "seconds": self.seconds, "failed": [[replica, *when] for replica, when in self.failed.items()],
         }
-        files.write(checkpoint.path, "checkpoint", header, tensors | pack_history(self.history))
+        files.write(checkpoint.path, "checkpoint", header, tensors | pack_history(self.history), previous=checkpoint.previous)
 
     @classmethod
     def read(cls, checkpoint: Checkpoint, identity: str) -> Progressed:
-        header, tensors = files.read(checkpoint.path, "checkpoint")
+        header, tensors = checkpoint.read()
+        if header.get("version", __version__) != __version__:
+            raise ValueError(f"The checkpoint {checkpoint.path} was written by reclust {header['version']}, this is "
+                             f"{__version__}: continue with that version, or remove the file to start anew.")
         if header.get("identity") != identity:
             raise ValueError(
                 f"The checkpoint {checkpoint.path} belongs to a run with other settings, seeds, data or executor. "
-                "Continue with exactly those, or choose another path."
+                "Continue with exactly those, choose another path, or remove the file to start anew."
             )
-        return cls(
-            phase=header["phase"], epoch=header["epoch"],
-            tensors={group: group_of(tensors, group) for group in ("parameters", "buffers", "state")},
-            optimizer=group_of(tensors, "optimizer"), memory=group_of(tensors, "memory"),
-            history=unpack_history(tensors), seconds=header["seconds"],
-            failed={replica: (phase, epoch) for replica, phase, epoch in header["failed"]},
-        )
+        with files.understood(checkpoint.path):
+            return cls(
+                phase=_known_phase(header["phase"]), epoch=whole("epoch", header["epoch"], 0),
+                tensors={group: group_of(tensors, group) for group in ("parameters", "buffers", "state")},
+                optimizer=group_of(tensors, "optimizer"), memory=group_of(tensors, "memory"),
+                history=unpack_history(tensors), seconds=dict(header["seconds"]),
+                failed={int(replica): (str(phase), int(epoch)) for replica, phase, epoch in header["failed"]},
+            )
+
+    def adopt_(self, own: Mapping[str, Tensor], group: str) -> None:
+        """Write one group of tensors into a run's own, which must be the same by name and shape."""
+        kept = self.tensors[group]
+        if {name: t.shape for name, t in own.items()} != {name: t.shape for name, t in kept.items()}:
+            raise ValueError(f"The checkpoint has {group} of other names or shapes than this run.")
+        for name, tensor in own.items():
+            tensor.copy_(kept[name])
+
+
+def _known_phase(name: Any) -> str:
+    if name not in ("pretraining", "clustering"):
+        raise ValueError(f"there is no phase {name!r}.")
+    return name
 
 
 def identity(inputs: Inputs, *decisive: Any) -> str:

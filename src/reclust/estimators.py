@@ -24,7 +24,7 @@ from .data.inputs import Inputs
 from .exceptions import ReclustWarning
 from .fitted import FittedClustering
 from .interventions import Intervention
-from .monitors import Evaluation, Monitor, Progress
+from .monitors import Evaluation, Living, Monitor, Progress
 from .objectives import DCNObjective, DECObjective, IDECObjective, Objective
 from .preparation import Preparation, as_array, check_samples, opened
 from .presets import PRESETS, Recipe, recipe, usual_objective
@@ -69,7 +69,8 @@ class DeepClustering(FittedClustering):
     Attributes
     ----------
     labels_ (n,), cluster_centers_ (n_clusters_, d), n_clusters_ : of the clusters that have samples, counted from 0.
-    history_ : phase -> column -> `Curve` of the kept replica.
+    history_ : phase -> column -> `Curve` of the kept replica; "clusters" of "clustering" says how many had samples before and
+        (ending _after_reset) after each intervention, and at the end.
     replicas_ : all `n_init` replicas with scores and labels. best_replica_ : which one was kept.
     consensus_labels_ (n,) : with `consensus=True`, what the replicas agree on, in the names of labels_.
     ids_ : names of the samples, where X had any.
@@ -124,21 +125,22 @@ class DeepClustering(FittedClustering):
         self.time_budget = time_budget
 
     def fit(self, X: Any, y: Any = None, *, start: Result | str | os.PathLike[str] | None = None,
-            checkpoint: Checkpoint | None = None) -> DeepClustering:
+            checkpoint: Checkpoint | str | os.PathLike[str] | None = None, every: int | None = None) -> DeepClustering:
         """Cluster X; `y` is never needed and only scored in `history_`.
 
         X: (n, features) or images (n, h, w[, channels]), as an array, tensor, DataFrame, sparse matrix, `Dataset`, or a file
         or folder that `reclust.data.read` knows. What does not fit in memory is streamed from where it is.
         start: what `pretrain` found, or a file it was saved to, to go on from instead of pretraining.
-        checkpoint: where to keep the training state; an interrupted fit continues from it.
+        checkpoint: a folder or file in which to keep the training state, every so many epochs (10 unless said otherwise);
+            the same fit, called again after an interruption, continues from it to the same result.
         """
         self._forget()
         X = opened(X)
         self.ids_ = X.ids if isinstance(X, Dataset) else None
         X = check_samples(self, X, reset=True)
         preparation = Preparation.fit(X, self.image_shape, standardize=self.standardize)
-        found = self._recipe(preparation.channels)
-        settings, seeds = found.settings, self._seeds(found.n_init)
+        found, checkpoint = self._recipe(preparation.channels), Checkpoint.at(checkpoint, every)
+        settings, seeds = found.settings, self._seeds(found.n_init, checkpoint)
         if y is not None:
             y = column_or_1d(as_array(y))
             check_consistent_length(X, y)
@@ -151,7 +153,8 @@ class DeepClustering(FittedClustering):
             start = Result.load(start)
         if start is not None and 1 < len(start) == found.n_init:
             seeds = list(start.seeds)
-        result = self._train(inputs, settings, seeds, [] if y is None else [Evaluation(y)], start, checkpoint)
+        monitors: list[Monitor] = [Living(), *([] if y is None else [Evaluation(y)])]
+        result = self._train(inputs, settings, seeds, monitors, start, checkpoint)
         self._adopt(result, preparation, *_choose(result, inputs, found.select))
         self._label(X, settings.n_clusters)
         if self.consensus:
@@ -160,7 +163,8 @@ class DeepClustering(FittedClustering):
         self.baseline_ = k_means_baseline(X, preparation, settings.n_clusters, seed=seeds[0], device=device)
         return self
 
-    def pretrain(self, X: Any, *, checkpoint: Checkpoint | None = None) -> Result:
+    def pretrain(self, X: Any, *, checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
+                 every: int | None = None) -> Result:
         """The representation alone, trained on X, for `fit(X, start=…)` of this and of other estimators, and for
         `Result.save`; nothing is fitted."""
         X = check_samples(clone(self), X, reset=True)
@@ -170,7 +174,9 @@ class DeepClustering(FittedClustering):
         if settings.pretraining is None:
             raise ValueError("There is no pretraining in these settings: give pretrain_epochs above 0.")
         inputs = preparation.inputs(X, limit=resident_limit(device)).to(device, torch.float32)
-        return self._train(inputs, replace(settings, clustering=None), self._seeds(found.n_init), [], None, checkpoint)
+        checkpoint = Checkpoint.at(checkpoint, every)
+        seeds = self._seeds(found.n_init, checkpoint)
+        return self._train(inputs, replace(settings, clustering=None), seeds, [], None, checkpoint)
 
     def _train(self, inputs: Inputs, settings: Settings, seeds: list[int], monitors: list[Monitor], start: Result | None,
                checkpoint: Checkpoint | None) -> Result:
@@ -250,9 +256,12 @@ class DeepClustering(FittedClustering):
             warnings.warn(f"The intervention never fires within epochs={epochs}: train longer, choose a shorter interval, "
                           "or pass intervention=None to say that you want none.", ReclustWarning, stacklevel=4)
 
-    def _seeds(self, n_init: int) -> list[int]:
+    def _seeds(self, n_init: int, checkpoint: Checkpoint | None) -> list[int]:
         """One seed a replica; those of a smaller `n_init` come first, so that more replicas never lose one."""
         if self.random_state is None:  # not scikit-learn's way: its global generator belongs to the caller
+            begun = None if checkpoint is None else checkpoint.seeds()
+            if begun is not None and len(begun) == n_init:
+                return begun
             return np.random.default_rng().integers(2**31 - 1, size=n_init).tolist()
         seed = self.random_state
         if not isinstance(seed, np.random.RandomState):

@@ -1,18 +1,30 @@
-"""One file of tensors with a JSON header (safetensors), written whole or not at all, read without pickle."""
+"""One file of tensors with a JSON header (safetensors), written whole or not at all, read without pickle.
+
+docs/files.md describes the format. A checksum over the whole file tells damage; nothing in a file is ever executed, and no
+more memory is taken than a small multiple of the file's own size.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors.torch import load, save
 from torch import Tensor
 
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, 2)
+"""Format 1 had no checksum."""
+
+_LENGTH = 8
+"""Bytes at the start of a file that say how long its header is."""
 
 
 def check_folder(path: str | os.PathLike[str]) -> None:
@@ -24,16 +36,24 @@ def check_folder(path: str | os.PathLike[str]) -> None:
         raise PermissionError(f"The folder {folder} is read-only, {name} cannot be written into it: choose another one.")
 
 
-def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Write to a temporary file beside `path`, sync it to the disk, then rename: a crash leaves the old file or the new one."""
+def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], tensors: dict[str, Tensor], *,
+          previous: Path | None = None) -> None:
+    """Write to a temporary file beside `path`, sync it to the disk, then rename: a crash leaves the old file or the new one.
+
+    previous: where to keep what was at `path` before.
+    """
     check_folder(path)
-    write_bytes(path, save(
+    content = bytearray(save(
         {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
-        metadata={"reclust": json.dumps({"format": FORMAT, "kind": kind, **header})},
+        metadata={"reclust": json.dumps({"format": FORMAT, "kind": kind, **header}), "sha256": _BLANK},
     ))
+    end = _header_end(content)
+    start = content.index(_field(_BLANK), _LENGTH, end)
+    content[start : start + len(_field(_BLANK))] = _field(hashlib.sha256(content).hexdigest())
+    write_bytes(path, content, previous=previous)
 
 
-def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+def write_bytes(path: str | os.PathLike[str], content: bytes | bytearray, *, previous: Path | None = None) -> None:
     """All of the content or nothing, as `write` promises."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
@@ -42,10 +62,42 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        if previous is not None:
+            _keep(path, previous)
         os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+        _sync_folder(path.parent)
+    except BaseException as error:
+        with suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError):
+            raise type(error)(error.errno, f"{path} could not be written, what was there before is whole: "
+                              f"{error.strerror or error}") from error
         raise
+
+
+def _keep(path: Path, previous: Path) -> None:
+    """Make `previous` what `path` is, while that stays where it is: a file that is missing was removed by somebody."""
+    if not path.exists():
+        return
+    beside = previous.with_name(f".{previous.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        try:
+            os.link(path, beside)
+        except OSError:  # a file system without links
+            shutil.copyfile(path, beside)
+        os.replace(beside, previous)
+    finally:
+        beside.unlink(missing_ok=True)  # where both were one file already, renaming does nothing
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make renames last; not every system can, and none needs it for the files to be whole."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -53,16 +105,53 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
+    content = path.read_bytes()
     try:
-        with safe_open(path, framework="pt") as file:
-            header = json.loads((file.metadata() or {}).get("reclust", "null"))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}
-    except (SafetensorError, ValueError) as error:
+        tensors = load(content)  # checks that names, shapes and sizes go with the content before it takes memory
+        metadata = json.loads(content[_LENGTH : _header_end(content)]).get("__metadata__", {})
+        header = json.loads(metadata.get("reclust", "null"))
+    except MemoryError:
+        raise
+    except Exception as error:  # of a hostile file, every step may raise anything
         raise ValueError(f"{path} is damaged or not a reclust file: {error}") from error
     if not isinstance(header, dict) or "kind" not in header:
         raise ValueError(f"{path} is not a reclust file: it has no reclust header.")
-    if header.get("format") != FORMAT:
+    if header.get("format") not in READABLE:
         raise ValueError(f"{path} has format {header.get('format')!r}; this version of reclust reads format {FORMAT}.")
+    if header["format"] > 1 and not _is_sealed(content, metadata.get("sha256", "")):
+        raise ValueError(f"{path} is damaged or not a reclust file: its checksum is not that of its content.")
     if header["kind"] != kind:
         raise ValueError(f"{path} holds a {header['kind']}, not a {kind}.")
     return header, tensors
+
+
+@contextmanager
+def understood(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Around whatever is made of the content of a file: what cannot be understood is one kind of error, with its cause."""
+    try:
+        yield
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # of a hostile file, every step may raise anything
+        said = error if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise ValueError(f"{path} cannot be used: {said}") from error
+
+
+_BLANK = "0" * 64
+
+
+def _field(checksum: str) -> bytes:
+    """How the checksum stands in the header. The same words within the other metadata would have backslashes."""
+    return b'"sha256":"%s"' % checksum.encode()
+
+
+def _header_end(content: bytes | bytearray) -> int:
+    return _LENGTH + int.from_bytes(content[:_LENGTH], "little")
+
+
+def _is_sealed(content: bytes, checksum: str) -> bool:
+    """Whether the checksum is that of the file as it was before the checksum was filled in."""
+    end = _header_end(content)
+    digest = hashlib.sha256(content[:end].replace(_field(checksum), _field(_BLANK), 1))
+    digest.update(memoryview(content)[end:])
+    return digest.hexdigest() == checksum

@@ -57,6 +57,16 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         check_is_fitted(self, "labels_")
         save_estimator(self, path)
 
+    def export_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Scaling, encoder and assignment as one ONNX graph: X (n, features) in float32 -> label (n,), embedding (n, d).
+
+        Images are given as flat rows (height × width × channels). Needs the extra `onnx`.
+        """
+        from .exporting import export_onnx
+
+        check_is_fitted(self, "labels_")
+        export_onnx(self, path)
+
     def _forget(self) -> None:
         """A fit that fails leaves nothing of an earlier one behind."""
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
@@ -77,9 +87,18 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         """Label the samples of a fit, and speak of the clusters that have any."""
         living, self.labels_ = np.unique(self._over(X, Model.assign), return_inverse=True)
         self._keep_living(living)
-        if self.n_clusters_ < wanted:
+        if self.n_clusters_ == 1 < wanted and self._is_one_point(X):
+            warnings.warn("All samples are nearly one point to the encoder: there is nothing to tell clusters apart. Check "
+                          "that the samples differ and that their scale is reasonable (standardize=True), pretrain longer, "
+                          "or give the representation more weight.", ReclustWarning, stacklevel=3)
+        elif self.n_clusters_ < wanted:
             warnings.warn(f"{wanted - self.n_clusters_} of {wanted} clusters ended without samples; {self.n_clusters_} are "
                           "left. Ask for fewer clusters, or let BRB fire more often.", ReclustWarning, stacklevel=3)
+
+    def _is_one_point(self, X: np.ndarray) -> bool:
+        """Whether the embeddings of X, of up to a thousand of its samples, are the same but for rounding."""
+        z = self._over(X[:: max(1, X.shape[0] // 1000)], lambda model, z: z)
+        return bool(np.ptp(z, axis=0).max() <= 1e-6 * np.abs(z).max())
 
     def _keep_living(self, living: np.ndarray) -> None:
         """Speak of these clusters only."""

@@ -42,13 +42,15 @@ class Snapshot:
     epochs: int
     loss: Mapping[str, np.ndarray]
     fired: np.ndarray
-    embed: Callable[[], Tensor]
+    embed: Callable[..., Tensor]
+    """() -> (r, n, d) of all samples; of these rows (m,) -> (r, m, d)."""
     assign: Callable[[Tensor], Tensor]
     fires_next: np.ndarray = field(default_factory=lambda: np.zeros(1, dtype=bool))
     parameters: Mapping[str, Tensor] = field(default_factory=dict)
     centers: Tensor | None = None
     representation_loss: Callable[[], Tensor] | None = None
     """() -> (r,): the representation's own loss on all samples as they are, in eval mode."""
+    n_samples: int | None = None
     state: Mapping[str, Tensor] = field(default_factory=dict)
     """What the objectives keep, name -> (r, ...), to be read only; empty before clustering."""
 
@@ -143,6 +145,29 @@ class Evaluation(Remembering, Around):
         if snapshot.moment != "intervention":  # label change goes from epoch to epoch, across a reset as well
             self.memory["labels"] = labels
         return measured
+
+
+class Living(Around):
+    """How many clusters have samples, among at most `limit` evenly spread ones: right before and after each intervention,
+    and at the end. Column: clusters; where it falls clusters died, where it rises they were revived."""
+
+    def __init__(self, *, limit: int = 10_000) -> None:
+        super().__init__(every=None)
+        self.limit = whole("limit", limit, 1)
+
+    def due(self, snapshot: Snapshot) -> bool:
+        last = snapshot.moment == "epoch" and snapshot.epoch == snapshot.epochs - 1
+        return snapshot.moment != "start" and bool(last or snapshot.moment == "intervention" or snapshot.fires_next.any())
+
+    def measure(self, snapshot: Snapshot) -> Measured:
+        assert snapshot.centers is not None and snapshot.n_samples is not None  # training always gives them
+        n, k = snapshot.n_samples, snapshot.centers.shape[-2]
+        if n <= self.limit:
+            labels = snapshot.labels
+        else:
+            rows = torch.linspace(0, n - 1, self.limit, dtype=torch.float64).long().to(snapshot.centers.device)
+            labels = snapshot.assign(snapshot.embed(rows))
+        return {"clusters": (metrics.cluster_sizes(labels, k) > 0).sum(-1)}
 
 
 class Progress:

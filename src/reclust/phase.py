@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 CHUNK = 4096
 """Samples embedded at once."""
 
+EXPLODED = 1000
+"""Times the norm that gradients are clipped to."""
+
 LONG = 15_000
 """Steps of a convolutional network that repay compiling it."""
 
@@ -54,6 +57,7 @@ class Phase:
         self.optimizer = Adam(self._leaves(learned), lr=schedule.lr, clip_norm=schedule.clip_norm, device=run.inputs.device)
         self._step, self._follow = (Captured(work, run.inputs.device, self.executor.forget_gradients)
                                    for work in (self._descend, self._move))
+        self._exploded = False
         self.first_epoch = 0 if resumed is None else resumed.epoch
         self.resumed = resumed is not None
         if resumed is not None:
@@ -85,6 +89,8 @@ class Phase:
     def run(self, deadline: Deadline) -> bool:
         """Whether all epochs were trained; the alternative is that time ran out."""
         self._look("start", self.first_epoch - 1, {}, np.zeros(len(self.replicas), dtype=bool))
+        if not self.resumed:
+            self.owner.write_checkpoint(self, 0)  # a disk that is full is found at once, and first centres are not lost
         for epoch in range(self.first_epoch, self.schedule.epochs):
             if deadline.passed:
                 warnings.warn(f"The time budget of {self.owner.execution.time_budget:g} s was spent after {epoch} of "
@@ -98,6 +104,7 @@ class Phase:
             with self.clock("centers"):
                 self._move_centers(epoch)
             self.owner.drop_failed(self.name, epoch, loss["loss"], self.schedule)
+            self._warn_of_explosion(epoch, loss)
             self.owner.record(self.name, epoch, {**loss, **({"fired": fired} if fired.any() else {})})
             try:
                 self._look("epoch", epoch, loss, fired)
@@ -115,6 +122,16 @@ class Phase:
         # Losses are taken before a step, so only what was learned tells what the last one did.
         self.owner.drop_failed(self.name, self.schedule.epochs - 1, self.replicas.damage(), self.schedule)
         return finished
+
+    def _warn_of_explosion(self, epoch: int, loss: dict[str, np.ndarray]) -> None:
+        """Once a phase, where clipping leaves next to nothing of gradients."""
+        limit, norm = self.schedule.clip_norm, loss.get("gradient_norm")
+        if self._exploded or limit is None or norm is None or not (norm > EXPLODED * limit).any():
+            return
+        self._exploded = True
+        warnings.warn(f"Gradients explode in epoch {epoch} of {self.name}: their norm is {np.nanmax(norm):.3g}, and they are "
+                      f"clipped to {limit:g}. Scale the data (estimators do with standardize=True), or try a smaller lr "
+                      f"(now {self.schedule.lr:g}).", ReclustWarning, stacklevel=5)
 
     def _intervene(self, epoch: int) -> np.ndarray:
         fired = np.zeros(len(self.replicas), dtype=bool)
@@ -268,7 +285,7 @@ class Phase:
         snapshot = Snapshot(
             self.name, moment, epoch, self.schedule.epochs, loss, fired, self.embed, self.assign,
             fires_next=self._will_fire(epoch + 1), parameters=parameters, centers=state.get("centers"),
-            representation_loss=self.representation_loss, state=state,
+            representation_loss=self.representation_loss, n_samples=self.inputs.n_samples, state=state,
         )
         with self.clock("evaluation"):
             for monitor in self.owner.monitors:

@@ -138,13 +138,10 @@ class Result:
             if isinstance(own, NotStored):
                 raise ValueError(f"This result was trained with a {own.what} of its user's own, which no file holds: "
                                  "put the same back into its settings.")
+        network = self._network("cpu").requires_grad_(False)
+        self._check_shapes(network)
         stacks = self.parameters | self.buffers
-        dtype = next(iter(self.parameters.values())).dtype
-        network = build_network(settings.representation, self.sample_shape, settings.n_clusters, dtype).requires_grad_(False)
-        tensors = dict((*network.named_parameters(), *network.named_buffers()))
-        if {name: t.shape for name, t in tensors.items()} != {name: stack.shape[1:] for name, stack in stacks.items()}:
-            raise ValueError("The representation builds another network than was trained: weights of other names or shapes.")
-        for name, tensor in tensors.items():
+        for name, tensor in (*network.named_parameters(), *network.named_buffers()):
             tensor.copy_(stacks[name][replica])
         state = {name: stack[replica].clone() for name, stack in self.state.items()}
         return Model(network, settings.representation, settings.objective, state)
@@ -156,7 +153,9 @@ class Result:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Result:
-        return cls.unpack(*files.read(path, "result"))
+        header, tensors = files.read(path, "result")
+        with files.understood(path):
+            return cls.unpack(header, tensors)
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Everything as a JSON header and named tensors."""
@@ -178,7 +177,7 @@ class Result:
     @classmethod
     def unpack(cls, header: dict[str, Any], tensors: dict[str, Tensor]) -> Result:
         settings = list(from_json(header["settings"]))
-        return cls(
+        made = cls(
             settings=settings * len(header["seeds"]) if len(settings) == 1 else settings,
             seeds=tuple(header["seeds"]),
             sample_shape=tuple(header["sample_shape"]),
@@ -189,6 +188,33 @@ class Result:
             failed={replica: (phase, epoch) for replica, phase, epoch in header["failed"]},
             provenance=header["provenance"],
         )
+        made._check()
+        return made
+
+    def _check(self) -> None:
+        """That what a file says goes together, before anything of the size that it says is made."""
+        stacks = [*self.parameters.values(), *self.buffers.values(), *self.state.values()]
+        shapes = [tuple(stack.shape) for stack in stacks] + ([] if self.labels is None else [self.labels.shape])
+        if not self.parameters or {shape[:1] for shape in shapes} | {(len(self.settings),)} != {(len(self),)}:
+            raise ValueError(f"it says that it holds {len(self)} replicas, but its tensors and settings are of others.")
+        if not all(isinstance(settings, Settings) for settings in self.settings):
+            raise ValueError("its settings are of another kind.")
+        if isinstance(self.settings[0].representation, NotStored):
+            return
+        try:
+            network = self._network("meta")
+        except (NotImplementedError, RuntimeError):  # a representation of one's own that cannot be built without memory
+            return
+        self._check_shapes(network)
+
+    def _network(self, device: str) -> nn.Module:
+        settings, dtype = self.settings[0], next(iter(self.parameters.values())).dtype
+        return build_network(settings.representation, self.sample_shape, settings.n_clusters, dtype, device=device)
+
+    def _check_shapes(self, network: nn.Module) -> None:
+        tensors, stacks = dict((*network.named_parameters(), *network.named_buffers())), self.parameters | self.buffers
+        if {name: t.shape for name, t in tensors.items()} != {name: stack.shape[1:] for name, stack in stacks.items()}:
+            raise ValueError("The representation builds another network than was trained: weights of other names or shapes.")
 
 
 def joined(one: Result, other: Result) -> Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import replace
 from numbers import Integral
@@ -16,13 +17,17 @@ from .data.scaling import Scaling
 from .fitted import FittedClustering
 from .preparation import Preparation
 from .representations import Representation
-from .result import Result, group_of
+from .result import Model, Result, group_of
+from .training import choose_device
 from .values import NotStored, from_json, storable, to_json
 
 ESTIMATORS = {
     kind.__name__: kind
     for kind in (estimators.DeepClustering, estimators.DEC, estimators.IDEC, estimators.DCN, third_stage.SelfLabeling)
 }
+
+TRIED = 2**22
+"""Numbers in a sample up to which a loaded model is tried on one."""
 
 
 def save_estimator(model: FittedClustering, path: str | os.PathLike[str]) -> None:
@@ -63,6 +68,14 @@ def load(path: str | os.PathLike[str], *, representation: Representation | None 
     representation: needed where the model was fitted with modules of one's own, which no file can hold: the same again.
     """
     header, tensors = files.read(path, "model")
+    with files.understood(path):
+        model = _unpacked(path, header, tensors, representation)
+        _check(model)
+    return model
+
+
+def _unpacked(path: str | os.PathLike[str], header: dict[str, Any], tensors: dict[str, torch.Tensor],
+              representation: Representation | None) -> FittedClustering:
     if header["estimator"] not in ESTIMATORS:
         raise ValueError(f"{path} holds an unknown estimator {header['estimator']!r}.")
     model = ESTIMATORS[header["estimator"]](**from_json(header["parameters"]))
@@ -91,3 +104,17 @@ def load(path: str | os.PathLike[str], *, representation: Representation | None 
     model.baseline_ = Baseline(fitted["baseline_labels"], fitted["baseline_centers"], header["baseline_inertia"])
     return model
 
+
+def _check(model: FittedClustering) -> None:
+    """That the parts of a model go together, which else would surprise whoever predicts, and that it can work here."""
+    try:
+        choose_device(model.device)
+    except ValueError:  # it was fitted on another machine
+        model.device = "auto"
+    labels, expected = model.labels_, math.prod(model.result_.sample_shape)
+    if model.n_features_in_ != expected:
+        raise ValueError(f"its network takes {expected} numbers a sample, but it was fitted on {model.n_features_in_!r}.")
+    if labels.ndim != 1 or labels.dtype.kind != "i" or not ((labels >= 0) & (labels < model.n_clusters_)).all():
+        raise ValueError(f"its labels are not whole numbers below its {model.n_clusters_} clusters.")
+    if expected <= TRIED:
+        model._over(np.zeros((1, expected)), Model.assign)

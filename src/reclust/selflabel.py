@@ -10,7 +10,6 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -165,10 +164,7 @@ def self_label(
     The result's labels are the head's; its history has the phases "warm-up" and "self-labeling".
     checkpoint: as in `train`; the warm-up has a file of its own beside it.
     """
-    started, before = time.monotonic(), None
-    if checkpoint is not None:
-        path = Path(checkpoint.path)
-        before = Checkpoint(path.with_name(f"{path.name}.warmup"), checkpoint.every)
+    started, before = time.monotonic(), None if checkpoint is None else checkpoint.named("warmup")
     warming, labeling = zip(*(how.settings(own) for own in clustered.settings), strict=True)
     given = {"seeds": clustered.seeds, "execution": execution}
     warm = train(data, warming, start=clustered, monitors=monitors, checkpoint=before, **given)  # type: ignore[arg-type]

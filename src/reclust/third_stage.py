@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -69,7 +70,8 @@ class SelfLabeling(FittedClustering):
         self.progress = progress
         self.time_budget = time_budget
 
-    def fit(self, X: Any, y: Any = None, *, checkpoint: Checkpoint | None = None) -> SelfLabeling:
+    def fit(self, X: Any, y: Any = None, *, checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
+            every: int | None = None) -> SelfLabeling:
         """Train on X, as `DeepClustering.fit` takes it, usually what the clusterer was fitted on; `y` is only scored."""
         self._forget()
         clusterer = self.clusterer
@@ -88,7 +90,7 @@ class SelfLabeling(FittedClustering):
         progress = Progress(shown=self.progress)
         try:
             result = self_label(inputs, start, how, monitors=[progress, *([] if y is None else [Evaluation(y)])],
-                                execution=execution, checkpoint=checkpoint)
+                                execution=execution, checkpoint=Checkpoint.at(checkpoint, every))
         finally:
             progress.close()
         self.n_features_in_ = clusterer.n_features_in_

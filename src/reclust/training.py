@@ -230,7 +230,7 @@ class Run:
             Progressed(
                 phase.name, next_epoch, stacked_result_tensors(self.replicas), phase.optimizer.tensors(), memory,
                 self.history, {**self.seconds, **phase.seconds()}, self.failed,
-            ).write(self.checkpoint, self._identity)
+            ).write(self.checkpoint, self._identity, self.replicas.seeds)
 
     @property
     def _remembering(self) -> dict[str, Remembering]:
@@ -252,19 +252,26 @@ class Run:
         if not self.checkpoint.exists():
             return None
         progressed = Progressed.read(self.checkpoint, self._identity)
-        for own, kept in ((self.replicas.parameters, "parameters"), (self.replicas.buffers, "buffers")):
-            for name, tensor in own.items():
-                tensor.copy_(progressed.tensors[kept][name])
-        if progressed.tensors["state"]:
-            state = {name: tensor.to(self.inputs.device) for name, tensor in progressed.tensors["state"].items()}
-            self.replicas.set_objectives([settings.objective for settings in self.settings], state)
+        with files.understood(self.checkpoint.path):
+            self._adopt_progress(progressed)
+        return progressed
+
+    def _adopt_progress(self, progressed: Progressed) -> None:
+        progressed.adopt_(self.replicas.parameters, "parameters")
+        progressed.adopt_(self.replicas.buffers, "buffers")
+        if progressed.phase == "clustering":
+            kept = progressed.tensors["state"]
+            objectives = [settings.objective for settings in self.settings]
+            if kept["centers"].shape[:2] != (len(self.replicas), self.settings[0].n_clusters):
+                raise ValueError(f"it has centres of shape {tuple(kept['centers'].shape)}.")
+            self.replicas.start_objectives(objectives, kept["centers"].to(self.inputs.device))
+            progressed.adopt_(self.replicas.state, "state")
         for whose, monitor in self._remembering.items():
             monitor.memory = group_of(progressed.memory, whose)
         self.failed, self.seconds = progressed.failed, progressed.seconds
         for phase, columns in progressed.history.items():
             for column, curve in columns.items():
                 self.columns[phase, column] = list(zip(curve.epochs.tolist(), curve.values, strict=True))
-        return progressed
 
     def _result(self, labels: np.ndarray | None) -> Result:
         return Result(

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from ..checkpoint import Checkpoint
 from ..data import Dataset, read
 from ..data.named import SETS, load
 from ..estimators import AUGMENTATIONS, DCN, DEC, IDEC, DeepClustering
@@ -25,7 +26,8 @@ ALGORITHMS: dict[str, type[DeepClustering]] = {"idec": IDEC, "dec": DEC, "dcn": 
 def add(commands: argparse._SubParsersAction) -> None:
     fit = commands.add_parser(
         "fit", help="cluster a file or a folder of images",
-        description="Cluster DATA and write FOLDER/labels.csv (the cluster of each sample) and FOLDER/model.reclust.")
+        description="Cluster DATA and write FOLDER/labels.csv (the cluster of each sample) and FOLDER/model.reclust. While it "
+                    "runs its state is kept in FOLDER: after a stop or a kill, the same command goes on.")
     _add_data(fit)
     fit.add_argument("-k", "--n-clusters", type=int, required=True, metavar="K", help="how many clusters to look for")
     fit.add_argument("-o", "--output", required=True, metavar="FOLDER", help="where to write labels and model")
@@ -70,12 +72,14 @@ def _fit(arguments: argparse.Namespace) -> int:
         time_budget=None if arguments.minutes is None else 60 * arguments.minutes)
     folder = Path(arguments.output)
     folder.mkdir(parents=True, exist_ok=True)  # before training: a folder that cannot be made should cost no time
+    checkpoint = Checkpoint(folder / "fit.checkpoint")
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *rest, **named: print(f"reclust: warning: {message}", file=sys.stderr)
-        model.fit(found)
+        model.fit(found, checkpoint=checkpoint)
     with open(folder / "labels.csv", "w", newline="") as file:
         _write(file, found, model.labels_)
     model.save(folder / "model.reclust")
+    checkpoint.remove()
     _report(arguments, found, model, folder)
     return 0
 

@@ -8,12 +8,11 @@ from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import skip_init
 
 from ..values import value, whole
 from ..weights import decaying_weights, expanded_weights, initial_weights
 from .base import encode_together, encoder_blocks
-from .layers import BatchNorm, Linear, LinearReLU, mean_squared_error
+from .layers import BatchNorm, Linear, LinearReLU, mean_squared_error, undrawn
 
 
 class EncoderDecoder(nn.Module):
@@ -72,10 +71,10 @@ class Autoencoder(_Reconstruction):
         made: list[nn.Module] = []
         for wide, narrow in hidden:
             if self.batch_norm:
-                made += [skip_init(Linear, wide, narrow), BatchNorm(narrow), nn.ReLU()]
+                made += [undrawn(Linear, wide, narrow), BatchNorm(narrow), nn.ReLU()]
             else:
-                made.append(skip_init(LinearReLU, wide, narrow))
-        return [*made, skip_init(Linear, *last)]
+                made.append(undrawn(LinearReLU, wide, narrow))
+        return [*made, undrawn(Linear, *last)]
 
 
 @value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
@@ -51,11 +52,14 @@ class Representation(Protocol):
         ...
 
 
-def build_network(
-    representation: Representation, sample_shape: tuple[int, ...], n_clusters: int, dtype: torch.dtype
-) -> nn.Module:
+_BUILDING = threading.Lock()
+"""Of two threads that put the global random state back, the later one would put back what the first had drawn."""
+
+
+def build_network(representation: Representation, sample_shape: tuple[int, ...], n_clusters: int, dtype: torch.dtype, *,
+                  device: str = "cpu") -> nn.Module:
     """A network of one's own, in eval mode, whose construction leaves the caller's random state as it was."""
-    with torch.random.fork_rng(devices=[]):
+    with _BUILDING, torch.random.fork_rng(devices=[]), torch.device(device):
         net = representation.build(sample_shape, n_clusters)
     _refuse_what_cannot_be_repeated(net)
     return copy.deepcopy(net).to(dtype).eval()

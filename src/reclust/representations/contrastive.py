@@ -8,12 +8,12 @@ from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import skip_init
 
 from .. import draws
 from ..values import real, value, whole
 from ..weights import decaying_weights, expanded_weights, initial_weights, layers
 from .base import encode_together, encoder_blocks
+from .layers import undrawn
 from .resnet import Backbone, ResNet
 
 Together = Literal["together", "apart"]
@@ -184,7 +184,7 @@ def perceptron(sizes: tuple[int, ...], *, batch_norm: bool) -> list[nn.Module]:
     """Linear layers with ReLU, and perhaps BatchNorm, between them; nothing after the last. Weights are left undrawn."""
     made: list[nn.Module] = []
     for wide, narrow in pairwise(sizes):
-        made += [skip_init(nn.Linear, wide, narrow), *([nn.BatchNorm1d(narrow)] if batch_norm else []), nn.ReLU()]
+        made += [undrawn(nn.Linear, wide, narrow), *([nn.BatchNorm1d(narrow)] if batch_norm else []), nn.ReLU()]
     return made[: -2 if batch_norm else -1]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.nn.utils import skip_init
 
 from .. import kernels
 
@@ -103,6 +104,11 @@ def _stacks(info: Any, in_dims: tuple[int | None, ...], inputs: tuple[Tensor, ..
     """The replicas' axis in front, also of what they share."""
     return [tensor.expand(info.batch_size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
             for tensor, dim in zip(inputs, in_dims, strict=True)]
+
+
+def undrawn(kind: type[nn.Module], *sizes: int) -> nn.Module:
+    """A layer whose weights somebody else draws, on the device that tensors are made on by default."""
+    return skip_init(kind, *sizes, device=torch.empty(0).device)
 
 
 def mean_squared_error(made: Tensor, x: Tensor) -> Tensor:

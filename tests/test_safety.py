@@ -1,0 +1,171 @@
+"""Numbers that go wrong are handled or reported in words; nothing a caller owns is touched; nothing reaches the network."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from support import blobs
+
+import reclust
+from reclust import BRB, DCN, DEC, IDEC, Autoencoder, DECObjective, KMeans, OwnAutoencoder, ReclustWarning, TrainingFailed
+from reclust.arithmetic import Arithmetic
+
+X, Y = blobs(n=60)
+
+
+def small(kind=IDEC, k=4, **changes):
+    given = {"representation": Autoencoder((8,)), "pretrain_epochs": 2, "epochs": 3, "batch_size": 30, "intervention": None, "random_state": 0, "device": "cpu"}
+    return kind(k, **{**given, **changes})
+
+
+# Handled, or said in words
+
+
+@pytest.mark.filterwarnings("ignore::reclust.ReclustWarning", "ignore::RuntimeWarning")
+@pytest.mark.parametrize("kind", [DEC, IDEC, DCN])
+@pytest.mark.parametrize("data", [
+    X * 1e300, X * 1e-300, X * np.logspace(-200, 200, 12), np.c_[X, np.full(60, 7.0)], np.repeat(X[:3], 20, axis=0), np.vstack([X, np.full((1, 12), 1e12)]),
+    np.vstack([np.zeros((59, 3)), np.ones((1, 3))]), np.where(np.arange(60)[:, None] % 2, 1.7e308, -1.7e308) * np.ones(3), X[:4], X[:, :1],
+], ids=["huge", "tiny", "mixed", "constant feature", "duplicates", "outlier", "imbalanced", "largest numbers", "as few as clusters", "one feature"])
+def test_awkward_data_is_clustered(kind, data):
+    before = data.copy()
+    model = small(kind).fit(data)
+    assert (data == before).all() and np.isfinite(model.transform(data)).all() and (model.predict(data) == model.labels_).all()
+
+
+@pytest.mark.parametrize("data", [np.ones((20, 3)), X * 1e-20], ids=["equal samples", "vanishing scale"])
+def test_a_collapsed_embedding_is_reported(data):
+    with pytest.warns(ReclustWarning, match="All samples are nearly one point to the encoder"):
+        assert small(standardize=False).fit(data).n_clusters_ == 1
+
+
+def test_a_dead_encoder_is_reported():
+    encoder = torch.nn.Sequential(torch.nn.Linear(12, 4), torch.nn.ReLU())
+    torch.nn.init.zeros_(encoder[0].weight)
+    torch.nn.init.constant_(encoder[0].bias, -1.0)
+    with pytest.warns(ReclustWarning, match="nearly one point to the encoder"):
+        small(DEC, representation=OwnAutoencoder(encoder, torch.nn.Linear(4, 12), weights="given")).fit(X)
+
+
+def test_exploding_gradients_are_clipped_and_reported():
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        model = small(standardize=False).fit(X * 1e6)
+    said = [str(one.message) for one in seen if "Gradients explode" in str(one.message)]
+    assert [text.partition(" of ")[2].partition(":")[0] for text in said] == ["pretraining", "clustering"], "once a phase"
+    assert all("clipped to 500" in text and "standardize=True" in text for text in said)
+    assert np.isfinite(model.transform(X)).all()
+
+
+@pytest.mark.filterwarnings("ignore:Gradients explode")
+def test_a_loss_that_is_no_number_is_an_error_with_a_remedy():
+    with pytest.warns(ReclustWarning, match="became (inf|nan)"), pytest.raises(TrainingFailed, match="check the scale of the data"):
+        small(standardize=False).fit(X * 1e20)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_samples_that_are_no_numbers_are_refused(bad):
+    data = X.copy()
+    data[3, 4] = bad
+    with pytest.raises(ValueError, match="NaN|infinity"):
+        small().fit(data)
+
+
+def test_the_history_tells_when_clusters_die_and_are_revived():
+    """Two of four clusters have no samples from the start; a reclustering in epoch 2 revives them."""
+    data = np.repeat(X, 2, axis=0)
+    model = small(DEC, objective=DECObjective(), intervention=BRB(2, keep=0.9, method=KMeans(n_init=5)), epochs=5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReclustWarning)
+        model.fit(data)
+    columns = model.history_["clustering"]
+    assert columns["clusters"].epochs.tolist() == [1, 3, 4] and columns["clusters_after_reset"].epochs.tolist() == [2, 4]
+    assert columns["clusters"].values[-1] == model.n_clusters_ and (columns["clusters_after_reset"].values == 4).all()
+
+
+# Nobody is disturbed
+
+
+def test_fits_in_threads_are_those_one_after_the_other_and_leave_random_states_alone():
+    models = [small(random_state=seed, intervention=BRB(2, method=KMeans(n_init=2)), epochs=5) for seed in range(4)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReclustWarning)
+        alone = [model.fit(X).transform(X) for model in models]
+        torch.manual_seed(5), np.random.seed(5), random.seed(5)
+        before = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()
+        threads = [threading.Thread(target=model.fit, args=(X,)) for model in models]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    for model, expected in zip(models, alone, strict=True):
+        assert (model.transform(X) == expected).all()
+    assert torch.equal(torch.get_rng_state(), before[0]) and (np.random.get_state()[1] == before[1]).all() and random.getstate() == before[2]
+
+
+def test_threads_that_train_on_a_gpu_give_the_caller_its_precision_back():
+    """The setting is one for the whole process: the last thread to leave restores what the first one found."""
+    one, two = (Arithmetic(torch.device("cuda"), "float32").training() for _ in range(2))
+    before = torch.get_float32_matmul_precision()
+    one.__enter__()
+    two.__enter__()
+    one.__exit__(None, None, None)
+    assert torch.get_float32_matmul_precision() == "high"
+    two.__exit__(None, None, None)
+    assert torch.get_float32_matmul_precision() == before
+
+
+SOURCE = str(Path(reclust.__file__).parents[1])
+OFFLINE = """
+import socket, sys
+def refuse(*given, **named):
+    raise AssertionError("the network was asked for")
+socket.socket.connect = socket.socket.connect_ex = socket.create_connection = socket.getaddrinfo = refuse
+sys.addaudithook(lambda event, given: refuse() if event in ("socket.connect", "socket.getaddrinfo", "urllib.Request") else None)
+import numpy as np, reclust, reclust.cli, warnings
+warnings.simplefilter("ignore")
+X = np.random.default_rng(0).normal(size=(40, 3))
+model = reclust.IDEC(2, representation=reclust.Autoencoder((4,)), pretrain_epochs=1, epochs=1, intervention=None).fit(X)
+model.save(sys.argv[1])
+print(len(reclust.load(sys.argv[1]).predict(X)))
+"""
+
+
+def run_python(code, *given, **options):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": SOURCE}
+    return subprocess.Popen([sys.executable, "-c", code, *given], env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+def test_nothing_asks_the_network(tmp_path):
+    out, err = run_python(OFFLINE, str(tmp_path / "m.reclust")).communicate(timeout=120)
+    assert out.strip() == "40", err
+
+
+LONG_FIT = """
+import sys, numpy as np, reclust
+X = np.random.default_rng(0).normal(size=(200, 5))
+print("ready", flush=True)
+reclust.IDEC(3, pretrain_epochs=0, epochs=100_000, random_state=0, device="cpu", representation=reclust.Autoencoder((8,))).fit(X, checkpoint=sys.argv[1], every=3)
+"""
+
+
+def test_ctrl_c_ends_a_fit_once_and_leaves_a_checkpoint(tmp_path):
+    process = run_python(LONG_FIT, str(tmp_path))
+    assert process.stdout.readline().strip() == "ready"
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "fit.checkpoint.previous").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert error.count("KeyboardInterrupt") == 1 and process.returncode in (1, -signal.SIGINT, 130), error
+    assert reclust.files.read(tmp_path / "fit.checkpoint", "checkpoint")[0]["phase"] == "clustering"
+    assert not list(tmp_path.glob(".*.tmp"))
