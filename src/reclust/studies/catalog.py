@@ -10,6 +10,7 @@ from ..interventions import (
     CurrentNoise,
     DisentangledReset,
     Every,
+    Exchange,
     GaussianMixture,
     KaimingNoise,
     KMeans,
@@ -206,6 +207,18 @@ def runtime() -> Study:
     return Study("runtime", (*paper_variants("none"), *sizes, *methods), datasets=("mnist",), algorithms=("idec",),
                  seeds=PAPER_SEEDS[:1], pretraining_seeds=PAPER_SEEDS, evaluate_every=400, largest_group=1,
                  about="Seconds by part, one run at a time.")
+
+
+@study
+def best() -> Study:
+    """Twenty replicas each; which one to keep is chosen by `IDEC(preset="best")`, not here."""
+    augmented = {"pretraining": {"views": ("augmented",)}}
+    return Study("best", (
+        *paper_variants("brb"),
+        Variant("augmented pretraining", PAPER_INTERVENTIONS["brb"], changes=augmented),
+        Variant("exchange", every(Exchange(), RESET, RECLUSTER, MOMENTUM), changes=augmented),
+    ), algorithms=("idec",), seeds=tuple(range(20)), evaluate_every=20,
+        about="Beyond the paper: pretraining on augmented images, and replicas that go on from better ones.")
 
 
 CONTRASTIVE_SETS = ("cifar10", "cifar100_20")
