@@ -175,6 +175,7 @@ def test_when_no_replica_is_left_that_is_an_error():
         train(X, small_settings(objective=IDECObjective(float("nan"))), seeds=[0, 1])
 
 
+@pytest.mark.filterwarnings("ignore:Gradients explode")
 def test_gradients_are_clipped_for_each_replica_and_centres_are_not():
     calm = small_settings(pretraining=None, intervention=None, clustering=Schedule(3, batch_size=50, clip_norm=1e-12))
     start = train(X, replace(calm, clustering=None), seeds=SEEDS, execution=exact("vmap"))
