@@ -190,12 +190,13 @@ def best(n_clusters: int, objective: Objective, *, channels: int | None = None, 
         return Recipe(protocol)
     if device != "cpu":
         return Recipe(replace(protocol, pretraining=Schedule(epochs=250, views=("augmented",))), n_init=20)
-    return Recipe(n_init=5, settings=replace(
+    return Recipe(n_init=4, settings=replace(
         protocol,
-        representation=Autoencoder(hidden=(256, 128, 64)),
-        pretraining=Schedule(epochs=100, batch_size=64, views=("augmented",)),
-        clustering=Schedule(epochs=200, batch_size=64),
+        representation=Autoencoder(hidden=(512, 256, 128)),
+        pretraining=Schedule(epochs=80, batch_size=128, views=("augmented",)),
+        clustering=Schedule(epochs=160, batch_size=128),
         intervention=BRB(interval=20),
+        first_centers=Recluster(subsample=100_000),
     ))
 
 
