@@ -15,7 +15,7 @@ from torch import Tensor
 
 from . import files
 from .arithmetic import Arithmetic
-from .batches import try_augmentation
+from .batches import Batches, try_augmentation
 from .checkpoint import Checkpoint, Progressed, identity
 from .data import Prepared
 from .data.inputs import Inputs, as_inputs
@@ -65,6 +65,9 @@ def train(
             one.intervention.check(replicas.blocks(slice(None)))
     for augment in each[0].augmentations:
         try_augmentation(augment, inputs)
+    for schedule in (each[0].pretraining, each[0].clustering):
+        if schedule is not None:
+            Batches(inputs, schedule, each[0].augment).check(replicas.net)
     if start is not None:
         _adopt(replicas, start)
     if each[0].first_centers is None and (start is None or start.n_clusters != each[0].n_clusters):
