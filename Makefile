@@ -14,8 +14,9 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
+# One process a core with one thread each: threads of small computations only wait for each other.
 test: lint chromium
-	$(BIN)/python -m pytest -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n auto
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow

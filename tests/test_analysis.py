@@ -184,3 +184,10 @@ def test_every_column_is_documented(looked_at):
     text = (Path(__file__).parents[1] / "docs/measures.md").read_text()
     plain = {name.removesuffix("_after_reset").removesuffix("_predicted") for name in looked_at.history["clustering"]}
     assert [name for name in plain if f"`{name}`" not in text] == []
+
+
+def test_recorded_centres_are_those_of_their_moment():
+    """Training goes on writing to the centres: what was recorded must not change with them."""
+    result = train(X.astype(np.float32), small_settings(), seeds=SEEDS, monitors=[Embeddings(range(5))], execution=Execution("cpu"))
+    columns = result.history["clustering"]
+    assert len(np.unique(columns["centers"].values.reshape(len(columns["centers"].epochs), -1), axis=0)) > 2

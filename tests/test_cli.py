@@ -117,6 +117,24 @@ def test_stores_merge_and_export(tmp_path, capsys):
     assert sorted(path.name for path in (tmp_path / "tables").iterdir()) == ["mine.clustering.csv", "mine.runs.csv"]
 
 
+def test_tables_and_figures_of_a_study(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.toml").write_text(write_study(tiny_study(name="own", variants=(Variant("none"), Variant("brb", reclust.BRB(1))))))
+    assert main(["study", "run", "own.toml", "--store", "s.sqlite", "--quiet", "--device", "cpu", "--baselines"]) == 0
+    capsys.readouterr()
+    assert main(["table", "s.sqlite"]) == 0
+    shown = capsys.readouterr().out
+    assert "own, ACC" in shown and "+BRB" in shown and "\033" not in shown
+    for ending in ("csv", "md", "tex", "txt"):
+        assert main(["table", "s.sqlite", "--study", "own", "-o", f"t.{ending}"]) == 0 and (tmp_path / f"t.{ending}").stat().st_size > 100
+    assert main(["table", "s.sqlite", "-o", "t.doc"]) == 1 and "end it with" in capsys.readouterr().err
+    assert main(["figure", "--list"]) == 0 and "learning-curves" in capsys.readouterr().out
+    assert main(["figure", "s.sqlite", "learning-curves", "--study", "own", "-o", "curves.svg"]) == 0
+    assert (tmp_path / "curves.svg").read_text().startswith("<?xml")
+    assert main(["figure", "s.sqlite", "voronoi"]) == 1 and "study run voronoi" in capsys.readouterr().err
+    assert main(["figure"]) == 1 and "--list" in capsys.readouterr().err
+
+
 def test_studies_are_listed_and_shown(capsys):
     assert main(["study", "list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)

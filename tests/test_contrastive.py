@@ -61,7 +61,7 @@ def small(**changes):
 
 def small_net():
     replicas = Replicas.create(SMALL, SHAPE, 3, seeds=(0,), device=CPU, dtype=torch.float32)
-    return replicas.module(0, replicas.parameters)
+    return replicas.module(0, replicas.parameters, frozenset(replicas.learned))
 
 
 def all_tensors(result):

@@ -53,20 +53,20 @@ def test_three_stages_on_one_split_and_predictions_on_another(fitted, tmp_path):
 
 
 def test_defaults_with_simclr_are_the_papers(fitted):
-    settings = IDEC(10, representation=SimCLR())._settings(channels=3)
+    settings = IDEC(10, representation=SimCLR())._recipe(channels=3).settings
     published = presets.paper("cifar10", "idec")
     assert settings.objective == published.objective and settings.intervention == published.intervention
     assert settings.augment == ColorViews() and settings.clustering.views == ("augmented", "augmented")
     assert settings.pretraining.weight_decay == 1e-4 and settings.clustering.weight_decay == 0
-    assert DCN(10, representation=SimCLR())._settings(3).objective.weight == 1e-4
-    assert DCN(10, representation=SimCLR(), objective=reclust.DCNObjective(weight=0.025))._settings(3).objective.weight == 0.025
-    assert IDEC(10, representation=SimCLR(), preset="paper")._settings(3).clustering.epochs == 1000
+    assert DCN(10, representation=SimCLR())._recipe(3).settings.objective.weight == 1e-4
+    assert DCN(10, representation=SimCLR(), objective=reclust.DCNObjective(weight=0.025))._recipe(3).settings.objective.weight == 0.025
+    assert IDEC(10, representation=SimCLR(), preset="paper")._recipe(3).settings.clustering.epochs == 1000
     assert settings.clustering.warmup_epochs == 20
-    short = IDEC(10, representation=SimCLR(), pretrain_epochs=10, epochs=30)._settings(channels=3)
+    short = IDEC(10, representation=SimCLR(), pretrain_epochs=10, epochs=30)._recipe(channels=3).settings
     assert (short.pretraining.warmup_epochs, short.clustering.warmup_epochs) == (2, 6)
     whole = DEC(10, preset=presets.paper("cifar10", "dec"))
-    assert clone(whole)._settings(3).representation.encoding == "apart"
-    assert isinstance(DEC(5, representation=OwnSimCLR(own_encoder()))._settings(3).intervention, reclust.Every)
+    assert clone(whole)._recipe(3).settings.representation.encoding == "apart"
+    assert isinstance(DEC(5, representation=OwnSimCLR(own_encoder()))._recipe(3).settings.intervention, reclust.Every)
 
 
 @pytest.mark.filterwarnings("ignore:.*ended without samples")

@@ -37,6 +37,7 @@ from reclust import (
     SoftReset,
     TrainingFailed,
 )  # fmt: skip
+from reclust.preparation import Preparation
 
 X, Y = blobs(n=120)
 
@@ -99,6 +100,13 @@ def test_scales_and_constant_features_do_not_matter():
     scaled = np.column_stack([X * 10.0 ** np.arange(-6, 6), np.full(120, 7.0), np.zeros(120)])
     assert adjusted_rand_score(Y, quick().fit(scaled).labels_) > 0.9
     assert quick(standardize=False).fit(X)._preparation.first.scale == 1
+
+
+def test_images_that_are_not_standardised_are_augmented_in_the_unit_range_all_the_same():
+    images = np.random.default_rng(0).integers(3, 200, (20, 4, 4, 3), dtype=np.uint8)
+    kept = Preparation.fit(images, None, standardize=False)
+    assert kept.inputs(images).samples.min() >= 0 and kept.inputs(images).samples.max() <= 1  # what augmentations know
+    np.testing.assert_allclose(kept.network_input(images).numpy(), np.moveaxis(images, -1, 1), atol=1e-9)
 
 
 def test_n_init_keeps_the_replica_with_the_highest_score_and_shows_all():
@@ -197,18 +205,18 @@ def test_ones_own_modules():
 
 
 def test_the_intervention_is_brb_unless_said_otherwise_and_a_warning_tells_when_it_never_fires():
-    assert IDEC(10)._settings().intervention.steps == BRB().steps
-    assert IDEC(10, intervention=None)._settings().intervention is None
+    assert IDEC(10)._recipe().settings.intervention.steps == BRB().steps
+    assert IDEC(10, intervention=None)._recipe().settings.intervention is None
     with pytest.warns(ReclustWarning, match="never fires within epochs=3"):
         quick(epochs=3).fit(X)
 
 
 def test_the_paper_preset_is_the_published_protocol():
-    settings = DCN(10, preset="paper")._settings()
+    settings = DCN(10, preset="paper")._recipe().settings
     assert settings.objective == reclust.DCNObjective(weight=0.025, rate="constant", reduction="mean_over_clusters")
     assert (settings.pretraining.epochs, settings.clustering.epochs, settings.clustering.batch_size) == (250, 400, 256)
     assert settings == reclust.presets.paper_protocol(10, reclust.DCNObjective())
-    assert DCN(10, preset="paper", epochs=70)._settings().clustering.epochs == 70
+    assert DCN(10, preset="paper", epochs=70)._recipe().settings.clustering.epochs == 70
 
 
 @pytest.mark.parametrize(("changes", "data", "message"), [
@@ -444,13 +452,13 @@ def test_many_clusters_in_as_many_dimensions_take_neither_memory_nor_time():
 
 def test_complete_settings_can_be_the_preset():
     settings = reclust.presets.paper("usps", "dcn", pretrained=False, intervention="recluster")
-    same = reclust.DCN(10, preset=settings)._settings()
+    same = reclust.DCN(10, preset=settings)._recipe().settings
     assert same == settings
-    assert DeepClustering(10, preset=settings)._settings() == settings
-    changed = DCN(7, preset=settings, epochs=30, pretrain_epochs=5, intervention=None)._settings()
+    assert DeepClustering(10, preset=settings)._recipe().settings == settings
+    changed = DCN(7, preset=settings, epochs=30, pretrain_epochs=5, intervention=None)._recipe().settings
     assert (changed.n_clusters, changed.clustering.epochs, changed.pretraining.epochs, changed.intervention) == (7, 30, 5, None)
     with pytest.raises(ValueError, match="preset is for DCNObjective, which is not what IDEC minimises"):
-        IDEC(10, preset=settings)._settings()
+        IDEC(10, preset=settings)._recipe()
 
 
 def test_a_column_that_holds_no_numbers_is_named():

@@ -112,3 +112,14 @@ def test_errors_name_what_was_given():
         geometry.local_purity(z, labels, neighbors=60)
     with pytest.raises(ValueError, match="centers has 1 rows"):
         geometry.distance_ratio(z, z[:1])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_squared_silhouettes_are_scikit_learns_and_know_classes_of_one(seed):
+    z, labels = embeddings(seed)
+    labels[7] = 99
+    expected = silhouette_samples(z.numpy(), labels.numpy(), metric="sqeuclidean")
+    found = geometry.squared_silhouette(z + 1e4, labels)
+    assert found.numpy() == pytest.approx(expected, abs=1e-7) and found[7] == 0
+    assert geometry.squared_silhouette(z, torch.zeros_like(labels)).isnan().all()
+    assert (geometry.squared_silhouette(torch.zeros_like(z), labels) == 0).all()

@@ -90,6 +90,13 @@ def test_triton_kernels_compute_what_torch_does(dtype, shape, monkeypatch):
         torch.testing.assert_close(one.double(), other.double(), rtol=close, atol=10 * close)
 
 
+def test_not_a_number_stays_one():
+    y = torch.tensor([[[1.0, float("nan"), -1.0]]], device="cuda")
+    active = kernels.bias_relu_(y.clone(), torch.zeros(1, 3, device="cuda"))
+    through, sums = kernels.relu_backward(torch.ones_like(y), active)
+    assert active[0, 0, 1].isnan() and through[0, 0].tolist() == [1.0, 1.0, 0.0] and sums[0].tolist() == [1.0, 1.0, 0.0]
+
+
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize("clip_norm", [None, 0.5, 1e6])
 def test_triton_adam_is_torchs(clip_norm, decay, monkeypatch):
@@ -100,7 +107,7 @@ def test_triton_adam_is_torchs(clip_norm, decay, monkeypatch):
         leaves = {name: Leaf.of(value.double().cuda(), decay=decay, clipped=name != "c") for name, value in start.items()}
         if not triton:
             monkeypatch.setattr(kernels, "triton", lambda like: None)
-        adam = Adam(leaves, lr=0.01, clip_norm=clip_norm)
+        adam = Adam(leaves, lr=0.01, clip_norm=clip_norm, device="cuda")
         for _ in range(3):
             norms = adam.step({name: torch.randn(value.shape).double().cuda() for name, value in start.items()})
         adam.leaves["c"].steps[1] = 0

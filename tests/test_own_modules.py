@@ -219,6 +219,25 @@ def test_a_bare_layer_can_be_reset_in_ones_own_loop():
     assert np.abs(encoder.weight.detach().numpy()).max() <= 12**-0.5
 
 
+def test_a_network_that_is_frozen_altogether_is_refused_with_advice():
+    own = OwnAutoencoder(nn.Linear(12, 4).requires_grad_(False), nn.Linear(4, 12).requires_grad_(False))
+    with pytest.raises(ValueError, match="leave at least one of them free"):
+        train(X, small_settings(representation=own), seeds=[1])
+
+
+def test_frozen_layers_keep_their_weights_when_the_others_are_drawn():
+    encoder = nn.Sequential(nn.Linear(12, 8).requires_grad_(False), nn.ReLU(), nn.Linear(8, 4))
+    result = train(X, small_settings(representation=OwnAutoencoder(encoder, nn.Linear(4, 12))), seeds=[1], execution=EXACT["plain"])
+    torch.testing.assert_close(result.parameters["encoder.0.weight"][0], encoder[0].weight.double())
+
+
+def test_in_a_loop_of_ones_own_frozen_layers_are_not_reset():
+    encoder = nn.Sequential(nn.Linear(12, 8).requires_grad_(False), nn.ReLU(), nn.Linear(8, 6), nn.ReLU(), nn.Linear(6, 4))
+    before, x = copy.deepcopy(encoder), torch.from_numpy(X).float()
+    Every(1, (SoftReset(0.5),))(1, Target.of(encoder, torch.zeros(4, 4), embed=lambda: encoder(x)))
+    assert torch.equal(encoder[0].weight, before[0].weight) and not torch.equal(encoder[2].weight, before[2].weight)
+
+
 @pytest.mark.parametrize("executor", ["plain", "vmap"])
 def test_layers_that_their_author_froze_are_neither_trained_nor_reset(executor):
     encoder, decoder = nn.Sequential(nn.Linear(12, 8), nn.ReLU(), nn.Linear(8, 6), nn.ReLU(), nn.Linear(6, 4)), nn.Linear(4, 12)

@@ -1,11 +1,15 @@
 """The published protocol, line by line."""
 
-import pytest
+from dataclasses import replace
 
-from reclust import Every, KaimingNoise, KMeans, Recluster, ResetMomentum, ResNet, SimCLR, SoftReset, presets
+import pytest
+from sklearn.base import clone
+
+from reclust import IDEC, Every, KaimingNoise, KMeans, Recluster, ResetMomentum, ResNet, SimCLR, SoftReset, presets
 from reclust.data.augment import Affine
 from reclust.data.color import ColorViews
 from reclust.data.strong import StrongViews
+from reclust.selection import Compactness, Consistency
 from reclust.values import from_json, to_json
 
 
@@ -75,3 +79,31 @@ def test_unknown_names_are_listed():
         presets.paper("usps", "vade")
     with pytest.raises(ValueError, match="dataset must be one of"):
         presets.paper("imagenet", "dec")
+
+
+def test_best_is_the_published_protocol_with_augmented_pretraining_and_twenty_replicas():
+    objective = presets.OBJECTIVES["idec"]
+    found = presets.best(10, objective, channels=1)
+    published = presets.paper_protocol(10, objective, channels=1)
+    assert found.n_init == 20 and found.select == Consistency()
+    assert found.settings == replace(published, pretraining=replace(published.pretraining, views=("augmented",)))
+    small = presets.best(10, objective, channels=1, device="cpu")
+    assert 1 < small.n_init < 20 and small.settings.pretraining.views == ("augmented",) and small.settings.augment == Affine()
+    assert presets.best(10, objective, channels=3, representation=SimCLR()).n_init == 1
+    assert from_json(to_json(small)) == small
+
+
+def test_estimators_take_replicas_and_selection_from_the_preset():
+    def found(**given):
+        return IDEC(10, device="cpu", **given)._recipe(1)
+
+    assert (found().n_init, found().select, found(preset="paper").n_init) == (1, Consistency(), 1)
+    best = presets.best(10, presets.OBJECTIVES["idec"], channels=1, device="cpu")
+    assert found(preset="best") == best == found(preset=best)
+    assert found(preset="best", n_init=2).n_init == 2 and found(preset=best, select=Compactness()).select == Compactness()
+    assert found(preset="best", n_init=2).settings == best.settings
+    assert found(preset=best.settings).n_init == 1
+    assert clone(IDEC(10, preset=best)).preset == best
+    for wrong in ("worst", 3):
+        with pytest.raises(ValueError, match="preset must be one of everyday, paper, best, or complete settings"):
+            found(preset=wrong)

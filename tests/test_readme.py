@@ -26,6 +26,10 @@ def test_the_timings_are_the_benchmarks_records():
     loop = record("benchmarks/records/plain_loop.json")["measured"]["reclust_over"]["by hand, default Adam"]
     stream = record("benchmarks/records/streaming.json")
     words = " ".join(README.split())
+    stacked = record("benchmarks/records/replicas_cuda.json")["measured"]
+    usps = record("benchmarks/records/published_run_idec.json")["measured"]["usps, auto"]
+    ten, forty = (stacked[f"bf16, idec, {replicas}"]["seconds_per_epoch"] for replicas in (10, 40))
+    assert f"with augmentation in {ten:.2f} s, forty in {forty:.2f} s" in words and f"takes {usps['seconds']:.0f} s from data to score" in words
     assert f"takes {loop:.2f} times as long as the same loop written by hand" in words
     assert f"Fitting a {stream['settings']['gigabytes']:g} GB file keeps {stream['measured']['peak_anonymous_gb']:.2f} GB" in words
     assert f"costs {stream['measured']['streamed_over_resident']:.2f} times" in words

@@ -113,3 +113,10 @@ def test_one_sample_a_cluster_and_constant_features():
 def test_bad_numbers_are_refused(make):
     with pytest.raises(ValueError):
         make()
+
+
+def test_a_mixture_that_breaks_down_keeps_finite_means():
+    far = 1e6 + torch.randn(200, 3, generator=torch.Generator().manual_seed(0)).repeat_interleave(2, 0) * 1e-9
+    flat = torch.cat([torch.randn(200, 2), torch.zeros(200, 1)], 1)
+    for z, regularization in ((far, 1e-5), (flat, 0.0)):
+        assert GaussianMixture(restarts=2, regularization=regularization)(z, 3, draws.key(0)).isfinite().all()

@@ -1,22 +1,49 @@
 """Label-free scores: what separates scores higher than what does not, whoever stands beside it and whatever the labels say."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics import adjusted_rand_score, mutual_info_score, normalized_mutual_info_score, silhouette_samples
 from support import blobs, small_settings
 
-from reclust import BRB, IDEC, Autoencoder, KMeans, ReclustWarning, Result, Schedule, draws, train
+from reclust import (
+    BRB,
+    IDEC,
+    Autoencoder,
+    Every,
+    KMeans,
+    Recluster,
+    ReclustWarning,
+    Result,
+    Schedule,
+    SoftReset,
+    draws,
+    train,
+)
 from reclust.data.augment import Affine, Noise
 from reclust.data.inputs import ResidentInputs, as_inputs
-from reclust.selection import Candidates, Compactness, Consistency
+from reclust.interventions import Exchange
+from reclust.selection import (
+    Agreement,
+    Candidates,
+    Compactness,
+    Consistency,
+    MeanRank,
+    Product,
+    SharedInformation,
+    Silhouette,
+    SizeEntropy,
+)
 
 X, Y = blobs(n=160, spread=0.5)
 X = ((X - X.mean(0)) / X.std(0)).astype(np.float32)
 INPUTS = as_inputs(X)
-every = pytest.mark.parametrize("selector", [Consistency(), Consistency(Noise(0.3), repeats=5, seed=1), Compactness()], ids=repr)
+ALONE = [Consistency(), Consistency(Noise(0.3), repeats=5, seed=1), Compactness(), SharedInformation(), Silhouette(), Silhouette("cosine"),
+         Product((Consistency(), SizeEntropy()))]
+every = pytest.mark.parametrize("selector", ALONE, ids=repr)
+together = pytest.mark.parametrize("selector", [*ALONE, SizeEntropy(), Agreement(), MeanRank((Consistency(), Compactness()))], ids=repr)
 
 
 def replicas(result, *chosen):
@@ -89,11 +116,50 @@ def test_a_replica_scores_the_same_alone_or_among_others(selector, family):
     assert torch.equal(selector(Candidates(replicas(family, 4, 2, 0), INPUTS)), together[[4, 2, 0]])
 
 
-@every
+@together
 def test_scores_repeat_and_touch_no_generator(selector, family):
     before = torch.get_rng_state()
     assert torch.equal(selector(Candidates(family, INPUTS)), selector(Candidates(family, INPUTS)))
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_cluster_that_holds_everything_is_consistent_and_tells_nothing(family):
+    giant = replicas(family, 0)
+    giant.state = {"centers": torch.cat([giant.state["centers"][:, :1], torch.full((1, 3, 4), 1e3)], 1)}
+    candidates = Candidates(giant, INPUTS)
+    assert Consistency()(candidates) == 1 and SharedInformation()(candidates) == 0
+    assert SizeEntropy()(candidates) == 0 and Silhouette()(candidates) == Silhouette("cosine")(candidates) == 0
+
+
+def test_scores_are_the_formulas_of_scikit_learn(family):
+    candidates = Candidates(family, INPUTS)
+    order = candidates.rows.numpy()
+    labels = [family.model(i).predict(INPUTS) for i in range(4)]
+    for i in (0, 2, 3):
+        z = candidates.embeddings[i].double().numpy()
+        assert (candidates.labels[i].numpy() == labels[i][order]).all()
+        assert Silhouette()(candidates)[i].item() == pytest.approx(silhouette_samples(z, labels[i][order], metric="sqeuclidean").mean(), abs=1e-5)
+        nmis = [normalized_mutual_info_score(labels[i], labels[j]) for j in range(4) if j != i]
+        assert Agreement()(candidates)[i].item() == pytest.approx(np.mean(nmis), abs=1e-5)
+        own, view = SharedInformation().pairs(candidates)[i]
+        assert SharedInformation()(candidates)[i].item() == pytest.approx(mutual_info_score(own, view) / np.log(4), abs=1e-5)
+        assert SizeEntropy()(candidates)[i].item() == pytest.approx(mutual_info_score(labels[i], labels[i]) / np.log(4), abs=1e-5)
+
+
+def constant(*scores):
+    return lambda candidates: torch.tensor(scores)
+
+
+def test_combinations_are_of_ranks_and_of_numbers(family):
+    candidates = Candidates(family, INPUTS)
+    one, other = constant(0.1, 0.2, 0.3, float("nan"), 9.0), constant(1000.0, -5.0, 1000.0, 0.0, 9.0)
+    assert MeanRank((one,))(candidates)[:4].tolist() == pytest.approx([3 / 8, 5 / 8, 7 / 8, 1 / 8])
+    assert MeanRank((one, other))(candidates)[:4].tolist() == pytest.approx([(3 / 8 + 6 / 8) / 2, (5 / 8 + 1 / 8) / 2, (7 / 8 + 6 / 8) / 2, (1 / 8 + 3 / 8) / 2])
+    assert Product((one, other))(candidates)[:4].tolist() == pytest.approx([100, 0, 300, 0])
+    for combined in (MeanRank, Product):
+        assert combined((one, other))(candidates)[4] == -torch.inf
+        with pytest.raises(ValueError, match="needs at least one selector"):
+            combined(())
 
 
 @every
@@ -149,12 +215,34 @@ def outcome(model):
     return [replica.score for replica in model.replicas_], model.best_replica_, model.labels_.tolist()
 
 
-@pytest.mark.parametrize("selector", [None, Compactness()], ids=repr)
-def test_labels_have_no_say(selector):
+SCORED = {"accuracy", "nmi", "ari", "label_change"}
+
+
+@pytest.mark.parametrize("changes", [{}, {"select": MeanRank((Consistency(), Silhouette(), Agreement(), SizeEntropy())), "n_init": 3},
+                                     {"intervention": Every(2, (Exchange(), SoftReset(), Recluster(KMeans(n_init=2))))}], ids=["usual", "ranks", "exchange"])
+def test_labels_have_no_say(changes):
+    """Whatever `y` is, or whether there is any, nothing differs but what is reported of it."""
     few, labels = X[:60], Y[:60]
-    blind = outcome(quick(select=selector).fit(few))
-    assert blind == outcome(quick(select=selector).fit(few, labels))
-    assert blind == outcome(quick(select=selector).fit(few, np.random.default_rng(0).permutation(labels)))
+    shuffled = np.random.default_rng(0).permutation(labels)
+    blind, *seeing = (quick(consensus=True, **changes).fit(few, y) for y in (None, labels, shuffled))
+    for model in seeing:
+        assert outcome(model) == outcome(blind) and (model.consensus_labels_ == blind.consensus_labels_).all()
+        assert all(torch.equal(stack, blind.result_.parameters[name]) for name, stack in model.result_.parameters.items())
+        for phase, columns in model.result_.history.items():
+            for name in columns.keys() - {part + ending for part in SCORED for ending in ("", "_after_reset")}:
+                assert (columns[name].values == blind.result_.history[phase][name].values).all()
+    before, after = (model.history_["clustering"]["accuracy"].values for model in seeing)
+    assert (before != after).any()
+
+
+def test_a_selector_is_handed_nothing_that_was_scored_against_labels():
+    def look(candidates):
+        assert {field.name for field in fields(candidates)} == {"result", "inputs", "limit"}
+        assert not candidates.result.history
+        return torch.zeros(2)
+
+    model = quick(select=look).fit(X[:60], Y[:60])
+    assert "accuracy" in model.history_["clustering"]
 
 
 @pytest.mark.parametrize(("scores", "best"), [

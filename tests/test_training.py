@@ -175,6 +175,7 @@ def test_when_no_replica_is_left_that_is_an_error():
         train(X, small_settings(objective=IDECObjective(float("nan"))), seeds=[0, 1])
 
 
+@pytest.mark.filterwarnings("ignore:Gradients explode")
 def test_gradients_are_clipped_for_each_replica_and_centres_are_not():
     calm = small_settings(pretraining=None, intervention=None, clustering=Schedule(3, batch_size=50, clip_norm=1e-12))
     start = train(X, replace(calm, clustering=None), seeds=SEEDS, execution=exact("vmap"))
@@ -332,3 +333,56 @@ def test_one_replica_that_does_not_fit_says_what_to_do(monkeypatch):
     monkeypatch.setattr(Run, "run", too_large)
     with pytest.raises(TrainingFailed, match="smaller batch_size"):
         train(X, small_settings(), seeds=[1])
+
+
+def test_variants_with_one_seed_each_go_on_from_their_own():
+    settings = [small_settings(intervention=intervention) for intervention in (None, BRB(2))]
+    first = train(X, settings, seeds=(1, 1), execution=exact("vmap"))
+    still = [replace(one, pretraining=None, first_centers=None, intervention=None, clustering=Schedule(0)) for one in settings]
+    again = train(X, still, seeds=(1, 1), start=first, execution=exact("vmap"))
+    assert all(torch.equal(stack, again.parameters[name]) for name, stack in first.parameters.items())
+    assert torch.equal(first.state["centers"], again.state["centers"])
+    with pytest.raises(ValueError, match="several replicas with seed 1"):
+        train(X, still[0], seeds=(1,), start=first, execution=exact("vmap"))
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_replicas_with_and_without_the_representations_loss_train_side_by_side(order):
+    both = [small_settings(objective=objective, intervention=None) for objective in (DECObjective(), IDECObjective())]
+    plain, mapped = (train(X, [both[i] for i in order], seeds=(1, 2), execution=exact(executor)) for executor in ("plain", "vmap"))
+    for name, stack in plain.parameters.items():
+        torch.testing.assert_close(stack, mapped.parameters[name])
+
+
+@pytest.mark.parametrize("executor", ["plain", "vmap"])
+def test_a_frozen_network_stays_whatever_the_objective(executor):
+    settings = small_settings(intervention=None, clustering=Schedule(3, batch_size=50, network="frozen"))
+    start = train(X, replace(settings, clustering=None), seeds=(1, 2), execution=exact(executor))
+    after = train(X, settings, seeds=(1, 2), start=start, execution=exact(executor))
+    assert all(torch.equal(stack, after.parameters[name]) for name, stack in start.parameters.items())
+    assert "gradient_norm" not in after.history["clustering"]
+
+
+@pytest.mark.parametrize("seeds", [(1,), (1, 2)])
+@pytest.mark.parametrize("batch_norm", [False, True])
+def test_every_precision_trains_alone_and_stacked(seeds, batch_norm):
+    settings = small_settings(representation=Autoencoder((16, 8), batch_norm=batch_norm))
+    for precision in ("bf16", "float32", "float64"):
+        assert np.isfinite(train(X, settings, seeds=seeds, execution=Execution(device="cpu", precision=precision)).history["clustering"]["loss"].values).all()
+
+
+def test_a_result_without_anything_to_do_is_refused():
+    start = train(X, small_settings(clustering=None), seeds=[1])
+    with pytest.raises(ValueError, match="nothing to do"):
+        train(X, small_settings(clustering=None), seeds=[1], start=start)
+
+
+def test_a_monitor_may_have_a_memory_of_its_own_kind(tmp_path):
+    class Own:
+        def __init__(self):
+            self.memory = []
+
+        def __call__(self, snapshot):
+            self.memory.append(snapshot.epoch)
+
+    train(X, small_settings(), seeds=[1], monitors=[Own(), Evaluation(Y)], checkpoint=Checkpoint(tmp_path / "run", every=1))

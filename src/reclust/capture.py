@@ -10,20 +10,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .exceptions import ReclustWarning
+from .exceptions import ReclustWarning, first_line
 
 
 class Captured:
     """A function of tensors that runs as one CUDA graph after a few ordinary calls; shapes must stay the same.
 
-    The ordinary calls do real work and let libraries and optimizers set themselves up. If the capture fails, the function
-    goes on being called the ordinary way, with one warning. On a CPU there is nothing to capture.
+    The ordinary calls do real work and let libraries and optimizers set themselves up. If the capture fails, what it left
+    is cleaned up, and the function goes on being called the ordinary way, with one warning. A CPU has nothing to capture.
     """
 
     ORDINARY_CALLS = 3
 
-    def __init__(self, function: Callable[..., Any], device: torch.device) -> None:
-        self.function = function
+    def __init__(self, function: Callable[..., Any], device: torch.device, clean_up: Callable[[], object]) -> None:
+        self.function, self.clean_up = function, clean_up
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self.calls = 0
         self.graph: torch.cuda.CUDAGraph | None = None
@@ -55,8 +55,9 @@ class Captured:
                 self.output = self.function(*self.inputs)
         except RuntimeError as error:
             self.stream = None
+            self.clean_up()
             warnings.warn(f"The training step cannot be captured as a CUDA graph and runs step by step, which is slower "
-                          f"but equally right: {str(error).splitlines()[0]}", ReclustWarning, stacklevel=2)
+                          f"but equally right: {first_line(error)}", ReclustWarning, stacklevel=2)
             return False
         self.graph = graph
         return True

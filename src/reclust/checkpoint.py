@@ -170,11 +170,11 @@ def fingerprint(thing: Any, within: tuple[int, ...] = ()) -> Any:
     if isinstance(thing, Tensor):
         return inner(thing.detach().cpu().contiguous().numpy())
     if isinstance(thing, nn.Module):
-        return (repr(thing), inner(thing.state_dict()))
-    if isinstance(thing, (OwnAutoencoder, OwnSimCLR)) and thing.weights == "fresh":  # the modules' own weights decide nothing
+        return (repr(thing), inner(thing.state_dict()), inner(_frozen(thing)))
+    if isinstance(thing, (OwnAutoencoder, OwnSimCLR)) and thing.weights == "fresh":  # of free layers only the kind decides
         parts = [getattr(thing, field.name) for field in dataclasses.fields(thing)]
-        return [(repr(part), inner(dict(part.named_buffers()))) if isinstance(part, nn.Module) else inner(part)
-                for part in parts]
+        return [(repr(part), inner({**_frozen(part), **dict(part.named_buffers())})) if isinstance(part, nn.Module)
+                else inner(part) for part in parts]
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         return (type(thing).__name__, {field.name: inner(getattr(thing, field.name)) for field in dataclasses.fields(thing)})
     if isinstance(thing, Mapping):
@@ -197,3 +197,7 @@ def fingerprint(thing: Any, within: tuple[int, ...] = ()) -> Any:
     if type(thing).__repr__ is object.__repr__:  # which would tell an address
         return (inner(type(thing)), inner(getattr(thing, "__dict__", {})))
     return repr(thing)
+
+
+def _frozen(module: nn.Module) -> dict[str, Tensor]:
+    return {name: parameter for name, parameter in module.named_parameters() if not parameter.requires_grad}

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from .baseline import k_means_baseline
 from .checkpoint import Checkpoint
+from .consensus import consensus, vote_weights
 from .data import Dataset
 from .data.augment import Affine, Augmentation, Noise
 from .data.color import ColorViews
@@ -26,10 +27,10 @@ from .interventions import Intervention
 from .monitors import Evaluation, Living, Monitor, Progress
 from .objectives import DCNObjective, DECObjective, IDECObjective, Objective
 from .preparation import Preparation, as_array, check_samples, opened
-from .presets import PRESETS, usual_objective
+from .presets import PRESETS, Recipe, recipe, usual_objective
 from .representations import Representation
 from .result import Result
-from .selection import Candidates, Consistency, Selector
+from .selection import Candidates, Selector
 from .settings import PRETRAINING, Execution, Schedule, Settings, check_kinds
 from .training import choose_device, train
 from .values import whole
@@ -46,15 +47,19 @@ class DeepClustering(FittedClustering):
     objective : what is minimised beside the representation's own loss; the named children have one already.
     intervention : what happens between epochs. "auto" is the preset's BRB; None switches it off.
     representation : how samples become embeddings. None is the preset's autoencoder; `SimCLR()` is for colour images.
-    preset : "everyday", "paper" for the published protocol, or complete settings such as `presets.paper("usps", "idec")`, whose
+    preset : "everyday", "paper" for the published protocol, "best" for the best of many replicas (minutes on a CPU for
+        thousands of samples), or complete settings such as `presets.paper("usps", "idec")` or a `presets.Recipe`, whose
         number of clusters is not used. What is given beside it takes precedence.
     pretrain_epochs, epochs, batch_size, lr : None takes the preset's; `pretrain_epochs=0` starts from scratch.
     augment : random views of samples: "affine" for images, "color" for colour images, "noise" for tables, or a callable
         (x (..., B, *sample_shape), keys (..., B)) -> x. "auto" is the preset's, None is none.
     image_shape : (h, w) or (h, w, channels) of images given as flat rows. Arrays (n, h, w[, channels]) need no hint.
     standardize : scale each feature, or each channel of images, to mean 0 and standard deviation 1 first.
-    n_init : so many replicas train together, and the one that `select` scores highest is kept.
-    select : a label-free score; None is the share of samples that keep their cluster under augmentation.
+    n_init : so many replicas train together, and the one that `select` scores highest is kept. None takes the preset's, which
+        is 1 but for "best".
+    select : a label-free score, see `reclust.selection`; None takes the preset's, the share of samples that keep their cluster
+        under augmentation.
+    consensus : also let the replicas vote on every sample, weighed by their scores.
     device : "auto" takes a GPU where there is one.
     precision : "float32", "bf16" or "auto", see `Execution`; predictions are made in float64 in any case.
     random_state : int, RandomState or None.
@@ -67,6 +72,7 @@ class DeepClustering(FittedClustering):
     history_ : phase -> column -> `Curve` of the kept replica; "clusters" of "clustering" says how many had samples before and
         (ending _after_reset) after each intervention, and at the end.
     replicas_ : all `n_init` replicas with scores and labels. best_replica_ : which one was kept.
+    consensus_labels_ (n,) : with `consensus=True`, what the replicas agree on, in the names of labels_.
     ids_ : names of the samples, where X had any.
     baseline_ : k-means on the standardised samples. result_ : everything that training produced.
     """
@@ -80,7 +86,7 @@ class DeepClustering(FittedClustering):
         objective: Objective | None = None,
         intervention: Intervention | str | None = "auto",
         representation: Representation | None = None,
-        preset: str | Settings = "everyday",
+        preset: str | Settings | Recipe = "everyday",
         pretrain_epochs: int | None = None,
         epochs: int | None = None,
         batch_size: int | None = None,
@@ -88,8 +94,9 @@ class DeepClustering(FittedClustering):
         augment: Augmentation | str | None = "auto",
         image_shape: Sequence[int] | None = None,
         standardize: bool = True,
-        n_init: int = 1,
+        n_init: int | None = None,
         select: Selector | None = None,
+        consensus: bool = False,
         device: str = "auto",
         precision: Literal["auto", "float32", "bf16"] = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -110,6 +117,7 @@ class DeepClustering(FittedClustering):
         self.standardize = standardize
         self.n_init = n_init
         self.select = select
+        self.consensus = consensus
         self.device = device
         self.precision = precision
         self.random_state = random_state
@@ -131,8 +139,8 @@ class DeepClustering(FittedClustering):
         self.ids_ = X.ids if isinstance(X, Dataset) else None
         X = check_samples(self, X, reset=True)
         preparation = Preparation.fit(X, self.image_shape, standardize=self.standardize)
-        checkpoint = Checkpoint.at(checkpoint, every)
-        settings, seeds = self._settings(preparation.channels), self._seeds(checkpoint)
+        found, checkpoint = self._recipe(preparation.channels), Checkpoint.at(checkpoint, every)
+        settings, seeds = found.settings, self._seeds(found.n_init, checkpoint)
         if y is not None:
             y = column_or_1d(as_array(y))
             check_consistent_length(X, y)
@@ -143,10 +151,15 @@ class DeepClustering(FittedClustering):
         inputs = preparation.inputs(X, limit=resident_limit(device)).to(device, torch.float32)
         if isinstance(start, (str, os.PathLike)):
             start = Result.load(start)
+        if start is not None and 1 < len(start) == found.n_init:
+            seeds = list(start.seeds)
         monitors: list[Monitor] = [Living(), *([] if y is None else [Evaluation(y)])]
         result = self._train(inputs, settings, seeds, monitors, start, checkpoint)
-        self._adopt(result, preparation, *self._choose(result, inputs))
+        self._adopt(result, preparation, *_choose(result, inputs, found.select))
         self._label(X, settings.n_clusters)
+        if self.consensus:
+            weights = vote_weights(np.array([replica.score for replica in self.replicas_]))
+            self.consensus_labels_ = consensus(np.stack([one.labels for one in self.replicas_]), self.labels_, weights)
         self.baseline_ = k_means_baseline(X, preparation, settings.n_clusters, seed=seeds[0], device=device)
         return self
 
@@ -156,12 +169,14 @@ class DeepClustering(FittedClustering):
         `Result.save`; nothing is fitted."""
         X = check_samples(clone(self), X, reset=True)
         preparation = Preparation.fit(X, self.image_shape, standardize=self.standardize)
-        settings, device = self._settings(preparation.channels), choose_device(self.device)
+        found, device = self._recipe(preparation.channels), choose_device(self.device)
+        settings = found.settings
         if settings.pretraining is None:
             raise ValueError("There is no pretraining in these settings: give pretrain_epochs above 0.")
         inputs = preparation.inputs(X, limit=resident_limit(device)).to(device, torch.float32)
         checkpoint = Checkpoint.at(checkpoint, every)
-        return self._train(inputs, replace(settings, clustering=None), self._seeds(checkpoint), [], None, checkpoint)
+        seeds = self._seeds(found.n_init, checkpoint)
+        return self._train(inputs, replace(settings, clustering=None), seeds, [], None, checkpoint)
 
     def _train(self, inputs: Inputs, settings: Settings, seeds: list[int], monitors: list[Monitor], start: Result | None,
                checkpoint: Checkpoint | None) -> Result:
@@ -173,9 +188,10 @@ class DeepClustering(FittedClustering):
         finally:
             progress.close()
 
-    def _settings(self, channels: int | None = None) -> Settings:
+    def _recipe(self, channels: int | None = None) -> Recipe:
         """The preset with everything on top that was given here; every mistake in the parameters is found at this point."""
-        base = self._preset(channels)
+        preset = self._preset(channels)
+        base = preset.settings
         if isinstance(self.intervention, str) and self.intervention != "auto":
             raise ValueError(f"intervention must be 'auto', None or an intervention such as BRB(), got {self.intervention!r}.")
         for name, least in (("n_init", 1), ("epochs", 1), ("pretrain_epochs", 0), ("batch_size", 1)):
@@ -190,7 +206,7 @@ class DeepClustering(FittedClustering):
             base,
             representation=base.representation if self.representation is None else self.representation,
             intervention=base.intervention if isinstance(self.intervention, str) else self.intervention,
-            pretraining=None if pretraining is None else self._schedule(pretraining, None),
+            pretraining=None if pretraining is None else self._schedule(pretraining, self.pretrain_epochs),
             clustering=self._schedule(base.clustering, self.epochs),
             augment=self._augmentation(base.augment),
         )
@@ -198,25 +214,30 @@ class DeepClustering(FittedClustering):
             raise ValueError(f"select must be a callable such as selection.Consistency(), or None, got {self.select!r}.")
         check_kinds(settings)
         self._warn_if_it_never_fires(settings)
-        return settings
+        return Recipe(settings, preset.n_init if self.n_init is None else self.n_init, self.select or preset.select)
 
-    def _preset(self, channels: int | None) -> Settings:
+    def _preset(self, channels: int | None) -> Recipe:
         objective = usual_objective(self._own_objective, self.representation) if self.objective is None else self.objective
-        if isinstance(self.preset, Settings):
-            meant = self.preset.objective
-            if self.objective is None and self._own_objective is not None and type(meant) is not type(self._own_objective):
+        if isinstance(self.preset, (Settings, Recipe)):
+            given = Recipe(self.preset) if isinstance(self.preset, Settings) else self.preset
+            meant = given.settings.objective
+            if self.objective is None and self._own_objective is not None and _kind(meant) != _kind(self._own_objective):
                 raise ValueError(f"The preset is for {type(meant).__name__}, which is not what {type(self).__name__} "
                                  "minimises: use DeepClustering, or the estimator of that name.")
-            return replace(self.preset, n_clusters=self.n_clusters, objective=self.objective or meant)
+            settings = replace(given.settings, n_clusters=self.n_clusters, objective=self.objective or meant)
+            return replace(given, settings=settings)
         if self.preset not in PRESETS:
             raise ValueError(f"preset must be one of {', '.join(PRESETS)}, or complete settings, got {self.preset!r}.")
         if objective is None:
             raise ValueError(f"{type(self).__name__} needs an objective; DEC, IDEC and DCN bring their own.")
-        return PRESETS[self.preset](self.n_clusters, objective, channels=channels, representation=self.representation)
+        return recipe(self.preset, self.n_clusters, objective, channels=channels, representation=self.representation,
+                      device=choose_device(self.device).type)
 
     def _schedule(self, base: Schedule, epochs: int | None) -> Schedule:
         given: dict[str, Any] = {"epochs": epochs, "batch_size": self.batch_size, "lr": self.lr}
         made = replace(base, **{name: value for name, value in given.items() if value is not None})
+        if epochs is None:
+            return made
         return replace(made, warmup_epochs=min(made.warmup_epochs, made.epochs // 5))  # of a run shorter than the preset's
 
     def _augmentation(self, of_preset: Augmentation | None) -> Augmentation | None:
@@ -235,27 +256,17 @@ class DeepClustering(FittedClustering):
             warnings.warn(f"The intervention never fires within epochs={epochs}: train longer, choose a shorter interval, "
                           "or pass intervention=None to say that you want none.", ReclustWarning, stacklevel=4)
 
-    def _seeds(self, checkpoint: Checkpoint | None) -> list[int]:
+    def _seeds(self, n_init: int, checkpoint: Checkpoint | None) -> list[int]:
         """One seed a replica; those of a smaller `n_init` come first, so that more replicas never lose one."""
         if self.random_state is None:  # not scikit-learn's way: its global generator belongs to the caller
             begun = None if checkpoint is None else checkpoint.seeds()
-            if begun is not None and len(begun) == self.n_init:
+            if begun is not None and len(begun) == n_init:
                 return begun
-            return np.random.default_rng().integers(2**31 - 1, size=self.n_init).tolist()
+            return np.random.default_rng().integers(2**31 - 1, size=n_init).tolist()
         seed = self.random_state
         if not isinstance(seed, np.random.RandomState):
             seed = whole("random_state", seed, 0)
-        return check_random_state(seed).randint(2**31 - 1, size=self.n_init).tolist()
-
-    def _choose(self, result: Result, inputs: Inputs) -> tuple[list[float], int]:
-        """Everybody's label-free score, and the replica to keep."""
-        if len(result) == 1:
-            return [float("nan")], 0
-        given = torch.as_tensor((self.select or Consistency())(Candidates(result, inputs)), dtype=torch.float64)
-        if given.shape != (len(result),):
-            raise ValueError(f"select gave scores of shape {tuple(given.shape)}; needed: one each for {len(result)} replicas.")
-        scores = given.masked_fill(given.isnan(), -torch.inf).tolist()
-        return scores, max(result.living, key=lambda replica: scores[replica])
+        return check_random_state(seed).randint(2**31 - 1, size=n_init).tolist()
 
 
 class DEC(DeepClustering):
@@ -276,6 +287,23 @@ class DCN(DeepClustering):
     _own_objective = DCNObjective()
 
 
+def _choose(result: Result, inputs: Inputs, select: Selector) -> tuple[list[float], int]:
+    """Everybody's label-free score, and the replica to keep."""
+    if len(result) == 1:
+        return [float("nan")], 0
+    blind = replace(result, history={})  # which holds scores against `y`, if that was given
+    given = torch.as_tensor(select(Candidates(blind, inputs)), dtype=torch.float64)
+    if given.shape != (len(result),):
+        raise ValueError(f"select gave scores of shape {tuple(given.shape)}; needed: one each for {len(result)} replicas.")
+    scores = given.masked_fill(given.isnan(), -torch.inf).tolist()
+    return scores, max(result.living, key=lambda replica: scores[replica])
+
+
 def resident_limit(device: torch.device) -> float:
     """Bytes of samples that may be kept on the device; more than that are streamed from where they are."""
     return torch.cuda.mem_get_info(device)[0] / 2 if device.type == "cuda" else 2**30
+
+
+def _kind(objective: Objective) -> tuple[type, bool]:
+    """DEC and IDEC are one class: what tells them apart is whether the representation's own loss counts."""
+    return type(objective), objective.representation_weight == 0

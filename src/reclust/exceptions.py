@@ -11,3 +11,8 @@ class TrainingFailed(RuntimeError):
 
 class StopTraining(Exception):
     """A monitor may raise this at the end of an epoch: the checkpoint is written, and training ends with this exception."""
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, without what it adds."""
+    return next(iter(str(error).splitlines()), type(error).__name__)

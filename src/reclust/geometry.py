@@ -53,6 +53,29 @@ def class_distances(z: Tensor, labels: Tensor) -> ClassDistances:
 
 
 @torch.no_grad()
+def squared_silhouette(z: Tensor, labels: Tensor) -> Tensor:
+    """The silhouette of each sample with squared Euclidean distances, z (n, d), integer labels (n,) -> (n,), in float64.
+
+    The mean squared distance to a class is |z - m|² plus the class's mean squared distance from its mean m: exact, in
+    O(n k d). Classes of one have silhouette 0; a single class has NaN.
+    """
+    _check(z, labels)
+    x = z.double() - z.double().mean(0)
+    own, sizes = torch.unique(labels, return_inverse=True, return_counts=True)[1:]
+    means = x.new_zeros(len(sizes), x.shape[-1]).index_add_(0, own, x) / sizes[:, None]
+    spread = x.new_zeros(len(sizes)).index_add_(0, own, (x - means[own]).square().sum(-1)) / sizes
+    parts = []
+    for some, label in zip(*(torch.split(a, _rows(len(sizes), z.device)) for a in (x, own)), strict=True):
+        distance = torch.cdist(some, means).square() + spread
+        # Of its own class without itself: the same sum over one member less.
+        near = distance.gather(1, label[:, None])[:, 0] * sizes[label] / (sizes[label] - 1).clamp(min=1)
+        far = distance.scatter(1, label[:, None], torch.inf).amin(1)
+        parts.append(torch.where(torch.maximum(near, far) == 0, 0.0, (far - near) / torch.maximum(near, far)))
+    silhouette = torch.cat(parts)
+    return torch.where(sizes[own] == 1, 0.0, silhouette) if len(sizes) > 1 else torch.full_like(silhouette, torch.nan)
+
+
+@torch.no_grad()
 def distance_ratio(z: Tensor, centers: Tensor) -> Tensor:
     """Distance to the nearest centre over that to the second nearest: z (..., n, d), centers (..., k, d) -> (..., n).
 

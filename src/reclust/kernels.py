@@ -12,7 +12,7 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from .exceptions import ReclustWarning
+from .exceptions import ReclustWarning, first_line
 
 
 def bias_relu_(y: Tensor, bias: Tensor) -> Tensor:
@@ -75,7 +75,7 @@ def _load() -> ModuleType | None:
 
         triton_kernels.bias_relu_(torch.zeros(1, 1, 1, device="cuda"), torch.zeros(1, 1, device="cuda"))
     except Exception as error:  # whatever is missing, torch's own kernels do the same
-        warnings.warn(f"Triton cannot be used here, so training takes about twice as long: {str(error).splitlines()[:1]}",
+        warnings.warn(f"Triton cannot be used here, so training takes about twice as long: {first_line(error)}",
                       ReclustWarning, stacklevel=2)
         return None
     return triton_kernels

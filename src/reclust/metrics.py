@@ -86,10 +86,16 @@ def nmi_of_table(table: Table) -> float:
     if 1 in table.shape:
         return 0.0  # exactly: rounding must not leave a trace of information
     joint = table / table.sum()
+    entropies = _entropy(joint.sum(1)) + _entropy(joint.sum(0))
+    return float(np.clip(2 * information_of_table(table) / entropies, 0.0, 1.0))
+
+
+def information_of_table(table: Table) -> float:
+    """Mutual information of two labelings, in nats."""
+    joint = table / table.sum()
     outer = np.multiply.outer(joint.sum(1), joint.sum(0))
     shared = table > 0
-    information = np.sum(joint[shared] * np.log(joint[shared] / outer[shared]))
-    return float(np.clip(2 * information / (_entropy(joint.sum(1)) + _entropy(joint.sum(0))), 0.0, 1.0))
+    return max(0.0, float(np.sum(joint[shared] * np.log(joint[shared] / outer[shared]))))
 
 
 def ari_of_table(table: Table) -> float:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -71,9 +71,8 @@ class Monitor(Protocol):
         ...
 
 
-@runtime_checkable
-class Remembering(Protocol):
-    """A monitor whose next measure depends on its last look: checkpoints keep its memory."""
+class Remembering:
+    """Parent of monitors whose next measure depends on their last look: checkpoints keep their memory."""
 
     memory: dict[str, Tensor]
 
@@ -91,7 +90,8 @@ class Around(ABC):
         if snapshot.phase != "clustering" or recorded or not self.due(snapshot):
             return None
         ending = AFTER_RESET if snapshot.moment == "intervention" else ""
-        return {column + ending: np.asarray(values.cpu() if isinstance(values, Tensor) else values)
+        # Copied, because training goes on writing to some of what is measured, such as the centres.
+        return {column + ending: np.array(values.cpu().numpy() if isinstance(values, Tensor) else values)
                 for column, values in self.measure(snapshot).items()}
 
     def due(self, snapshot: Snapshot) -> bool:
@@ -117,7 +117,7 @@ class TrueLabels:
         return self._classes.to(labels.device)
 
 
-class Evaluation(Around):
+class Evaluation(Remembering, Around):
     """Scores against known labels, and the label change since the last epoch looked at."""
 
     def __init__(self, y: Sequence[int] | np.ndarray | None = None, *, every: int | None = 1) -> None:

@@ -42,12 +42,12 @@ class Leaf:
 class Adam:
     """leaves: name -> `Leaf`; decay is decoupled from the gradient, as in AdamW."""
 
-    def __init__(self, leaves: Mapping[str, Leaf], *, lr: float, clip_norm: float | None) -> None:
+    def __init__(self, leaves: Mapping[str, Leaf], *, lr: float, clip_norm: float | None,
+                 device: torch.device | str = "cpu") -> None:
         self.leaves, self.clip_norm = dict(leaves), clip_norm
-        like = next(iter(self.leaves.values())).value
         # On a GPU the rate is a tensor, so that a captured step follows it.
-        self._lr = torch.tensor(lr, dtype=torch.float64, device=like.device)
-        self._triton = kernels.triton(like)
+        self._lr = torch.tensor(lr, dtype=torch.float64, device=device)
+        self._triton = kernels.triton(self._lr)
 
     @property
     def lr(self) -> float:

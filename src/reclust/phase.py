@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,8 +16,9 @@ from .batches import Batches
 from .capture import Captured
 from .checkpoint import Progressed
 from .clock import Clock
+from .data.augment import perturbation_of
 from .exceptions import ReclustWarning, StopTraining
-from .interventions import Intervention, Target
+from .interventions import Intervention, Peers, Target
 from .monitors import Deadline, Snapshot
 from .objectives import Objective, State, Still
 from .optimizer import Adam, Leaf
@@ -43,18 +45,18 @@ class Phase:
         self.owner, self.name, self.schedule = run, name, schedule
         self.replicas, self.inputs = run.replicas, run.inputs
         self.batches = Batches(run.inputs, schedule, run.settings[0].augment)
-        self.executor = make_executor(run.replicas, run.execution.executor,
+        self.perturb = run.settings[0].augment or perturbation_of(run.inputs.sample_shape)
+        learned = self._learned()
+        self.executor = make_executor(run.replicas, run.execution.executor, frozenset(learned),
                                       compiled=self._worth_compiling(run.execution.compile))
         self.arithmetic = run.arithmetic
         self.dtype = run.arithmetic.dtype
         self.clock = Clock(run.inputs.device)
         self.key = draws.fold(run.replicas.key, name)
-        self.interventions = [
-            (slice(members[0], members[-1] + 1), intervention) for intervention, members in _runs_of_equals(run.settings)
-            if intervention is not None and name == "clustering"
-        ]
-        self.optimizer = Adam(self._leaves(), lr=schedule.lr, clip_norm=schedule.clip_norm)
-        self._step, self._follow = Captured(self._descend, run.inputs.device), Captured(self._move, run.inputs.device)
+        self.interventions = sharing(run.settings) if name == "clustering" else []
+        self.optimizer = Adam(self._leaves(learned), lr=schedule.lr, clip_norm=schedule.clip_norm, device=run.inputs.device)
+        self._step, self._follow = (Captured(work, run.inputs.device, self.executor.forget_gradients)
+                                   for work in (self._descend, self._move))
         self._exploded = False
         self.first_epoch = 0 if resumed is None else resumed.epoch
         self.resumed = resumed is not None
@@ -66,14 +68,23 @@ class Phase:
         long = self.schedule.epochs * self.batches.count >= LONG and self.inputs.device.type == "cuda"
         return wanted == "always" or (wanted == "auto" and long and not self.replicas.representation.stacks)
 
-    def _leaves(self) -> dict[str, Leaf]:
-        """What the optimizer moves."""
+    def _learned(self) -> dict[str, tuple[Tensor, Tensor]]:
+        """What this phase trains: what is kept and what gradients are taken of."""
+        if self.schedule.epochs == 0:
+            return {}
+        learned = {name: pair for name, pair in self.replicas.learned.items()
+                   if self.schedule.network == "trained" or not name.startswith(NETWORK)}
+        if not learned:
+            raise ValueError("Every layer of the network is frozen (requires_grad=False), so there is nothing to train: "
+                             "leave at least one of them free.")
+        return learned
+
+    def _leaves(self, learned: dict[str, tuple[Tensor, Tensor]]) -> dict[str, Leaf]:
         decay, replicas = self.schedule.weight_decay, self.replicas
         decaying = {f"{NETWORK}/{name}" for name in replicas.representation.decaying(replicas.net)} if decay else set()
         return {name: Leaf.of(kept, None if working is kept else working, decay=decay if name in decaying else 0.0,
                               clipped=name.startswith(NETWORK))
-                for name, (kept, working) in replicas.learned.items()
-                if self.schedule.network == "trained" or not name.startswith(NETWORK)}
+                for name, (kept, working) in learned.items()}
 
     def run(self, deadline: Deadline) -> bool:
         """Whether all epochs were trained; the alternative is that time ran out."""
@@ -148,7 +159,7 @@ class Phase:
                 total += self._step(views)
         names = ("loss", "representation_loss", "cluster_loss", "gradient_norm")
         means = dict(zip(names, (total / self.batches.count).cpu().numpy().T, strict=True))
-        if self.schedule.clip_norm is None:
+        if self.schedule.clip_norm is None or self.schedule.network == "frozen":
             del means["gradient_norm"]
         objectives = self.replicas.objectives
         if not objectives:
@@ -159,10 +170,8 @@ class Phase:
 
     def _descend(self, views: Tensor) -> Tensor:
         """One gradient step on one batch (r, V, B, *sample_shape); losses and gradient norm before it, (r, 4)."""
-        losses = self.executor.train(self._losses, views)
-        losses[:, 0].sum().backward()  # replicas share no parameter, so the gradient of the sum is each one's own
-        norms = self.optimizer.step(self.executor.take_gradients())
-        losses = losses.detach()
+        losses, gradients = self.executor.gradients(self._losses, views)
+        norms = self.optimizer.step(gradients)
         return torch.column_stack([losses, losses.new_zeros(len(losses)) if norms is None else norms])
 
     def _losses(self, net: nn.Module, objective: Objective | None, state: State, views: Tensor) -> Tensor:
@@ -223,16 +232,28 @@ class Phase:
             moments=() if learned is None else (learned.first[which], learned.second[which]),
             step_counts=() if learned is None else (learned.steps[which],),
             clock=self.clock,
+            peers=Peers(become=lambda sources: self._become(which, sources),
+                        embed_views=lambda rows, key: self.embed(rows, which, view_key=key)),
         )
 
-    def embed(self, rows: Tensor | None = None, which: slice = slice(None)) -> Tensor:
-        """(r, n, d) of all samples, or (r, m, d) of rows (r, m)."""
+    def _become(self, which: slice, sources: Sequence[int]) -> None:
+        """Each of these replicas goes on from another one of them, in place; working copies follow after the intervention."""
+        replicas, rows = self.replicas, torch.tensor(sources, device=self.inputs.device)
+        for stacks in (replicas.parameters, replicas.buffers, replicas.state, self.optimizer.tensors()):
+            for stack in stacks.values():
+                stack.detach()[which].copy_(stack.detach()[which][rows])
+
+    def embed(self, rows: Tensor | None = None, which: slice = slice(None), view_key: Tensor | None = None) -> Tensor:
+        """(r, n, d) of all samples, or (r, m, d) of rows (r, m) or (m,); with a key () of a random view of each."""
         members = len(range(len(self.replicas))[which])
         if rows is None:
             rows = torch.arange(self.inputs.n_samples, device=self.inputs.device)
         parts = []
         for some in rows.split(CHUNK, dim=-1):
-            x = self.inputs.normalize(self.inputs.take(some))
+            x = self.inputs.take(some)
+            if view_key is not None:
+                x = self.perturb(x, draws.fold(view_key, some))
+            x = self.inputs.normalize(x)
             parts.append(self.executor.evaluate(self._encode, x if some.ndim > 1 else x.expand(members, *x.shape), which=which))
         return torch.cat(parts, dim=1)
 
@@ -289,7 +310,11 @@ def _assign(net: nn.Module, objective: Objective, state: State, z: Tensor) -> Te
     return objective.assign(state, z)
 
 
-def _runs_of_equals(settings: list[Settings]) -> list[tuple[Intervention | None, list[int]]]:
+def sharing(settings: Sequence[Settings]) -> list[tuple[slice, Intervention]]:
     """Neighbouring replicas with equal interventions share one call, since slices of the stack can be written in place."""
-    return [(intervention, [i for i, _ in members])
-            for intervention, members in groupby(enumerate(settings), key=lambda pair: pair[1].intervention)]
+    shared = []
+    for intervention, members in groupby(range(len(settings)), key=lambda i: settings[i].intervention):
+        first, *others = members
+        if intervention is not None:
+            shared.append((slice(first, first + len(others) + 1), intervention))
+    return shared

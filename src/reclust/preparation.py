@@ -72,12 +72,12 @@ class Preparation:
     @classmethod
     def fit(cls, X: np.ndarray, image_shape: Sequence[int] | None, *, standardize: bool) -> Preparation:
         shape = _image_shape(X.shape[1:], image_shape)
-        if not standardize:
-            return cls(shape, identity(), identity())
         if shape is None:
-            return cls(None, z_score(X, identity()), identity())
+            return cls(None, z_score(X, identity()) if standardize else identity(), identity())
         unit = to_unit_range(X)
-        return cls(shape, unit, z_score(_channels_first(X, shape), unit, axes=(0, 2, 3)))
+        if standardize:
+            return cls(shape, unit, z_score(_channels_first(X, shape), unit, axes=(0, 2, 3)))
+        return cls(shape, unit, unit.inverse())
 
     @property
     def channels(self) -> int | None:

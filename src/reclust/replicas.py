@@ -18,13 +18,13 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from . import draws
-from .exceptions import ReclustWarning
+from .exceptions import ReclustWarning, first_line
 from .interventions import Layer
 from .objectives import Objective, State
 from .representations import Representation, build_network
 
-NETWORK = "network"
-"""How the names of network parameters begin, among all that is learned."""
+NETWORK, STATE = "network", "state"
+"""How the names of network parameters and of what objectives keep begin, among all that is learned."""
 
 ForOne = Callable[..., Any]
 """A function of one replica: (net, objective, state, *tensors of that replica) -> tensor or dict of tensors."""
@@ -88,7 +88,7 @@ class Replicas:
         """All that the optimizer moves: name -> what is kept and what gradients are taken of, (r, ...) each."""
         return {**{f"{NETWORK}/{name}": (stack, self.working[name]) for name, stack in self.parameters.items()
                    if name not in self.still},
-                **{f"state/{name}": (self.state[name], self.state[name]) for name in self.learned_state}}
+                **{f"{STATE}/{name}": (self.state[name], self.state[name]) for name in self.learned_state}}
 
     def start_objectives(self, objectives: Sequence[Objective], centers: Tensor) -> None:
         """The objectives' first states, from centres (r, k, d)."""
@@ -113,12 +113,13 @@ class Replicas:
                if f"{name}.{leaf}" not in self.still}
         return Layer(name, module, own)
 
-    def module(self, replica: int, parameters: State) -> nn.Module:
-        """An ordinary module whose parameters and buffers are views of the stack."""
+    def module(self, replica: int, parameters: State, learned: frozenset[str] = frozenset()) -> nn.Module:
+        """An ordinary module whose parameters and buffers are views of the stack; gradients reach what is learned."""
         made = copy.deepcopy(self.net)
         for name, stacked in parameters.items():
             owner, _, leaf = name.rpartition(".")
-            made.get_submodule(owner)._parameters[leaf] = nn.Parameter(stacked.detach()[replica], name not in self.still)
+            own = nn.Parameter(stacked.detach()[replica], requires_grad=f"{NETWORK}/{name}" in learned)
+            made.get_submodule(owner)._parameters[leaf] = own
         for name, stacked in self.buffers.items():
             owner, _, leaf = name.rpartition(".")
             made.get_submodule(owner)._buffers[leaf] = stacked[replica]
@@ -128,63 +129,69 @@ class Replicas:
 class Executor(Protocol):
     """Runs functions of one replica for all of them."""
 
-    def train(self, function: ForOne, *batch: Tensor) -> Tensor:
-        """Stacked results, with gradients, in training mode; batch tensors are (r, ...)."""
+    def gradients(self, function: ForOne, *batch: Tensor) -> tuple[Tensor, State]:
+        """In training mode: stacked results (r, m), and the gradients of each one's first number, by the names of what is
+        learned, (r, ...) each; batch tensors are (r, ...)."""
+        ...
+
+    def forget_gradients(self) -> None:
+        """Leave nothing behind of a step that failed halfway."""
         ...
 
     def evaluate(self, function: ForOne, *batch: Tensor, which: slice = slice(None)) -> Any:
         """Stacked results of the chosen replicas, no gradients, in eval mode; batch tensors are (len(which), ...)."""
         ...
 
-    def take_gradients(self) -> State:
-        """What the last backward pass left, by the names of `Replicas.learned`, (r, ...) each; nothing stays behind."""
-        ...
-
 
 class PlainExecutor:
     """A Python loop over ordinary modules: what one replica wants, and the slow reference for many.
 
-    Compiled, the parts of each network (encoder, decoder, projector) go through `torch.compile` for training.
+    learned: names of what gets gradients. Compiled, the parts of each network (encoder, decoder, projector) go through
+    `torch.compile` for training.
     """
 
-    def __init__(self, replicas: Replicas, *, compiled: bool = False) -> None:
+    def __init__(self, replicas: Replicas, learned: frozenset[str], *, compiled: bool = False) -> None:
         self.replicas, self._compiled = replicas, compiled
-        self.modules = [replicas.module(i, replicas.working) for i in range(len(replicas))]
+        self.modules = [replicas.module(i, replicas.working, learned) for i in range(len(replicas))]
         # Compiled networks would be compiled once more for evaluation and each of its chunks.
         same = replicas.working is replicas.parameters and not compiled
         self._exact = self.modules if same else [replicas.module(i, replicas.parameters) for i in range(len(replicas))]
         for part in self._parts() if compiled else ():
             part.compile(dynamic=False)
-        self.states = [{name: nn.Parameter(stack[i]) if name in replicas.learned_state else stack[i]
+        self.states = [{name: nn.Parameter(stack[i]) if f"{STATE}/{name}" in learned else stack[i]
                         for name, stack in replicas.state.items()} for i in range(len(replicas))]
-        self._leaves: dict[str, list[nn.Parameter]] = {
-            f"{NETWORK}/{name}": [module.get_parameter(name) for module in self.modules]
-            for name in replicas.parameters if name not in replicas.still
-        }
-        for name in replicas.learned_state:
-            self._leaves[f"state/{name}"] = [state[name] for state in self.states]  # type: ignore[misc]
+        self._leaves = [self._leaves_of(i, learned) for i in range(len(replicas))]
 
-    def train(self, function: ForOne, *batch: Tensor) -> Tensor:
-        for module in self.modules:
-            module.train()
+    def _leaves_of(self, replica: int, learned: frozenset[str]) -> dict[str, Tensor]:
+        network = {f"{NETWORK}/{name}": leaf for name, leaf in self.modules[replica].named_parameters()}
+        state = {f"{STATE}/{name}": leaf for name, leaf in self.states[replica].items()}
+        return {name: leaf for name, leaf in {**network, **state}.items() if name in learned}
+
+    def gradients(self, function: ForOne, *batch: Tensor) -> tuple[Tensor, State]:
+        results, each = [], []
+        for i in range(len(self.modules)):  # one after the other, so that the activations of one are held at a time
+            self.modules[i].train()
+            result = self._trained(function, i, [tensor[i] for tensor in batch])
+            result[0].backward()
+            results.append(result.detach())
+            each.append(_taken(self._leaves[i]))
+        reached = {name: gradient for gradients in each for name, gradient in gradients.items()}
+        # A replica whose loss does not reach a leaf that another's does stands still there.
+        stacks = {name: _stacked([own.get(name, torch.zeros_like(like)) for own in each]) for name, like in reached.items()}
+        return torch.stack(results), stacks
+
+    def forget_gradients(self) -> None:
+        for leaves in self._leaves:
+            _taken(leaves)
+
+    def _trained(self, function: ForOne, replica: int, batch: list[Tensor]) -> Tensor:
         try:
-            return torch.stack([self._call(function, module, i, [tensor[i] for tensor in batch])
-                                for i, module in enumerate(self.modules)])
+            return self._call(function, self.modules[replica], replica, batch)
         except Exception as error:
             if not self._compiled or isinstance(error, torch.OutOfMemoryError):
                 raise
             self._go_on_uncompiled(error)
-        return self.train(function, *batch)
-
-    def _parts(self) -> Iterator[nn.Module]:
-        return (part for module in self.modules for part in module.children())
-
-    def _go_on_uncompiled(self, error: Exception) -> None:
-        warnings.warn(f"The network cannot be compiled and trains as it is, which is slower but equally right: "
-                      f"{str(error).splitlines()[:1]}", ReclustWarning, stacklevel=2)
-        self._compiled = False
-        for part in self._parts():
-            part._compiled_call_impl = None  # what nn.Module.compile() sets
+        return self._call(function, self.modules[replica], replica, batch)
 
     @torch.no_grad()
     def evaluate(self, function: ForOne, *batch: Tensor, which: slice = slice(None)) -> Any:
@@ -200,26 +207,33 @@ class PlainExecutor:
         objective = self.replicas.objectives[replica] if self.replicas.objectives else None
         return function(module, objective, self.states[replica], *batch)
 
-    def take_gradients(self) -> State:
-        gradients = {name: _stacked([leaf.grad for leaf in leaves if leaf.grad is not None])
-                     for name, leaves in self._leaves.items() if leaves[0].grad is not None}
-        for leaves in self._leaves.values():
-            for leaf in leaves:
-                leaf.grad = None
-        return gradients
+    def _parts(self) -> Iterator[nn.Module]:
+        return (part for module in self.modules for part in module.children())
+
+    def _go_on_uncompiled(self, error: Exception) -> None:
+        warnings.warn(f"The network cannot be compiled and trains as it is, which is slower but equally right: "
+                      f"{first_line(error)}", ReclustWarning, stacklevel=2)
+        self._compiled = False
+        for part in self._parts():
+            part._compiled_call_impl = None  # what nn.Module.compile() sets
 
 
 class VmapExecutor:
-    """One functional model mapped over all replicas at once."""
+    """One functional model mapped over all replicas at once. learned: names of what gets gradients."""
 
-    def __init__(self, replicas: Replicas) -> None:
+    def __init__(self, replicas: Replicas, learned: frozenset[str]) -> None:
         self.replicas = replicas
         self.caller = _Caller(replicas.net)
-        self._leaves = {name: leaf.requires_grad_() for name, (_, leaf) in replicas.learned.items()}
+        self._leaves = {name: leaf.requires_grad_(name in learned) for name, (_, leaf) in replicas.learned.items()}
 
-    def train(self, function: ForOne, *batch: Tensor) -> Tensor:
+    def gradients(self, function: ForOne, *batch: Tensor) -> tuple[Tensor, State]:
         self.caller.train()
-        return self._map(function, self.replicas.working, batch, slice(None))
+        results = self._map(function, self.replicas.working, batch, slice(None))
+        results[:, 0].sum().backward()  # replicas share no parameter, so the gradient of the sum is each one's own
+        return results.detach(), _taken(self._leaves)
+
+    def forget_gradients(self) -> None:
+        _taken(self._leaves)
 
     @torch.no_grad()
     def evaluate(self, function: ForOne, *batch: Tensor, which: slice = slice(None)) -> Any:
@@ -239,11 +253,13 @@ class VmapExecutor:
         arguments: list[Any] = [*stacks, *batch]
         return vmap(one)(*arguments)
 
-    def take_gradients(self) -> State:
-        gradients = {name: leaf.grad for name, leaf in self._leaves.items() if leaf.grad is not None}
-        for leaf in self._leaves.values():
-            leaf.grad = None
-        return gradients
+
+def _taken(leaves: dict[str, Tensor]) -> State:
+    """The gradients that a backward pass left; nothing stays behind."""
+    gradients = {name: leaf.grad for name, leaf in leaves.items() if leaf.grad is not None}
+    for leaf in leaves.values():
+        leaf.grad = None
+    return gradients
 
 
 def _stacked(tensors: list[Tensor]) -> Tensor:
@@ -285,7 +301,7 @@ def executor_kind(replicas: Replicas, wanted: str) -> str:
     return ("vmap" if worth_mapping else "plain") if wanted == "auto" else wanted
 
 
-def make_executor(replicas: Replicas, wanted: str, *, compiled: bool = False) -> Executor:
+def make_executor(replicas: Replicas, wanted: str, learned: frozenset[str], *, compiled: bool = False) -> Executor:
     if executor_kind(replicas, wanted) == "plain":
-        return PlainExecutor(replicas, compiled=compiled)
-    return VmapExecutor(replicas)
+        return PlainExecutor(replicas, learned, compiled=compiled)
+    return VmapExecutor(replicas, learned)

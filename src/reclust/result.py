@@ -94,6 +94,11 @@ class Result:
     def __len__(self) -> int:
         return len(self.seeds)
 
+    def trained_epochs(self, phase: str) -> int:
+        """How far a phase came; less than its schedule says if time ran out."""
+        loss = self.history.get(phase, {}).get("loss")
+        return 0 if loss is None else int(loss.epochs[-1]) + 1
+
     @property
     def groups(self) -> list[int]:
         """How many replicas trained side by side: more than one number if they did not all fit into memory."""
@@ -104,9 +109,11 @@ class Result:
         """How many centres each replica has; 0 after pretraining alone."""
         return self.state["centers"].shape[1] if self.state else 0
 
-    def only(self, replica: int) -> Result:
-        """One replica as a result of its own, with its history; the seconds stay those of all that trained together."""
-        one = slice(replica, replica + 1)
+    def only(self, which: int | slice) -> Result:
+        """Some replicas as a result of their own, with their history; the seconds stay those of all that trained together."""
+        chosen = range(len(self))[which]
+        kept = [chosen] if isinstance(chosen, int) else list(chosen)
+        one = slice(kept[0], kept[-1] + 1)
 
         def part(stacks: State) -> State:
             return {name: stack[one] for name, stack in stacks.items()}
@@ -117,7 +124,7 @@ class Result:
             labels=None if self.labels is None else self.labels[one],
             history={phase: {column: Curve(curve.epochs, curve.values[:, one]) for column, curve in columns.items()}
                      for phase, columns in self.history.items()},
-            failed={0: self.failed[replica]} if replica in self.failed else {},
+            failed={i: self.failed[replica] for i, replica in enumerate(kept) if replica in self.failed},
         )
 
     @property
@@ -217,8 +224,9 @@ def joined(one: Result, other: Result) -> Result:
         for group in ("parameters", "buffers", "state")
     }
     history: History = {
-        phase: {column: _beside(one, other, phase, column) for column in {**one.history[phase], **other.history[phase]}}
-        for phase in one.history
+        phase: {column: _beside(one, other, phase, column)
+                for column in {**one.history.get(phase, {}), **other.history.get(phase, {})}}
+        for phase in {**one.history, **other.history}
     }
     return replace(
         one, **stacks, settings=[*one.settings, *other.settings], seeds=(*one.seeds, *other.seeds), history=history,
@@ -231,7 +239,7 @@ def joined(one: Result, other: Result) -> Result:
 
 def _beside(one: Result, other: Result, phase: str, column: str) -> Curve:
     """Both curves of a column on all epochs of either; what one of them lacks is 0 for marks and not a number for measures."""
-    curves = [result.history[phase].get(column) for result in (one, other)]
+    curves = [result.history.get(phase, {}).get(column) for result in (one, other)]
     given = [curve for curve in curves if curve is not None]
     epochs = np.unique(np.concatenate([curve.epochs for curve in given]))
     kind = given[0].values

@@ -53,6 +53,7 @@ def save_estimator(model: FittedClustering, path: str | os.PathLike[str]) -> Non
     }
     arrays = {
         "fitted/labels": model.labels_, "fitted/living": model._living,
+        **({"fitted/consensus_labels": model.consensus_labels_} if "consensus_labels_" in vars(model) else {}),
         "fitted/baseline_labels": model.baseline_.labels_, "fitted/baseline_centers": model.baseline_.cluster_centers_,
         **{f"scaling/{which}.{name}": getattr(getattr(model._preparation, which), name)
            for which in ("first", "second") for name in ("shift", "scale")},
@@ -98,6 +99,8 @@ def _unpacked(path: str | os.PathLike[str], header: dict[str, Any], tensors: dic
     model._adopt(result, preparation, header["scores"], header["best_replica"])
     model._keep_living(fitted["living"])
     model.labels_ = fitted["labels"]
+    if "consensus_labels" in fitted:
+        model.consensus_labels_ = fitted["consensus_labels"]
     model.baseline_ = Baseline(fitted["baseline_labels"], fitted["baseline_centers"], header["baseline_inertia"])
     return model
 

@@ -105,6 +105,8 @@ class Activity:
         self._alive: np.ndarray | None = None
 
     def __call__(self, snapshot: Snapshot) -> Measured | None:
+        if snapshot.moment == "start":
+            self._alive = None
         due = snapshot.moment == "start" or (snapshot.moment == "epoch" and (
             (snapshot.epoch + 1) % self.every == 0 or snapshot.epoch == snapshot.epochs - 1))
         if not due:
@@ -120,7 +122,7 @@ class Activity:
         """alive (r, k): classes that have samples; active (r,): confident samples."""
         if self._alive is None:
             self._alive = alive
-            if (active == 0).any():
+            if (active == 0).any() and epoch < 0:
                 warnings.warn(f"No sample is above the confidence threshold {self.threshold:g} after the warm-up in "
                               f"{(active == 0).sum()} of {len(active)} replicas, so there is nothing to learn from: "
                               "warm up longer, or lower the threshold.", ReclustWarning, stacklevel=6)
@@ -169,6 +171,8 @@ def self_label(
     if execution.time_budget is not None:
         left = execution.time_budget - (time.monotonic() - started)
         given["execution"] = replace(execution, time_budget=max(left, 1e-9))
+    if warm.trained_epochs("clustering") < how.warmup.epochs:
+        checkpoint = None  # what follows a warm-up that was cut short is not what would have been
     watched = [Activity(how.threshold), *monitors]
     labeled = train(data, labeling, start=warm, monitors=watched, checkpoint=checkpoint, **given)  # type: ignore[arg-type]
     phases = {"warm-up": warm, "self-labeling": labeled}

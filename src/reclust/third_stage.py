@@ -11,6 +11,7 @@ import torch
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from .baseline import k_means_baseline
 from .checkpoint import Checkpoint
 from .data import Dataset
 from .data.augment import Affine, Augmentation, Noise
@@ -92,7 +93,8 @@ class SelfLabeling(FittedClustering):
                                 execution=execution, checkpoint=Checkpoint.at(checkpoint, every))
         finally:
             progress.close()
-        self.n_features_in_, self.baseline_ = clusterer.n_features_in_, clusterer.baseline_
+        self.n_features_in_ = clusterer.n_features_in_
+        self.baseline_ = k_means_baseline(X, preparation, clusterer.n_clusters_, seed=start.seeds[0], device=device)
         if "feature_names_in_" in vars(clusterer):
             self.feature_names_in_ = clusterer.feature_names_in_
         self._adopt(result, preparation, [float("nan")], 0)
@@ -111,7 +113,7 @@ class SelfLabeling(FittedClustering):
         elif self.strong != "auto":
             raise ValueError(f"strong must be 'auto' or an augmentation such as StrongViews(), got {self.strong!r}.")
         elif preparation.channels == 3:
-            learning = StrongViews(fill=_black(preparation))
+            learning = StrongViews(fill=_mean_colour(preparation))
         else:
             learning = used or (Noise() if preparation.channels is None else Affine())
         training = replace(base.training, epochs=self.epochs, lr=self.lr, batch_size=self.batch_size, views=("clean", learning))
@@ -119,7 +121,7 @@ class SelfLabeling(FittedClustering):
         return replace(base, warmup=warmup, training=training)
 
 
-def _black(preparation: Preparation) -> tuple[float, float, float]:
-    """The mean colour, which a network sees as zero."""
+def _mean_colour(preparation: Preparation) -> tuple[float, float, float]:
+    """What a network sees as zero."""
     red, green, blue = np.broadcast_to(preparation.second.shift, (3, 1, 1)).ravel().tolist()
     return red, green, blue

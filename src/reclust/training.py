@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import time
 import warnings
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from .data import Prepared
 from .data.inputs import Inputs, as_inputs
 from .exceptions import ReclustWarning, TrainingFailed
 from .monitors import Deadline, Measured, Monitor, Remembering
-from .phase import Phase
+from .phase import Phase, sharing
 from .replicas import Replicas, executor_kind
 from .result import Curve, History, Result, group_of, joined, provenance, stacked_result_tensors
 from .settings import Execution, Schedule, Settings, one_each
@@ -50,6 +51,7 @@ def train(
     """
     seeds = [whole("each seed", seed, 0) for seed in seeds]
     each = one_each(settings, seeds)
+    begun = time.monotonic()
     arithmetic = Arithmetic.choose(choose_device(execution.device), execution.precision)
     device, dtype = arithmetic.device, arithmetic.dtype
     inputs = as_inputs(data).to(device, dtype)
@@ -60,15 +62,16 @@ def train(
     replicas = Replicas.create(
         each[0].representation, inputs.sample_shape, each[0].n_clusters, seeds=seeds, device=device, dtype=dtype
     )
-    for one in each:
-        if one.intervention is not None:
-            one.intervention.check(replicas.blocks(slice(None)))
+    for which, intervention in sharing(each):
+        intervention.check(replicas.blocks(which))
     for augment in each[0].augmentations:
         try_augmentation(augment, inputs)
     for schedule in (each[0].pretraining, each[0].clustering):
         if schedule is not None:
             Batches(inputs, schedule, each[0].augment).check(replicas.net)
     if start is not None:
+        if each[0].clustering is None:
+            raise ValueError("There is nothing to do: start has been pretrained, and settings.clustering is None.")
         _adopt(replicas, start)
     if each[0].first_centers is None and (start is None or start.n_clusters != each[0].n_clusters):
         found = "there is none" if start is None else f"it has {start.n_clusters or 'none'}"
@@ -80,15 +83,20 @@ def train(
             raise TrainingFailed(f"One replica needs more memory than {device} has free: take a smaller batch_size or network, "
                                  "or device='cpu'.") from error
     del replicas
+    gc.collect()  # a phase and its captured steps refer to each other
     torch.cuda.empty_cache()
     half = len(seeds) // 2
     warnings.warn(f"{len(seeds)} replicas do not fit into the memory of {device} side by side: they train in groups of "
                   f"{half} and {len(seeds) - half}, one after the other.", ReclustWarning, stacklevel=2)
-    given: dict[str, Any] = {"start": start, "monitors": monitors, "execution": execution}
-    return joined(*(
-        train(inputs, each[part], seeds=seeds[part], **given, checkpoint=None if checkpoint is None else checkpoint.of(part))
-        for part in (slice(half), slice(half, None))
-    ))
+    parts = []
+    for part in (slice(half), slice(half, None)):
+        left = None if execution.time_budget is None else max(1e-9, execution.time_budget - (time.monotonic() - begun))
+        parts.append(train(
+            inputs, each[part], seeds=seeds[part], monitors=monitors, execution=replace(execution, time_budget=left),
+            start=start if start is None or start.seeds != tuple(seeds) else start.only(part),
+            checkpoint=None if checkpoint is None else checkpoint.of(part),
+        ))
+    return joined(*parts)
 
 
 def choose_device(name: str) -> torch.device:
@@ -116,9 +124,12 @@ def _rows(replicas: Replicas, start: Result) -> Tensor:
     """Which replica of `start` each of these goes on from: the one of its own seed, or the only one."""
     if len(start) == 1:
         return torch.zeros(len(replicas), dtype=torch.int64)
-    missing = [seed for seed in replicas.seeds if seed not in start.seeds]
-    if missing:
-        raise ValueError(f"start has no replica with seed {missing[0]}; it has {', '.join(map(str, start.seeds))}.")
+    if start.seeds == replicas.seeds:  # one of them may be there more than once, in runs of several variants
+        return torch.arange(len(replicas))
+    wrong = [seed for seed in replicas.seeds if start.seeds.count(seed) != 1]
+    if wrong:
+        has = "no replica" if wrong[0] not in start.seeds else "several replicas"
+        raise ValueError(f"start has {has} with seed {wrong[0]}; its seeds are {', '.join(map(str, start.seeds))}.")
     return torch.tensor([start.seeds.index(seed) for seed in replicas.seeds])
 
 
@@ -155,6 +166,9 @@ class Run:
             clustering = Phase(self, "clustering", common.clustering, resumed)
             clustering.run(deadline)
             z = clustering.embed()
+            # Weights may be finite and still too large for the embeddings to be.
+            wrong = np.where(z.isfinite().all(-1).all(-1).cpu().numpy(), 0.0, np.nan)
+            self.drop_failed("clustering", common.clustering.epochs - 1, wrong, common.clustering)
             labels = clustering.assign(z).cpu().numpy()
         return self._result(labels)
 
@@ -214,7 +228,7 @@ class Run:
 
     def write_checkpoint(self, phase: Phase, next_epoch: int) -> None:
         if self.checkpoint is not None:
-            memory = {f"{i}/{name}": tensor for i, monitor in enumerate(self._remembering)
+            memory = {f"{whose}/{name}": tensor for whose, monitor in self._remembering.items()
                       for name, tensor in monitor.memory.items()}
             Progressed(
                 phase.name, next_epoch, stacked_result_tensors(self.replicas), phase.optimizer.tensors(), memory,
@@ -222,8 +236,10 @@ class Run:
             ).write(self.checkpoint, self._identity, self.replicas.seeds)
 
     @property
-    def _remembering(self) -> list[Remembering]:
-        return [monitor for monitor in self.monitors if isinstance(monitor, Remembering)]
+    def _remembering(self) -> dict[str, Remembering]:
+        """By kind and position: whoever is not there when a run goes on leaves nothing to the others."""
+        return {f"{type(monitor).__qualname__} {i}": monitor for i, monitor in enumerate(self.monitors)
+                if isinstance(monitor, Remembering)}
 
     @cached_property
     def _identity(self) -> str:
@@ -253,8 +269,8 @@ class Run:
                 raise ValueError(f"it has centres of shape {tuple(kept['centers'].shape)}.")
             self.replicas.start_objectives(objectives, kept["centers"].to(self.inputs.device))
             progressed.adopt_(self.replicas.state, "state")
-        for i, monitor in enumerate(self._remembering):
-            monitor.memory = group_of(progressed.memory, str(i))
+        for whose, monitor in self._remembering.items():
+            monitor.memory = group_of(progressed.memory, whose)
         self.failed, self.seconds = progressed.failed, progressed.seconds
         for phase, columns in progressed.history.items():
             for column, curve in columns.items():

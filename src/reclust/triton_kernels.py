@@ -24,7 +24,7 @@ def _bias_relu(y, bias, numel, batch, width, BLOCK: tl.constexpr):
     row = at // width
     shift = tl.load(bias + (row // batch) * width + at % width, inside)
     value = tl.load(y + at, inside) + shift
-    tl.store(y + at, tl.where(value > 0, value, 0), inside)
+    tl.store(y + at, tl.where(value <= 0, 0, value), inside)  # written so that NaN stays
 
 
 def bias_relu_(y: Tensor, bias: Tensor) -> None:
@@ -40,7 +40,7 @@ def _relu_backward(grad, y, through, sums, batch, width, ROWS: tl.constexpr, COL
         row = first + tl.arange(0, ROWS)
         inside = (row < batch)[:, None] & (column < width)[None, :]
         at = (replica * batch + row)[:, None] * width + column[None, :]
-        passed = tl.where(tl.load(y + at, inside, other=0) > 0, tl.load(grad + at, inside, other=0), 0)
+        passed = tl.where(tl.load(y + at, inside, other=0) <= 0, 0, tl.load(grad + at, inside, other=0))
         tl.store(through + at, passed, inside)
         total += tl.sum(passed.to(EXACT), 0)
     tl.store(sums + replica * width + column, total, column < width)

@@ -96,22 +96,28 @@ def draw(distribution: Distribution, key: Tensor, shape: torch.Size, dtype: torc
 
 
 def initial_weights(net: nn.Module, key: Tensor, *, dtype: torch.dtype) -> dict[str, Tensor]:
-    """Freshly drawn parameters of `net`, one set for each key: name -> (*key.shape, *shape)."""
+    """Freshly drawn parameters of `net`, one set for each key: name -> (*key.shape, *shape). Frozen ones stay what they are."""
     drawn = {}
     for layer_name, layer in layers(net):
         distributions = initial_distributions(layer)
         for name, parameter in layer.named_parameters(recurse=False):
             full_name = f"{layer_name}.{name}" if layer_name else name
-            drawn[full_name] = draw(distributions[name], draws.fold(key, full_name), parameter.shape, dtype)
+            if parameter.requires_grad:
+                drawn[full_name] = draw(distributions[name], draws.fold(key, full_name), parameter.shape, dtype)
+            else:
+                drawn[full_name] = _expanded(parameter, key, dtype)
     return drawn
 
 
 def expanded_weights(net: nn.Module, key: Tensor, *, dtype: torch.dtype) -> dict[str, Tensor]:
     """The parameters `net` has, copied for each key: name -> (*key.shape, *shape)."""
     return {
-        name: parameter.detach().to(key.device, dtype).expand(*key.shape, *parameter.shape).clone()
-        for name, parameter in net.named_parameters()
+        name: _expanded(parameter, key, dtype) for name, parameter in net.named_parameters()
     }
+
+
+def _expanded(parameter: Tensor, key: Tensor, dtype: torch.dtype) -> Tensor:
+    return parameter.detach().to(key.device, dtype).expand(*key.shape, *parameter.shape).clone()
 
 
 def decaying_weights(net: nn.Module, *, prefix: str = "") -> frozenset[str]:

@@ -10,7 +10,7 @@ from reclust.data.inputs import as_inputs
 from reclust.metrics import accuracy
 from reclust.representations import ResNet
 from reclust.result import Result
-from reclust.studies import Conditions, ContrastiveProtocol, Store, Study, run
+from reclust.studies import Conditions, ContrastiveProtocol, Store, Study, named, names, run
 from reclust.studies.measures import MEASURES
 from studies.tiny import VARIANTS, tiny_study
 
@@ -84,3 +84,17 @@ def test_digits_serve_a_contrastive_study_too():
     with pytest.raises(ValueError, match="n_clusters"):
         ContrastiveProtocol().settings("mine", "dec", pretrained=True)
     assert ContrastiveProtocol(n_clusters=3).settings("mine", "dec", pretrained=True).n_clusters == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", names())
+def test_every_named_study_runs(name, tmp_path):
+    """Its small form, smaller still: one seed, a hundred rows, and interventions that fire within a few epochs."""
+    small = named(f"{name}-mini")
+    shorter = {"pretraining_epochs": 1, "epochs": 6, "rows": 100, "batch_size": 50}
+    if small.protocol.labeling("digits", "idec") is not None:
+        shorter["labeling_epochs"] = 2
+    study = replace(small, seeds=small.seeds[:1], protocol=replace(small.protocol, **shorter))
+    with Store(tmp_path / "store") as store:
+        ran = run(study, store, progress=False)
+        assert (ran.finished, ran.failures) == (study.n_runs, [])

@@ -5,7 +5,6 @@ import multiprocessing
 import os
 import signal
 import sys
-import threading
 import time
 from dataclasses import replace
 
@@ -14,6 +13,7 @@ import pytest
 
 from reclust import train
 from reclust.metrics import scores
+from reclust.phase import Phase
 from reclust.studies import Conditions, Store, Variant, execute, run
 from reclust.studies.backends import base
 from reclust.studies.execute import Outcome, attempt, pretrained
@@ -132,13 +132,23 @@ def test_two_runners_do_not_share_a_store(tmp_path):
         assert run(study, store, progress=False).finished == 2
 
 
-def test_ctrl_c_stops_with_a_checkpoint(undisturbed, tmp_path):
+def test_ctrl_c_stops_with_a_checkpoint(undisturbed, tmp_path, monkeypatch):
     """The first Ctrl-C, sent while a group trains, ends the call in good order; the next call ends the study."""
     study = tiny_study(algorithms=("dec",), pretrained=(True,))
+    train, epochs = Phase._train, []
+
+    def interrupted(self, epoch):
+        epochs.append(epoch)
+        if len(epochs) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return train(self, epoch)
+
     with Store(tmp_path / "store") as store:
-        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
-        run(study, store, progress=False)
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        before = signal.getsignal(signal.SIGINT)
+        with monkeypatch.context() as patched:
+            patched.setattr(Phase, "_train", interrupted)
+            assert run(study, store, progress=False).waiting > 0
+        assert signal.getsignal(signal.SIGINT) is before
         ran = run(study, store, progress=False)
         assert (ran.waiting, ran.failures) == (0, [])
         assert store.means("tiny") == [mean for mean in undisturbed.means("tiny") if mean["algorithm"] == "dec" and mean["pretrained"]]

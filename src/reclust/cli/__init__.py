@@ -1,4 +1,4 @@
-"""The command line: reclust fit | predict | study | report | data | completion."""
+"""The command line: reclust fit | predict | study | table | figure | report | data | completion."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from ..data import DataError
 from ..exceptions import TrainingFailed
 from ..version import __version__
-from . import completion, data, fitting, report, study
+from . import completion, data, figure, fitting, report, study, table
 
-COMMANDS = (fitting, study, report, data, completion)
+COMMANDS = (fitting, study, table, figure, report, data, completion)
 """Modules with `add(commands)`, which adds parsers with a default `run`: arguments -> exit code."""
 
 EPILOG = """exit codes: 0 all is done; 1 something failed; 2 wrong usage; 3 stopped before the end, call again to go on"""
@@ -39,7 +39,7 @@ def main(given: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (ValueError, KeyError, OSError, ImportError, RuntimeError, DataError, TrainingFailed) as error:
+    except (ValueError, LookupError, OSError, ImportError, RuntimeError, DataError, TrainingFailed) as error:
         if arguments.traceback:
             raise
         message = error.args[0] if isinstance(error, KeyError) and error.args else error

@@ -16,6 +16,7 @@ from ..data import Dataset, read
 from ..data.named import SETS, load
 from ..estimators import AUGMENTATIONS, DCN, DEC, IDEC, DeepClustering
 from ..metrics import scores
+from ..presets import PRESETS
 from ..saving import load as load_model
 from .output import add_json, duration, show
 
@@ -31,9 +32,9 @@ def add(commands: argparse._SubParsersAction) -> None:
     fit.add_argument("-k", "--n-clusters", type=int, required=True, metavar="K", help="how many clusters to look for")
     fit.add_argument("-o", "--output", required=True, metavar="FOLDER", help="where to write labels and model")
     fit.add_argument("--algorithm", choices=ALGORITHMS, default="idec", help="(default: %(default)s)")
-    fit.add_argument("--preset", choices=("everyday", "paper"), default="everyday", help="(default: %(default)s)")
-    fit.add_argument("--n-init", type=int, default=1, metavar="N",
-                     help="train so many models side by side and keep the most stable one (default: %(default)s)")
+    fit.add_argument("--preset", choices=PRESETS, default="everyday", help="(default: %(default)s)")
+    fit.add_argument("--n-init", type=int, metavar="N",
+                     help="train so many models side by side and keep the most stable one (default: the preset's)")
     fit.add_argument("--augment", choices=("auto", *AUGMENTATIONS, "none"), default="auto",
                      help="random views of samples to learn from (default: %(default)s)")
     fit.add_argument("--pretrain-epochs", type=int, metavar="N", help="0 starts from scratch")

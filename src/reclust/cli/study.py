@@ -27,6 +27,7 @@ from ..studies import (
     write_study,
 )
 from ..studies.backends import Backend
+from ..studies.baselines import baselines_of, run_baselines
 from ..studies.run import work_folder
 from .output import add_json, duration, show
 
@@ -84,6 +85,7 @@ def _add_run(actions: argparse._SubParsersAction) -> None:
                         help="of the arithmetic, instead of the study's own; runs of another precision are other runs")
     parser.add_argument("--minutes", type=float, metavar="M", help="stop cleanly after so long; call again to go on")
     parser.add_argument("--retry", action="store_true", help="try failed runs again")
+    parser.add_argument("--baselines", action="store_true", help="also k-means on the samples and on the pretrained embeddings")
     where = parser.add_argument_group("where to compute")
     where.add_argument("--on", choices=("here", "processes", "ray"), default="here", help="(default: %(default)s)")
     where.add_argument("--workers", type=int, default=2, metavar="N", help="with --on processes (default: %(default)s)")
@@ -132,6 +134,8 @@ def _run(arguments: argparse.Namespace) -> int:
             store.retry(study.name)
         ran = run(study, store, conditions=conditions, backend=_backend(arguments), datasets=arguments.sets,
                   progress=False if arguments.quiet or arguments.json else None)
+        if arguments.baselines and not ran.waiting:
+            run_baselines(baselines_of(study), store, conditions)
     _report(ran, time.time() - begun, arguments)
     return 1 if ran.failures else 3 if ran.waiting else 0
 

@@ -108,6 +108,11 @@ class Noise:
         return x
 
 
+def perturbation_of(sample_shape: tuple[int, ...]) -> Augmentation:
+    """A small change that should not matter, of tables and of images."""
+    return Noise() if len(sample_shape) == 1 else Affine()
+
+
 def inverse_map(motion: Motion) -> Tensor:
     """From places in the view to places in the image, (..., B, 2, 3); a motion shears, scales, rotates, then shifts."""
     angle, shear, dx, dy, scale = motion

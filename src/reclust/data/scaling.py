@@ -18,6 +18,9 @@ class Scaling:
     shift: np.ndarray
     scale: np.ndarray
 
+    def inverse(self) -> Scaling:
+        return Scaling(np.asarray(-self.shift / self.scale), np.asarray(1 / self.scale))
+
     def __call__(self, samples: np.ndarray, dtype: np.dtype | type = np.float64) -> np.ndarray:
         scaled = np.empty(samples.shape, dtype=dtype)
         for rows in chunks(samples):

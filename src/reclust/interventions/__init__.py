@@ -1,9 +1,10 @@
 """What may happen between epochs, as sentences of small steps."""
 
 from ..kmeans import KMeans, KMeansPlusPlus
-from .base import Every, Intervention, Layer, Step, Target
+from .base import Every, Intervention, Layer, Peers, Step, Target
 from .brb import BRB
 from .controls import DisentangledReset, NoisyRecluster
+from .exchange import Exchange
 from .group_means import NativeRecluster, RecomputeCenters
 from .medoids import KMedoids
 from .mixture import GaussianMixture
@@ -17,6 +18,7 @@ __all__ = [
     "CurrentNoise",
     "DisentangledReset",
     "Every",
+    "Exchange",
     "GaussianMixture",
     "InitialNoise",
     "Intervention",
@@ -29,6 +31,7 @@ __all__ = [
     "NativeRecluster",
     "Noise",
     "NoisyRecluster",
+    "Peers",
     "Perturb",
     "RandomCenters",
     "Recluster",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -24,6 +24,23 @@ class Layer:
     name: str
     module: nn.Module
     parameters: Mapping[str, Tensor]
+
+    @property
+    def replicas(self) -> tuple[int, ...]:
+        """The leading axes."""
+        name, stacked = next(iter(self.parameters.items()))
+        return tuple(stacked.shape[: stacked.ndim - self.module.get_parameter(name).ndim])
+
+
+@dataclass(frozen=True)
+class Peers:
+    """What replicas that train side by side can do beyond what each can do alone."""
+
+    become: Callable[[Sequence[int]], None]
+    """For each of the r replicas, the number of the one whose copy it becomes, in place: weights, buffers, what its objective
+    keeps and what the optimizer remembers."""
+    embed_views: Callable[[Tensor, Tensor], Tensor]
+    """Rows (m,) and a key () -> embeddings of a random view of each of these samples, (r, m, d)."""
 
 
 @dataclass
@@ -46,6 +63,8 @@ class Target:
     clock: Clock = field(default_factory=Clock)
     labels: Tensor | None = None
     """A note between the steps of one firing, (..., n): the labels from before the first of them."""
+    peers: Peers | None = None
+    """None in somebody's own loop, which trains one model."""
 
     @classmethod
     def of(
@@ -116,7 +135,7 @@ def _blocks_of(encoder: nn.Module, blocks: Mapping[str, nn.Module] | None) -> di
                  for block, module in blocks.items()}
     return {
         block: tuple(
-            Layer(name, layer, dict(layer.named_parameters(recurse=False)))
+            Layer(name, layer, {leaf: own for leaf, own in layer.named_parameters(recurse=False) if own.requires_grad})
             for name, layer in members.items() if next(layer.parameters(recurse=False), None) is not None
         )
         for block, members in named.items()

@@ -61,13 +61,14 @@ class GaussianMixture:
         running = torch.ones_like(likelihood, dtype=torch.bool)
         for _ in range(self.max_iter):
             moved, now = self._improve(x, moments)
-            far = (now - likelihood).abs() >= self.tol  # False for NaN: nothing to wait for
+            # Where a covariance became singular, the last moments that were numbers stay, at first those of k-means.
+            running = running & now.isfinite() & moved.isfinite().all(-1).all(-1)
+            far = (now - likelihood).abs() >= self.tol
             moments = torch.where(running[..., None, None], moved, moments)
             likelihood = torch.where(running, now, likelihood)
             running = running & far
             if not bool(running.any()):
                 break
-        likelihood = likelihood.nan_to_num(nan=-torch.inf)
         best = likelihood.amax(1, keepdim=True)
         first = (likelihood >= best - 1e-9 * best.abs()).int().argmax(1)  # rounding must not choose among equals
         chosen = moments[torch.arange(len(x), device=x.device), first]
@@ -100,7 +101,8 @@ class GaussianMixture:
         covariance[..., i, j] = covariance[..., j, i] = second
         covariance.diagonal(dim1=-2, dim2=-1).add_(self.regularization)
         factor, _ = torch.linalg.cholesky_ex(covariance)  # without a look at the result; a failure turns up as NaN
-        precision = torch.cholesky_inverse(factor)
+        one = torch.eye(d, dtype=factor.dtype, device=factor.device).expand_as(factor)
+        precision = torch.cholesky_solve(one, factor)  # cholesky_inverse would raise where this gives no number
         linear = (precision @ mean.unsqueeze(-1)).squeeze(-1)
         half_log_det = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1, keepdim=True)
         constant = (mass / n).log() - half_log_det - (d * math.log(2 * math.pi) + (linear * mean).sum(-1, keepdim=True)) / 2

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ..values import value, whole
 from ..weights import decaying_weights, expanded_weights, initial_weights
 from .base import encode_together, encoder_blocks
-from .layers import Linear, LinearReLU, mean_squared_error, undrawn
+from .layers import BatchNorm, Linear, LinearReLU, mean_squared_error, undrawn
 
 
 class EncoderDecoder(nn.Module):
@@ -71,7 +71,7 @@ class Autoencoder(_Reconstruction):
         made: list[nn.Module] = []
         for wide, narrow in hidden:
             if self.batch_norm:
-                made += [undrawn(Linear, wide, narrow), nn.BatchNorm1d(narrow), nn.ReLU()]
+                made += [undrawn(Linear, wide, narrow), BatchNorm(narrow), nn.ReLU()]
             else:
                 made.append(undrawn(LinearReLU, wide, narrow))
         return [*made, undrawn(Linear, *last)]

@@ -29,6 +29,13 @@ class LinearReLU(Linear):
         return _LinearReLU.apply(*_as_computed(x, self.weight), self.bias)
 
 
+class BatchNorm(nn.BatchNorm1d):
+    """In the precision of its own statistics, which torch's wants when it is mapped over replicas."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.to(self.weight.dtype))
+
+
 class _Linear(torch.autograd.Function):
     """x (B, i), weight (o, i), bias (o,) -> (B, o)."""
 

@@ -10,6 +10,7 @@ from ..interventions import (
     CurrentNoise,
     DisentangledReset,
     Every,
+    Exchange,
     GaussianMixture,
     KaimingNoise,
     KMeans,
@@ -28,7 +29,7 @@ from ..interventions import (
     Step,
 )
 from ..presets import CONTRASTIVE_INTERVENTIONS, PAPER_INTERVENTIONS, PAPER_SEEDS
-from .protocols import ContrastiveProtocol
+from .protocols import AutoencoderProtocol, ContrastiveProtocol
 from .spec import Study, Variant
 
 _CATALOG: dict[str, Callable[[], Study]] = {}
@@ -105,8 +106,16 @@ def training_curves() -> Study:
 @study
 def embeddings() -> Study:
     return Study("embeddings", paper_variants("none", "brb"), datasets=("usps", "optdigits"), seeds=PAPER_SEEDS[:1],
-                 pretraining_seeds=PAPER_SEEDS, measures=("embeddings",),
+                 pretraining_seeds=PAPER_SEEDS, measures=("embeddings",), evaluate_every=1,
                  about="Embeddings and centres around each reset, to be drawn.")
+
+
+@study
+def voronoi() -> Study:
+    plane = tuple(replace(one, changes={"representation": {"embedding": 2}}) for one in paper_variants("none", "brb"))
+    return Study("voronoi", plane, datasets=("usps",), algorithms=("dec",), seeds=PAPER_SEEDS[:1],
+                 protocol=AutoencoderProtocol(classes=(0, 1, 4, 9)), measures=("embeddings",),
+                 about="Four classes in a plane: the borders between clusters around each reset.")
 
 
 @study
@@ -198,6 +207,18 @@ def runtime() -> Study:
     return Study("runtime", (*paper_variants("none"), *sizes, *methods), datasets=("mnist",), algorithms=("idec",),
                  seeds=PAPER_SEEDS[:1], pretraining_seeds=PAPER_SEEDS, evaluate_every=400, largest_group=1,
                  about="Seconds by part, one run at a time.")
+
+
+@study
+def best() -> Study:
+    """Twenty replicas each; which one to keep is chosen by `IDEC(preset="best")`, not here."""
+    augmented = {"pretraining": {"views": ("augmented",)}}
+    return Study("best", (
+        *paper_variants("brb"),
+        Variant("augmented pretraining", PAPER_INTERVENTIONS["brb"], changes=augmented),
+        Variant("exchange", every(Exchange(), RESET, RECLUSTER, MOMENTUM), changes=augmented),
+    ), algorithms=("idec",), seeds=tuple(range(20)), evaluate_every=20,
+        about="Beyond the paper: pretraining on augmented images, and replicas that go on from better ones.")
 
 
 CONTRASTIVE_SETS = ("cifar10", "cifar100_20")

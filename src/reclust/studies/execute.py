@@ -30,7 +30,7 @@ from ..selflabel import self_label
 from ..settings import Execution
 from ..training import train
 from ..values import value
-from .measures import MEASURES
+from .measures import MEASURES, shown_rows
 from .protocols import Sample
 from .spec import Group, Pretraining
 from .store import Outcome
@@ -218,6 +218,9 @@ def _quietly(conditions: Conditions) -> Iterator[None]:
 def _outcome(group: Group, result: Result, start: Result | None, sample: Sample) -> Outcome:
     assert result.labels is not None
     arrays = {"labels": result.labels, "centers": result.state["centers"].numpy()}
+    if "embeddings" in group.measures:
+        shown = sample.classes[shown_rows(len(sample.classes))]
+        arrays["shown_classes"] = np.broadcast_to(shown, (len(result), len(shown)))
     scores = _scores(sample.classes, result.labels)
     if sample.held_out is not None:
         inputs = as_inputs(sample.held_out.inputs)

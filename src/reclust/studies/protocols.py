@@ -78,7 +78,8 @@ class AutoencoderProtocol:
     """The published protocol of the autoencoder sets, the quirks of the authors' program included.
 
     side: images are resized to so many pixels, None for the size the paper gives each set. rows: only the first so many
-    samples. n_clusters: for sets that are not the paper's.
+    samples. n_clusters: for sets that are not the paper's. classes: only samples of these, and as many clusters; all where
+    empty.
     """
 
     pretraining_epochs: int = 250
@@ -88,17 +89,20 @@ class AutoencoderProtocol:
     side: int | None = None
     rows: int | None = None
     n_clusters: int | None = None
+    classes: tuple[int, ...] = ()
     keeps_clusterings: ClassVar[bool] = False
 
     @property
     def preparation(self) -> str:
-        return f"paper, side={self.side}, rows={self.rows}"
+        some = f", classes={self.classes}" if self.classes else ""
+        return f"paper, side={self.side}, rows={self.rows}{some}"
 
     def settings(self, dataset: str, algorithm: str, *, pretrained: bool) -> Settings:
         if algorithm not in OBJECTIVES:
             raise ValueError(f"There is no algorithm {algorithm!r}: choose among {', '.join(OBJECTIVES)}.")
         family = family_of(dataset)
-        n_clusters = self.n_clusters if family is None else CLUSTERS.get(family, self.n_clusters)
+        known = self.n_clusters if family is None else CLUSTERS.get(family, self.n_clusters)
+        n_clusters = len(self.classes) or known
         if n_clusters is None:
             raise ValueError(f"{dataset!r} is none of {', '.join(CLUSTERS)}: say how many clusters to look for, n_clusters = … "
                              "under [protocol].")
@@ -115,7 +119,7 @@ class AutoencoderProtocol:
         )
 
     def sample(self, dataset: str, folder: str | os.PathLike[str] | None) -> Sample:
-        return _autoencoder_sample(dataset, self.side, self.rows, None if folder is None else os.fspath(folder))
+        return _autoencoder_sample(dataset, self.side, self.rows, self.classes, None if folder is None else os.fspath(folder))
 
     def size(self, dataset: str) -> int:
         return self.rows or (sum(SETS[dataset].counts) if dataset in SETS else 10_000)
@@ -146,6 +150,7 @@ class ContrastiveProtocol:
     side: int | None = None
     rows: int | None = None
     n_clusters: int | None = None
+    classes: tuple[int, ...] = ()
     keeps_clusterings: ClassVar[bool] = True
 
     @property
@@ -215,8 +220,11 @@ def _labeled(dataset: str, side: int | None, rows: int | None, folder: str | Non
 
 
 @lru_cache(maxsize=1)  # groups of one set usually follow each other
-def _autoencoder_sample(dataset: str, side: int | None, rows: int | None, folder: str | None) -> Sample:
+def _autoencoder_sample(dataset: str, side: int | None, rows: int | None, classes: tuple[int, ...],
+                        folder: str | None) -> Sample:
     found = _labeled(dataset, side, rows, folder)
+    if classes:
+        found = found.take(np.isin(np.asarray(found.labels), classes))
     return Sample(paper_data(found), np.asarray(found.labels))
 
 

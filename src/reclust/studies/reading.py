@@ -115,11 +115,7 @@ class StoreReader:
         seconds, or the name of a further measure. Each dict holds what is in `by`, `runs` (how many), and for each measure
         MEASURE_mean, _std (n - 1), _stderr and _best. Sums are exact, so the order in which runs finished changes nothing.
         """
-        self._known(study)
-        columns = ", ".join([self._column(name) for name in by] + [_measure(name) for name in measures])
-        rows = self._db.execute(
-            f"SELECT {columns} FROM plan p JOIN runs r USING (run) "
-            "WHERE p.study = ? AND r.state = 'finished' ORDER BY p.position", (study,)).fetchall()
+        rows = self.finished(study, by, measures)
         width = len(by)
         order = {cell: i for i, cell in reversed(list(enumerate(row[:width] for row in rows)))}
         made = []
@@ -131,6 +127,14 @@ class StoreReader:
                 entry |= {f"{name}_{what}": number for what, number in _spread(values).items()}
             made.append(entry)
         return made
+
+    def finished(self, study: str, columns: Sequence[str], measures: Sequence[str]) -> list[tuple]:
+        """The finished runs of a study, in the order of the plan, as tuples of these columns and measures; see `means`."""
+        self._known(study)
+        wanted = ", ".join([*map(self._column, columns), *map(_measure, measures)])
+        return self._db.execute(
+            f"SELECT {wanted} FROM plan p JOIN runs r USING (run) "
+            "WHERE p.study = ? AND r.state = 'finished' ORDER BY p.position", (study,)).fetchall()
 
     def runs(self, study: str | None = None) -> pandas.DataFrame:
         """All planned runs, one row each: study, run, dataset, algorithm, variant, pretrained, seed, one column for each
@@ -145,7 +149,9 @@ class StoreReader:
                  "state", "acc", "nmi", "ari", "seconds", "finished_at", "error")
         frame = pandas.DataFrame(rows.fetchall(), columns=list(names))
         frame["pretrained"] = frame["pretrained"].astype(bool)
-        factors = [json.loads(given) for given in frame.pop("factors")]
+        given = frame.pop("factors").tolist()
+        parsed = {text: json.loads(text) for text in set(given)}
+        factors = [parsed[text] for text in given]
         if any(factors):
             extra = pandas.DataFrame(factors, index=frame.index)
             for name in reversed(extra.columns):
@@ -161,7 +167,9 @@ class StoreReader:
         parts = {group: {part: spent / size for part, spent in json.loads(seconds).items()}
                  for group, size, seconds in self._db.execute("SELECT group_key, size, seconds FROM groups")}
         frame = frame[frame["state"] == "finished"].reset_index(drop=True)
-        return frame.join(pandas.DataFrame([parts[group] for group in frame["group"]], index=frame.index))
+        known = list(dict.fromkeys(frame["group"]))
+        shares = pandas.DataFrame([parts[group] for group in known], index=known)
+        return frame.join(shares.loc[frame["group"]].reset_index(drop=True))
 
     def measures(self, study: str) -> pandas.DataFrame:
         """Further final measures of finished runs, one row each: run, name, value."""
@@ -182,7 +190,7 @@ class StoreReader:
 
         parts = []
         for group, members in self._groups(study):
-            curves = self._curves_of(group, phase)
+            curves = self._curves_of(group, phase, names)
             wanted = [name for name in (curves if names is None else names) if name in curves and curves[name].values.ndim == 2]
             if wanted:
                 columns = {name: pandas.DataFrame(curves[name].values, index=curves[name].epochs)[list(members)].unstack()
@@ -243,9 +251,11 @@ class StoreReader:
         for group, members in groupby(rows, key=lambda row: row[0]):
             yield group, {position: run for _, position, run in members}
 
-    def _curves_of(self, group: str, phase: str) -> dict[str, Curve]:
+    def _curves_of(self, group: str, phase: str, names: Sequence[str] | None = None) -> dict[str, Curve]:
+        some = "" if names is None else f"AND name IN ({', '.join('?' * len(names))})"
         rows = self._db.execute(
-            "SELECT name, epochs, shape, points FROM curves WHERE group_key = ? AND phase = ? ORDER BY name", (group, phase))
+            f"SELECT name, epochs, shape, points FROM curves WHERE group_key = ? AND phase = ? {some} ORDER BY name",
+            (group, phase, *(names or ())))
         return {name: Curve(*schema.unpack_curve(*content)) for name, *content in rows}
 
     def _place(self, run: str) -> tuple[str, int]:

@@ -1,0 +1,56 @@
+"""reclust figure: the figures of the paper, from a store."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from ..studies import StoreReader
+from ..studies.figures import FIGURES, Choice, MissingData, draw
+from .output import add_json, show
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser("figure", help="the figures of the paper", description=(
+        "Draw one figure, or all that the store has runs for. The ending of the file says the format: .pdf, .svg or .png."))
+    parser.add_argument("store", metavar="STORE", nargs="?", help="the file that studies were run into")
+    parser.add_argument("name", metavar="FIGURE", nargs="?", help="(default: all that can be drawn, into the folder -o)")
+    parser.add_argument("-o", "--output", metavar="FILE", default="figures", help="a file, or a folder (default: %(default)s)")
+    parser.add_argument("--list", action="store_true", help="the figures, and the studies that feed them")
+    parser.add_argument("--study", metavar="NAME", help="(default: the first of its studies that the store has)")
+    parser.add_argument("--sets", nargs="+", metavar="SET", help="the data sets to show")
+    parser.add_argument("--algorithms", nargs="+", metavar="NAME", help="the algorithms to show")
+    parser.add_argument("--epoch", type=int, metavar="E", help="which reset to look at, for figures of one")
+    add_json(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.list:
+        rows = [{"figure": name, "studies": ", ".join(own.studies), "about": own.about} for name, own in FIGURES.items()]
+        show(rows, as_json=arguments.json)
+        return 0
+    if arguments.store is None:
+        raise ValueError("Name the store to draw from: reclust figure STORE [FIGURE]; --list tells the figures.")
+    sets, algorithms = (None if given is None else tuple(given) for given in (arguments.sets, arguments.algorithms))
+    choice = Choice(arguments.study, datasets=sets, algorithms=algorithms, epoch=arguments.epoch)
+    with StoreReader(arguments.store) as store:
+        if arguments.name is not None:
+            path = Path(arguments.output)
+            draw(store, arguments.name, path if path.suffix else path.with_name(f"{arguments.name}.pdf"), choice)
+            return 0
+        return _draw_all(store, Path(arguments.output), choice)
+
+
+def _draw_all(store: StoreReader, folder: Path, choice: Choice) -> int:
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = 0
+    for name in FIGURES:
+        try:
+            draw(store, name, folder / f"{name}.pdf", choice)
+            drawn += 1
+        except MissingData as missing:
+            print(f"left out: {missing}", file=sys.stderr)
+    print(f"{folder}: {drawn} figures")
+    return 0 if drawn else 1

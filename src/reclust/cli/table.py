@@ -1,0 +1,38 @@
+"""reclust table: the tables of a study, from its store."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+
+from ..studies import StoreReader
+from ..studies.tables import FORMATS, tables, terminal, write
+
+ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex", "text": "txt"}
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser("table", help="the tables of a study", description=(
+        "Mean and standard error over seeds, the best of each block in bold, the paper's value and the difference beside "
+        "ours, and BRB against its baseline by seed."))
+    parser.add_argument("store", metavar="STORE", help="the file that studies were run into")
+    parser.add_argument("--study", metavar="NAME", help="(default: every study of the store but baselines)")
+    parser.add_argument("--format", choices=list(ENDINGS), default="text", help="(default: %(default)s)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to a file, whose ending says the format")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    with StoreReader(arguments.store) as store:
+        studies = [arguments.study] if arguments.study else [n for n in store.studies() if not n.startswith("baselines")]
+        made = [table for study in studies for table in tables(store, study)]
+    if arguments.output:
+        write(made, arguments.output)
+        print(f"{arguments.output}: {len(made)} tables, {Path(arguments.output).stat().st_size / 1e3:.0f} kB")
+    else:
+        bold = ("\033[1m", "\033[0m") if sys.stdout.isatty() else ("*", "*")
+        text = partial(terminal, bold=bold) if arguments.format == "text" else FORMATS[ENDINGS[arguments.format]]
+        print("\n".join(map(text, made)), end="")
+    return 0

@@ -1,0 +1,74 @@
+"""Replicas that help each other: those that are stuck go on from where better ones are."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from .. import draws, metrics
+from ..values import real, value, whole
+from .base import Blocks, Step, Target
+
+
+@value
+class Exchange(Step):
+    """The replicas with the poorest scores become copies of those with the best, weights, state and optimizer and all.
+
+    Put it before a soft reset, whose noise differs from replica to replica, and the copies part again:
+    `Every(20, (Exchange(), SoftReset(), Recluster(), ResetMomentum()))`.
+
+    The score needs no labels: what the cluster of a perturbed sample tells about that of the sample itself
+    (`selection.SharedInformation`), on at most `subsample` samples. Replicas whose score is not a number neither give nor take.
+
+    share: of the replicas that are replaced, at most half, at least one.
+    margin: replicas less than this below the one that they would copy stay as they are.
+    """
+
+    share: float = 0.25
+    margin: float = 0.0
+    subsample: int = 2_000
+    part: ClassVar[str] = "exchange"
+
+    def __post_init__(self) -> None:
+        if not 0 < real("share", self.share) <= 0.5:
+            raise ValueError(f"share must lie above 0 and be at most 0.5, got {self.share!r}.")
+        if real("margin", self.margin) < 0:
+            raise ValueError(f"margin must be 0 or more, got {self.margin!r}.")
+        object.__setattr__(self, "subsample", whole("subsample", self.subsample, 1))
+
+    def check(self, blocks: Blocks) -> None:
+        found = next((layer.replicas for layers in blocks.values() for layer in layers if layer.parameters), ())
+        if math.prod(found) < 2:
+            raise ValueError("Exchange needs at least two replicas that train side by side with this intervention, found one: "
+                             "give more seeds or n_init above 1, or leave Exchange out.")
+
+    def __call__(self, target: Target) -> None:
+        if target.peers is None:
+            self.check({})
+        else:
+            target.peers.become(self.sources(self.scores(target)))
+
+    def scores(self, target: Target) -> Tensor:
+        """(r,), the higher the better, on the CPU."""
+        assert target.peers is not None and target.n_samples is not None
+        key = draws.fold(target.key[0], "exchange")  # the same samples and views for all
+        rows = draws.permutation(key, target.n_samples)[: self.subsample]
+        k = target.centers.shape[-2]
+        z = target.embed(rows)
+        own, view = target.assigner(z), target.assigner(target.peers.embed_views(rows, key))
+        tables = metrics.batched_contingency(own, view, k, k).cpu().numpy()
+        sound = torch.stack([part.flatten(1).isfinite().all(1) for part in (z, target.centers)]).all(0).cpu()
+        return torch.tensor([metrics.information_of_table(table) for table in tables]).masked_fill(~sound, torch.nan)
+
+    def sources(self, scores: Tensor) -> list[int]:
+        """Whom each replica goes on from, itself where nothing changes: the poorest from the best, the next from the next."""
+        living = [i for i in scores.argsort(stable=True, descending=True).tolist() if not scores[i].isnan()]
+        sources = list(range(len(scores)))
+        if len(living) > 1:
+            for better, poorer in zip(living[: max(1, int(self.share * len(living)))], reversed(living), strict=False):
+                if scores[better] - scores[poorer] > self.margin:
+                    sources[poorer] = better
+        return sources

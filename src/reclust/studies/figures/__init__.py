@@ -1,0 +1,91 @@
+"""Figures of studies, from the store alone. A new one is one file with a `Recipe`, and one line here."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...data.errors import require
+from ..reading import StoreReader
+from . import (
+    analysis,
+    controls,
+    distance_ratios,
+    embedding,
+    embedding_reset,
+    learning_curves,
+    metric_bars,
+    momentum_reset,
+    radar,
+    reconstruction,
+    relative_change,
+    reset_closeup,
+    runtime,
+    sensitivity,
+    silhouette,
+    soft_reset_components,
+    voronoi,
+)
+from .base import Choice, MissingData, Recipe, Runs
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Choice", "FIGURES", "MissingData", "Recipe", "Runs", "draw", "figure", "save"]
+
+FIGURES: dict[str, Recipe] = {recipe.name: recipe for recipe in (
+    learning_curves.RECIPE,
+    analysis.RECIPE,
+    analysis.WITH_SILHOUETTE,
+    relative_change.RECIPE,
+    radar.RECIPE,
+    distance_ratios.RECIPE,
+    voronoi.RECIPE,
+    sensitivity.RECIPE,
+    silhouette.RECIPE,
+    reconstruction.RECIPE,
+    runtime.RECIPE,
+    embedding.RECIPE,
+    reset_closeup.RECIPE,
+    embedding_reset.RECIPE,
+    momentum_reset.RECIPE,
+    metric_bars.NMI,
+    metric_bars.ARI,
+    controls.RECIPE,
+    soft_reset_components.RECIPE,
+)}
+"""All figures by name."""
+
+STYLE: dict[str, Any] = {
+    "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "legend.fontsize": 7, "xtick.labelsize": 7, "ytick.labelsize": 7,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6, "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6, "figure.facecolor": "white", "savefig.dpi": 200, "pdf.fonttype": 42,
+    "svg.hashsalt": "reclust",  # identifiers in the file would be random otherwise
+}
+_UNDATED = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {"Software": None}}
+
+
+def figure(reader: StoreReader, name: str, choice: Choice = Choice()) -> Figure:
+    """A matplotlib figure that no window knows of; `MissingData` where the store lacks what it draws."""
+    matplotlib = require("matplotlib", purpose="Drawing figures", extra="plot")
+    if name not in FIGURES:
+        raise ValueError(f"There is no figure named {name!r}: choose among {', '.join(FIGURES)}.")
+    recipe = FIGURES[name]
+    with matplotlib.rc_context(STYLE):
+        return recipe.draw(Runs.of(reader, recipe, choice.study), choice)
+
+
+def save(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """As .pdf, .svg or .png: the same figure gives the same bytes."""
+    matplotlib = require("matplotlib", purpose="Drawing figures", extra="plot")
+    path = Path(path)
+    if path.suffix not in _UNDATED:
+        raise ValueError(f"{path.name} does not say which format to write: end it with {', '.join(_UNDATED)}.")
+    with matplotlib.rc_context(STYLE):
+        figure.savefig(path, metadata=_UNDATED[path.suffix])
+
+
+def draw(reader: StoreReader, name: str, path: str | os.PathLike[str], choice: Choice = Choice()) -> None:
+    """Draw a figure into a file."""
+    save(figure(reader, name, choice), path)

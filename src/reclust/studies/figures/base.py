@@ -1,0 +1,213 @@
+"""What a figure is, and what figures share: choosing runs, curves with bands, marks at resets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import labels
+from ..reading import StoreReader
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH = 3.4
+"""Inches of a column of text: the unit of all sizes."""
+
+
+class MissingData(LookupError):
+    """The store lacks what a figure draws; the message says which study to run."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What to draw; None leaves it to the figure. study: a study of the store. epoch: at whose start a reset fired.
+
+    datasets, algorithms: those of the study to show, one of them where the figure has room for one.
+    """
+
+    study: str | None = None
+    datasets: tuple[str, ...] | None = None
+    algorithms: tuple[str, ...] | None = None
+    pretrained: bool | None = None
+    epoch: int | None = None
+
+    def otherwise(self, **defaults: Any) -> Choice:
+        """The same with these in place of what is None."""
+        return replace(self, **{name: given for name, given in defaults.items() if getattr(self, name) is None})
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A figure: its name, the studies that feed it (the first that the store has is drawn), and what draws it.
+
+    measures: what these studies must have recorded beside scores, by the names of `reclust.studies.measures`.
+    """
+
+    name: str
+    studies: tuple[str, ...]
+    draw: Callable[[Runs, Choice], Figure]
+    about: str
+    measures: tuple[str, ...] = ()
+
+
+class Runs:
+    """The finished runs of the study that a figure draws."""
+
+    def __init__(self, reader: StoreReader, recipe: Recipe, study: str) -> None:
+        self.reader, self.recipe, self.study = reader, recipe, study
+        frame = reader.runs(study)
+        self.frame: pandas.DataFrame = frame[frame["state"] == "finished"].reset_index(drop=True)
+        if self.frame.empty:
+            raise self.missing("no finished run")
+
+    @classmethod
+    def of(cls, reader: StoreReader, recipe: Recipe, study: str | None) -> Runs:
+        """Of the named study, else of the recipe's first that the store has, in full or in its small form."""
+        known = reader.studies()
+        wanted = [study] if study else [*recipe.studies, *(f"{name}-mini" for name in recipe.studies)]
+        found = next((name for name in wanted if name in known), None)
+        if found is None:
+            raise MissingData(f"The figure {recipe.name} is drawn from the study {' or '.join(wanted[: len(recipe.studies)])}, "
+                              f"which {reader.path} does not have: run `reclust study run {wanted[0]} --store {reader.path}`.")
+        return cls(reader, recipe, found)
+
+    def missing(self, what: str) -> MissingData:
+        return MissingData(f"The figure {self.recipe.name} finds {what} of the study {self.study} in {self.reader.path}: run "
+                           f"`reclust study run {self.recipe.studies[0]} --store {self.reader.path}` to its end"
+                           + (f", with the measures {', '.join(self.recipe.measures)}." if self.recipe.measures else "."))
+
+    def only(self, *, datasets: Sequence[str] | None = None, algorithms: Sequence[str] | None = None,
+             pretrained: bool | None = None, variants: Sequence[str] | None = None) -> Runs:
+        """Those of these kinds. What the study has none of is passed over; nothing left at all is an error."""
+        made = object.__new__(Runs)
+        made.reader, made.recipe, made.study, frame = self.reader, self.recipe, self.study, self.frame
+        wanted = {"dataset": datasets, "algorithm": algorithms, "variant": variants,
+                  "pretrained": None if pretrained is None else [pretrained]}
+        for column, given in wanted.items():
+            if given is not None:
+                frame = frame[frame[column].isin(list(given))]
+                if frame.empty:
+                    raise self.missing(f"no {column} among {', '.join(map(str, given))} in the finished runs")
+        made.frame = frame
+        return made
+
+    def prefer(self, **wanted: Any) -> Runs:
+        """`only`, but what the study does not have is replaced by the first it has: small forms have other data sets."""
+        runs = self
+        for name, given in wanted.items():
+            column = name if name == "pretrained" else name.removesuffix("s")
+            known = list(dict.fromkeys(runs.frame[column]))
+            kept = [one for one in (given if name != "pretrained" else [given]) if one in known] or known[:1]
+            chosen: dict[str, Any] = {name: kept[0] if name == "pretrained" else kept}
+            runs = runs.only(**chosen)
+        return runs
+
+    def values(self, column: str) -> list[Any]:
+        """What occurs in a column, in the order of the plan."""
+        return list(dict.fromkeys(self.frame[column]))
+
+    @property
+    def variants(self) -> list[str]:
+        """Without interventions first and BRB last, so that BRB is drawn on top."""
+        return sorted(self.values("variant"), key=lambda name: (name == "brb", name != "none"))
+
+    def curves(self, *names: str) -> pandas.DataFrame:
+        """One row for each run and epoch: run, epoch, dataset, algorithm, variant, pretrained, seed and these curves."""
+        curves = self.reader.curves(self.study, names)
+        curves = curves.merge(self.frame[["run", "dataset", "algorithm", "variant", "pretrained", "seed"]], on="run")
+        for name in names:
+            if not curves[name].notna().any():
+                raise self.missing(f"no curve {name!r}")
+        return curves
+
+    def resets(self) -> dict[str, set[int]]:
+        """Run -> at the start of which epochs an intervention fired."""
+        fired = self.reader.curves(self.study, ["fired"])
+        fired = fired[(fired["fired"] == 1) & fired["run"].isin(self.frame["run"])]
+        return {run: set(own) for run, own in fired.groupby("run")["epoch"]}
+
+    def columns(self, run: str, *names: str) -> list[Any]:
+        """The curves of one run with their epochs, also those of more than one number."""
+        own = self.reader.history(run).get("clustering", {})
+        for name in names:
+            if name not in own:
+                raise self.missing(f"no curve {name!r}")
+        return [own[name] for name in names]
+
+
+def panels(rows: int = 1, columns: int = 1, *, width: float = WIDTH, height: float = 2.4,
+           **options: Any) -> tuple[Figure, np.ndarray]:
+    """A figure with a grid of axes (rows, columns) of this size each, in inches."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+def banded(axes: Axes, curves: pandas.DataFrame, column: str, variants: Sequence[str]) -> None:
+    """The mean over runs of a curve for each variant, in a band of one standard error."""
+    colors = labels.colors(variants)
+    for i, variant in enumerate(variants):
+        own = curves[curves["variant"] == variant].dropna(subset=[column])
+        wide = own.pivot_table(index="epoch", columns="run", values=column).sort_index()
+        if wide.empty:
+            continue
+        scale = 100 if column in labels.PERCENT else 1
+        mean, runs = scale * wide.mean(axis=1), wide.count(axis=1)
+        spread = (scale * wide.std(axis=1, ddof=1) / np.sqrt(runs)).fillna(0.0)
+        # An epoch's number is taken at its end, the start is epoch -1: one more makes it "epochs trained".
+        epochs = wide.index.to_numpy() + 1
+        style = "-" if variant == "brb" else labels.STYLES[1 + i % (len(labels.STYLES) - 1)]
+        axes.plot(epochs, mean, color=colors[variant], linestyle=style, label=name_of(variant), linewidth=1.2,
+                  zorder=3 + (variant == "brb"))
+        axes.fill_between(epochs, mean - spread, mean + spread, color=colors[variant], alpha=0.2, linewidth=0)
+    axes.set_ylabel(labels.measure(column))
+
+
+def mark_resets(axes: Axes, epochs: Iterable[int]) -> None:
+    for epoch in sorted(epochs):
+        axes.axvline(epoch, color="0.75", linewidth=0.5, linestyle=":", zorder=0)
+
+
+def name_of(variant: str) -> str:
+    return "no intervention" if variant == "none" else labels.variant(variant)
+
+
+def legend(figure: Figure, axes: Axes, **options: Any) -> None:
+    """One legend for all panels, below them; points are shown large enough to be told apart."""
+    from matplotlib.collections import PathCollection
+
+    handles, names = axes.get_legend_handles_labels()
+    columns = max(1, min(len(names), int(figure.get_figwidth() / 1.1)))  # what the width has room for
+    given: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "frameon": False} | options
+    made = figure.legend(handles, names, **given)
+    for handle in made.legend_handles:
+        if isinstance(handle, PathCollection):
+            handle.set_sizes([18])
+            handle.set_alpha(1)
+
+
+def curve_panels(runs: Runs, columns: Sequence[str], *, title: str = "") -> Figure:
+    """Rows of panels, one for each curve; columns of panels, one for each data set and algorithm of these runs."""
+    curves, resets, kept = runs.curves(*columns), runs.resets(), runs.variants
+    cells = list(dict.fromkeys(runs.frame[["dataset", "algorithm", "pretrained"]].itertuples(index=False, name=None)))
+    figure, grid = panels(len(columns), len(cells), height=2.4 if len(columns) == 1 else 1.7, sharex="col")
+    for place, (dataset, algorithm, pretrained) in zip(grid.T, cells, strict=True):
+        own = runs.only(datasets=[dataset], algorithms=[algorithm], pretrained=pretrained)
+        shown = curves[curves["run"].isin(own.frame["run"])]
+        fired = set().union(*(resets.get(run, ()) for run in own.frame["run"]))
+        for axes, column in zip(place, columns, strict=True):
+            mark_resets(axes, fired)
+            banded(axes, shown, column, kept)
+            if axes not in grid[:, 0]:
+                axes.set_ylabel("")
+        place[0].set_title(title or f"{labels.method(algorithm, 'none', pretrained=pretrained)}, {labels.dataset(dataset)}")
+        place[-1].set_xlabel("epochs")
+    legend(figure, grid[0, 0])
+    return figure

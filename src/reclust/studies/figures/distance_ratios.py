@@ -1,0 +1,55 @@
+"""How far samples are from having to choose: the ratio of the distances to the two nearest centres, around a reset."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...analysis import around_resets
+from .. import labels
+from .base import Choice, Recipe, Runs, legend, panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOMENTS = (("before the reset", "#0072B2", "-"), ("right after it", "#D55E00", "--"), ("an epoch later", "#000000", ":"))
+
+
+def draw(runs: Runs, choice: Choice) -> Figure:
+    choice = choice.otherwise(datasets=("gtsrb", "optdigits", "mnist"), algorithms=("dcn",), pretrained=True)
+    runs = runs.prefer(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained, variants=("brb",))
+    figure, grid = panels(1, len(runs.values("dataset")), width=2.6, sharey=True)
+    for axes, dataset in zip(grid[0], runs.values("dataset"), strict=True):
+        own = runs.only(datasets=[dataset])
+        epoch, shares = ratio_shares(own, choice.epoch)
+        edges = np.linspace(0, 1, shares.shape[1] + 1)
+        for values, (name, color, style) in zip(shares, MOMENTS, strict=True):
+            axes.stairs(100 * values, edges, color=color, linestyle=style, linewidth=1.2, label=name)
+        method = labels.method(own.values("algorithm")[0], "brb")
+        axes.set_title(f"{method}, {labels.dataset(dataset)}, epoch {epoch}")
+        axes.set_xlabel(r"distance ratio $\rho = d_1 / d_2$")
+        axes.set_xlim(0, 1)
+    grid[0, 0].set_ylabel("samples (%)")
+    legend(figure, grid[0, 0])
+    return figure
+
+
+def ratio_shares(runs: Runs, epoch: int | None) -> tuple[int, np.ndarray]:
+    """The reset (the first one unless told otherwise), and shares of samples (3, bins) averaged over runs."""
+    found = []
+    for run in runs.frame["run"]:
+        runs.columns(run, "distance_ratio_histogram", "distance_ratio_histogram_after_reset", "fired")
+        around = around_resets(runs.reader.history(run)["clustering"], "distance_ratio_histogram")
+        known = around.epochs.tolist()
+        epoch = known[0] if epoch is None and known else epoch
+        if epoch not in known:
+            raise runs.missing(f"no reset at epoch {epoch} (there are {', '.join(map(str, known)) or 'none'})")
+        counts = around.values[known.index(epoch)]
+        found.append(counts / counts.sum(-1, keepdims=True))
+    assert epoch is not None
+    return epoch, np.mean(found, axis=0)
+
+
+RECIPE = Recipe("distance-ratios", ("training-curves",), draw,
+                "Histogram of the ratio of distances to the two nearest centres, before and after a reset.", ("ratios",))

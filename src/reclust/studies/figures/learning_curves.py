@@ -1,0 +1,25 @@
+"""Accuracy over training with and without BRB, resets marked: the barrier and how it is broken."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .base import Choice, Recipe, Runs, curve_panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw(runs: Runs, choice: Choice) -> Figure:
+    choice = choice.otherwise(datasets=("usps",), algorithms=("idec",), pretrained=False)
+    chosen = runs.prefer(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained)
+    figure = curve_panels(chosen.only(variants=[v for v in chosen.variants if v != "reset"]), ["accuracy"])
+    curves = chosen.curves("accuracy")
+    base = curves[curves["variant"] == "none"].groupby("epoch")["accuracy"].mean()
+    if len(base) and len(figure.axes) == 1:
+        figure.axes[0].axhline(100 * base.max(), color="0.4", linewidth=0.8, linestyle="--", zorder=1)
+    return figure
+
+
+RECIPE = Recipe("learning-curves", ("training-curves", "from-scratch", "acc-table"), draw,
+                "Accuracy by epoch, mean and standard error; resets are dotted, the dashed line is the barrier.")

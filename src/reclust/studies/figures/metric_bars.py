@@ -1,0 +1,32 @@
+"""NMI and ARI of each intervention by data set, averaged over algorithms."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from .. import labels
+from .bars import bars, means
+from .base import Choice, Recipe, Runs, legend, panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw(measure: str, runs: Runs, choice: Choice) -> Figure:
+    """One panel with and one without pretraining, as far as there are runs."""
+    runs = runs.only(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained)
+    starts, datasets = sorted(runs.values("pretrained"), reverse=True), runs.values("dataset")
+    figure, grid = panels(1, len(starts), width=max(3.0, 1.0 + 0.6 * len(datasets)), sharey=True)
+    for axes, start in zip(grid[0], starts, strict=True):
+        bars(axes, means(runs.only(pretrained=start), measure), datasets, runs.variants)
+        axes.tick_params(axis="x", labelsize=7)
+        axes.set_title(labels.value("pretrained", start))
+    algorithms = "/".join(map(labels.algorithm, runs.values("algorithm")))
+    grid[0, 0].set_ylabel(f"{labels.measure(measure)} (%), {algorithms}")
+    legend(figure, grid[0, 0])
+    return figure
+
+
+NMI = Recipe("nmi-bars", ("acc-table",), partial(draw, "nmi"), "NMI by data set, averaged over algorithms and seeds.")
+ARI = Recipe("ari-bars", ("acc-table",), partial(draw, "ari"), "ARI by data set, averaged over algorithms and seeds.")

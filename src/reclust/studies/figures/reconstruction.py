@@ -1,0 +1,29 @@
+"""The reconstruction loss: it jumps at each reset, and comes back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .base import Choice, Recipe, Runs, curve_panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw(runs: Runs, choice: Choice) -> Figure:
+    choice = choice.otherwise(datasets=("optdigits",), algorithms=("dcn",), pretrained=True)
+    chosen = runs.prefer(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained)
+    chosen = chosen.only(variants=[variant for variant in chosen.variants if variant in ("none", "brb")])
+    figure = curve_panels(chosen, ["reconstruction_loss"])
+    after = chosen.curves("reconstruction_loss_after_reset").dropna(subset=["reconstruction_loss_after_reset"])
+    for axes, (_, own) in zip(figure.axes, after.groupby("dataset", sort=False), strict=True):
+        right_after = own[own["variant"] == "brb"].groupby("epoch")["reconstruction_loss_after_reset"].mean()
+        axes.plot(right_after.index, right_after, linestyle="none", marker="^", markersize=4, color="#D55E00",
+                  label="right after a reset", zorder=5)
+    figure.legends.clear()
+    figure.axes[0].legend(frameon=False)
+    return figure
+
+
+RECIPE = Recipe("reconstruction", ("training-curves",), draw, "Reconstruction loss by epoch, and right after each reset.",
+                ("reconstruction",))

@@ -1,0 +1,41 @@
+"""Accuracy for each reset factor, interval and learning rate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .. import labels
+from .base import Choice, Recipe, Runs, panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw(runs: Runs, choice: Choice) -> Figure:
+    choice = choice.otherwise(datasets=("mnist",), algorithms=tuple(runs.values("algorithm")))
+    runs = runs.prefer(datasets=choice.datasets, algorithms=choice.algorithms)
+    for factor in ("keep", "interval", "lr"):
+        if factor not in runs.frame:
+            raise runs.missing(f"no factor {factor!r}")
+    datasets, rates = runs.values("dataset"), sorted(runs.values("lr"), reverse=True)
+    means = 100 * runs.frame.groupby(["dataset", "lr", "interval", "keep"])["acc"].mean()
+    figure, grid = panels(len(datasets), len(rates), width=1.9, height=2.1, sharey=True)
+    low, high = means.min(), means.max()
+    for row, dataset in zip(grid, datasets, strict=True):
+        for axes, rate in zip(row, rates, strict=True):
+            table = means[dataset, rate].unstack("keep")
+            shown = axes.imshow(table.to_numpy(), cmap="cividis", vmin=low, vmax=high, aspect="auto")
+            axes.set_xticks(range(table.shape[1]), [f"{keep:g}" for keep in table.columns])
+            axes.set_yticks(range(table.shape[0]), [f"{interval:g}" for interval in table.index])
+            for i, j in ((i, j) for i in range(table.shape[0]) for j in range(table.shape[1])):
+                color = "white" if table.iloc[i, j] < low + 0.55 * (high - low) else "black"
+                axes.text(j, i, f"{table.iloc[i, j]:.0f}", ha="center", va="center", color=color, fontsize=7)
+            axes.set_title(f"learning rate {rate:g}", fontsize=8)
+            if axes in grid[-1]:
+                axes.set_xlabel("reset factor α")
+        row[0].set_ylabel(f"{labels.dataset(dataset)}\ninterval T")
+    figure.colorbar(shown, ax=grid.ravel().tolist(), label="accuracy (%)", shrink=0.9, pad=0.02)
+    return figure
+
+
+RECIPE = Recipe("sensitivity", ("sensitivity",), draw, "Mean accuracy over algorithms and seeds on the grid of BRB's settings.")

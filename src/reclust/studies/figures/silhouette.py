@@ -1,0 +1,24 @@
+"""The silhouette with true and with predicted labels: the second misleads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .base import Choice, Recipe, Runs, curve_panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw(runs: Runs, choice: Choice) -> Figure:
+    choice = choice.otherwise(datasets=("usps", "gtsrb"), algorithms=("dcn",), pretrained=True)
+    chosen = runs.prefer(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained)
+    chosen = chosen.only(variants=[variant for variant in chosen.variants if variant in ("none", "brb")])
+    figure = curve_panels(chosen, ("accuracy", "silhouette", "silhouette_predicted"))
+    for axes in figure.axes:
+        axes.set_ylabel(axes.get_ylabel().replace(", ", ",\n"))
+    return figure
+
+
+RECIPE = Recipe("silhouette", ("training-curves",), draw, "Accuracy, and the silhouette by true and by predicted labels.",
+                ("distances",))

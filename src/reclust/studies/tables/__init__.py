@@ -1,0 +1,47 @@
+"""Tables of studies, from the store alone: Markdown, LaTeX, CSV, and text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..reading import StoreReader
+from .comparison import Comparison, compare, comparison
+from .rendering import FORMATS, comma_separated, latex, markdown, terminal, write
+from .runtime import Spent, run_times, runtime, spent
+from .scores import Layout, scores
+from .table import Cell, Row, Table
+
+__all__ = [
+    "Cell", "Comparison", "FORMATS", "Layout", "NATURAL", "Row", "Spent", "Table", "comma_separated", "compare", "comparison",
+    "latex", "markdown", "run_times", "runtime", "scores", "spent", "tables", "terminal", "write",
+]
+
+Maker = Layout | Callable[[StoreReader, str], list[Table]]
+
+MAIN = (Layout(), Layout(measures=("nmi",)), Layout(measures=("ari",)))
+BY_ALGORITHM = Layout(rows=("variant",), columns="algorithm", blocks=(), tables=("dataset", "pretrained"))
+CONTRASTIVE = Layout(rows=("algorithm", "variant"), blocks=("algorithm",), show="std", average="", also=("pretrained",))
+
+NATURAL: dict[str, tuple[Maker, ...]] = {
+    "acc-table": MAIN,
+    "from-scratch": MAIN,
+    "without-augmentation": MAIN,
+    "reclustering-methods": (Layout(**{**vars(BY_ALGORITHM), "measures": ("ari",)}),),
+    "subsample-size": (Layout(**{**vars(BY_ALGORITHM), "measures": ("ari",), "average": ""}),),
+    "sensitivity": (Layout(rows=("lr", "interval"), columns="keep", blocks=("lr",), tables=("dataset",), average=""),),
+    "runtime": (runtime, lambda reader, study: [run_times(reader, study)]),
+    "resnet-blocks": (Layout(rows=("blocks",), columns="mlp", blocks=(), tables=("dataset",), show="std", average="",
+                             also=("algorithm", "pretrained", "variant")),),
+    "contrastive": (CONTRASTIVE,),
+    "self-labeling": (Layout(**{**vars(CONTRASTIVE), "show": "best", "measures": ("acc", "nmi", "ari")}), CONTRASTIVE),
+}
+"""Study -> its tables in the paper; all others have the one of `Layout()`."""
+
+
+def tables(reader: StoreReader, study: str) -> list[Table]:
+    """A study's natural tables, those of the paper where it has them, and the comparison of BRB with its baseline."""
+    made: list[Table] = []
+    for maker in NATURAL.get(study.removesuffix("-mini"), (Layout(),)):
+        made += scores(reader, study, maker) if isinstance(maker, Layout) else maker(reader, study)
+    variants = {variant for variant, in reader.finished(study, ("variant",), ())}
+    return [*made, comparison(reader, study)] if {"none", "brb"} <= variants else made

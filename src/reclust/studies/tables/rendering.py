@@ -1,0 +1,136 @@
+"""Tables as Markdown, LaTeX, CSV and text for a terminal: the same table gives the same bytes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from .table import Cell, Row, Table
+
+BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
+_LATEX = {"\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+          "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+          "±": r"$\pm$", "−": "$-$", "×": r"$\times$", "α": r"$\alpha$", "|": r"\textbar{}", "–": "--", "…": r"\ldots{}"}
+
+
+def markdown(table: Table) -> str:
+    """A GitHub table: the first row is the heading, best cells are bold, blocks follow each other."""
+
+    def shown(cell: Cell) -> str:
+        text = _markdown(cell.text)
+        return (f"**{text}**" if cell.best else text) + (f" ({_markdown(cell.aside)})" if cell.aside else "")
+
+    lines = [f"**{_markdown(table.title)}**", "", _piped(map(_markdown, table.columns)),
+             _piped(["---", *["---:"] * (len(table.columns) - 1)])]
+    lines += [_piped([_markdown(row.label), *map(shown, row.cells)]) for block in table.blocks for row in block]
+    return "\n".join([*lines, *(["", _markdown(table.note)] if table.note else []), ""])
+
+
+def latex(table: Table) -> str:
+    """A `table` environment for the booktabs package, blocks between rules."""
+
+    def shown(cell: Cell) -> str:
+        text = _latex(cell.text)
+        aside = rf" {{\scriptsize ({_latex(cell.aside)})}}" if cell.aside else ""
+        return (rf"\textbf{{{text}}}" if cell.best else text) + aside
+
+    blocks = ["\n".join(" & ".join([_latex(row.label), *map(shown, row.cells)]) + r" \\" for row in block)
+              for block in table.blocks]
+    caption = _latex(f"{table.title}. {table.note}".strip())
+    return "\n".join([
+        r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", rf"\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}",
+        r"\toprule", " & ".join(map(_latex, table.columns)) + r" \\", r"\midrule", "\n\\midrule\n".join(blocks),
+        r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+
+
+def comma_separated(table: Table) -> str:
+    """A row each, and for every column its main number and then what else is known of it."""
+    names = [(column, _names(table, i)) for i, column in enumerate(table.columns[1:])]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([table.columns[0], *(f"{column} {name}".strip() for column, own in names for name in own)])
+    for row in _rows(table):
+        writer.writerow([row.label, *(_plain(cell.numbers.get(name)) for cell, own in
+                                      zip(row.cells, (own for _, own in names), strict=True) for name in own)])
+    return out.getvalue()
+
+
+def terminal(table: Table, *, bold: tuple[str, str] = (BOLD, PLAIN)) -> str:
+    """Columns that line up. bold: what to put around the best of a block; ("*", "*") where there is no bold."""
+
+    def shown(cell: Cell) -> str:
+        return f"{bold[0]}{_plainly(cell)}{bold[1]}" if cell.best else _plainly(cell)
+
+    blocks = [[[row.label, *map(shown, row.cells)] for row in block] for block in table.blocks]
+    rows = [list(table.columns), *(row for block in blocks for row in block)]
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
+
+    def line(texts: Sequence[str]) -> str:
+        spaces = [" " * (width - _width(text)) for text, width in zip(texts, widths, strict=True)]
+        parts = [texts[0] + spaces[0], *(space + text for text, space in zip(texts[1:], spaces[1:], strict=True))]
+        return "  ".join(parts).rstrip()
+
+    lines = [table.title, rule, line(table.columns)]
+    for block in blocks:
+        lines += [rule, *map(line, block)]
+    return "\n".join([*lines, rule, *([table.note] if table.note else []), ""])
+
+
+FORMATS: dict[str, Callable[[Table], str]] = {"md": markdown, "tex": latex, "csv": comma_separated, "txt": terminal}
+"""By the ending of a file's name."""
+
+
+def write(tables: Iterable[Table], path: str | os.PathLike[str]) -> None:
+    """All tables into one file, of the format that the ending of its name says."""
+    path = Path(path)
+    ending = path.suffix.removeprefix(".")
+    if ending not in FORMATS:
+        raise ValueError(f"{path.name} does not say which format to write: end it with .{', .'.join(FORMATS)}.")
+    text = (lambda table: terminal(table, bold=("*", "*"))) if ending == "txt" else FORMATS[ending]
+    path.write_text("\n".join(map(text, tables)), encoding="utf-8", newline="\n")
+
+
+def _rows(table: Table) -> list[Row]:
+    return [row for block in table.blocks for row in block]
+
+
+def _names(table: Table, column: int) -> list[str]:
+    """What the cells of a column have numbers for, in the order in which they first appear; the main one is first."""
+    found = dict.fromkeys(name for row in _rows(table) for name in row.cells[column].numbers)
+    return sorted(found, key=lambda name: name != "") or [""]
+
+
+def _plain(number: float | str | None) -> str:
+    if number is None or isinstance(number, float) and math.isnan(number):
+        return ""
+    return number if isinstance(number, str) else f"{number:.10g}"
+
+
+def _plainly(cell: Cell) -> str:
+    return f"{cell.text} ({cell.aside})" if cell.aside else cell.text
+
+
+def _piped(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _markdown(text: str) -> str:
+    text = re.sub(r"([\\`*_\[\]|#~])", r"\\\1", text)
+    return re.sub(r"\s+", " ", text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
+
+
+def _latex(text: str) -> str:
+    return re.sub(r"\s+", " ", "".join(_LATEX.get(character, character) for character in text))
+
+
+def _width(text: str) -> int:
+    """Columns of a terminal: wide characters take two, combining ones and codes of colour none."""
+    text = text.replace(BOLD, "").replace(PLAIN, "")
+    return sum(0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text)
