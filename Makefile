@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test chromium test-slow lint bench bench-clustpy clean
+.PHONY: demo test test-min lock chromium test-slow lint bench bench-clustpy clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -20,6 +20,23 @@ test: lint chromium
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
+
+# The oldest core dependencies that pyproject.toml allows, and no extras: tests that need one skip or are left out.
+MIN := .venv-min
+test-min:
+	test -x $(MIN)/bin/python || $(PYTHON) -m venv $(MIN)
+	$(MIN)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-min.txt "pytest>=8" "hypothesis>=6"
+	$(MIN)/bin/python -m pytest -m "not slow" $(CORE_TESTS)
+
+CORE_TESTS := $(addprefix tests/test_,checkpoint.py draws.py estimators.py faults.py geometry.py hostile_files.py interventions.py \
+  kmeans.py layers.py metrics.py numbers.py objectives.py optimizer.py own_modules.py presets.py properties.py reclustering.py \
+  safety.py selection.py training.py values.py)
+
+# What development installs, every file pinned by its hash (pip install --require-hashes -r requirements-dev.lock).
+lock: $(STAMP)
+	$(BIN)/python -m pip install --quiet pip-tools
+	$(BIN)/pip-compile --quiet --generate-hashes --extra dev --extra onnx --extra study --extra cli -c constraints.txt --no-header \
+	  --no-emit-index-url --no-emit-find-links --strip-extras --allow-unsafe -o requirements-dev.lock pyproject.toml
 
 # The HTML report is tested in a browser: Debian's is installed where this user may; elsewhere those tests are skipped.
 chromium:

@@ -42,6 +42,12 @@ def processor() -> str:
         return platform.machine()
 
 
+def anonymous_memory() -> float:
+    """This process's own memory now, in GB, without mapped file pages (Linux)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) * 1024 / 1e9
+
+
 def write_record(name: str, settings: dict[str, Any], measured: dict[str, Any], *, folder: Path = RECORDS) -> Path:
     """One JSON file, beside the benchmarks unless said otherwise: settings, versions, machine and numbers."""
     record = {

@@ -1,10 +1,12 @@
 """Fitting a file larger than what the process may keep: its own memory, and the cost of a row against a resident fit.
 
     python benchmarks/streaming.py [--gigabytes 6] [--folder DIR]
+    python benchmarks/streaming.py --rows 5000000 --columns 32
 
-Makes a float32 .npy file of 300 columns in ten groups, fits IDEC on it for one epoch, and samples the process's anonymous
+Makes a float32 .npy file of so many columns in ten groups, fits IDEC on it for one epoch, and samples the process's anonymous
 memory (mapped file pages do not count) all the while. The resident side is the same fit on the first rows held in memory. Rows
-are compared by the time that training takes for each, gathering and scaling included.
+are compared by the time that training takes for each, gathering and scaling included. Then all rows are predicted in ten parts:
+the slowest part should take about as long as the fastest.
 """
 
 from __future__ import annotations
@@ -17,22 +19,22 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from _records import write_record
+from _records import anonymous_memory, write_record
 
 from reclust import IDEC, Autoencoder, ReclustWarning
 
-COLUMNS, RESIDENT_ROWS = 300, 200_000
-MEMORY_LIMIT, RATIO_LIMIT = 2.0, 1.3
+RESIDENT_ROWS, PARTS = 200_000, 10
+MEMORY_LIMIT, RATIO_LIMIT, FLATNESS_LIMIT = 2.0, 1.3, 1.3
 
 
-def make_file(path: Path, rows: int) -> None:
-    groups = np.random.default_rng(0).normal(size=(10, COLUMNS)).astype(np.float32)
-    mapped = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(rows, COLUMNS))
+def make_file(path: Path, rows: int, columns: int) -> None:
+    groups = np.random.default_rng(0).normal(size=(10, columns)).astype(np.float32)
+    mapped = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(rows, columns))
     for start in range(0, rows, 50_000):
         stop = min(start + 50_000, rows)
         rng = np.random.default_rng(start)
         mapped[start:stop] = groups[rng.integers(10, size=stop - start)]
-        mapped[start:stop] += rng.standard_normal((stop - start, COLUMNS), dtype=np.float32)
+        mapped[start:stop] += rng.standard_normal((stop - start, columns), dtype=np.float32)
     mapped.flush()
 
 
@@ -51,47 +53,63 @@ class AnonymousMemory:
 
     def _watch(self) -> None:
         while not self._stop.wait(0.1):
-            lines = Path("/proc/self/status").read_text().splitlines()
-            now = next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) * 1024 / 1e9
-            self.peak = max(self.peak, now)
+            self.peak = max(self.peak, anonymous_memory())
 
 
-def fit(X: np.ndarray) -> tuple[float, float]:
-    """Microseconds of training for each row and epoch, and seconds in all."""
+def fit(X: np.ndarray) -> tuple[IDEC, float, float]:
+    """The model, microseconds of training for each row and epoch, and seconds in all."""
     small = Autoencoder((128, 64))
     model = IDEC(10, representation=small, pretrain_epochs=0, epochs=1, intervention=None, random_state=0, device="cpu")
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ReclustWarning)  # one epoch finds no clusters worth the name
         model.fit(X)
-    return 1e6 * model.result_.seconds["clustering.training"] / len(X), time.perf_counter() - started
+    return model, 1e6 * model.result_.seconds["clustering.training"] / len(X), time.perf_counter() - started
+
+
+def predict_rates(model: IDEC, X: np.ndarray) -> list[float]:
+    """Rows a second in each of ten parts of X."""
+    rates = []
+    for part in np.array_split(np.arange(len(X)), PARTS):
+        started = time.perf_counter()
+        model.predict(X[part[0] : part[-1] + 1])
+        rates.append(len(part) / (time.perf_counter() - started))
+    return rates
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--gigabytes", type=float, default=6.0)
+    options.add_argument("--rows", type=int, default=None, help="instead of gigabytes")
+    options.add_argument("--columns", type=int, default=300)
     options.add_argument("--folder", type=Path, default=None)
     given = options.parse_args()
-    rows = int(given.gigabytes * 1e9 / (4 * COLUMNS))
+    columns = given.columns
+    rows = int(given.gigabytes * 1e9 / (4 * columns)) if given.rows is None else given.rows
+    gigabytes = rows * columns * 4 / 1e9
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        make_file(Path(folder) / "large.npy", rows)
+        make_file(Path(folder) / "large.npy", rows, columns)
         large = np.load(Path(folder) / "large.npy", mmap_mode="r")
         resident = np.array(large[:RESIDENT_ROWS])
         fit(resident[:20_000])
-        resident_row, _ = fit(resident)
+        _, resident_row, _ = fit(resident)
         del resident
         with AnonymousMemory() as memory:
-            streamed_row, seconds = fit(large)
+            model, streamed_row, seconds = fit(large)
+            rates = predict_rates(model, large)
     measured = {
         "rows": rows, "peak_anonymous_gb": memory.peak, "seconds_in_all": seconds,
         "microseconds_a_row": {"streamed": streamed_row, "resident": resident_row},
-        "streamed_over_resident": streamed_row / resident_row,
+        "streamed_over_resident": streamed_row / resident_row, "predicted_rows_a_second": rates,
+        "fastest_over_slowest_part": max(rates) / min(rates),
     }
-    settings = {"gigabytes": given.gigabytes, "columns": COLUMNS, "resident_rows": RESIDENT_ROWS}
-    path = write_record("streaming", settings, measured)
-    print(f"{rows} rows, {given.gigabytes:g} GB, {seconds:.0f} s in all")
+    settings = {"gigabytes": gigabytes, "columns": columns, "resident_rows": RESIDENT_ROWS}
+    path = write_record("streaming" if given.rows is None else "streaming_rows", settings, measured)
+    print(f"{rows} rows, {gigabytes:g} GB, {seconds:.0f} s in all")
     print(f"peak anonymous memory {memory.peak:.2f} GB (at most {MEMORY_LIMIT})")
     print(f"a streamed row costs {streamed_row / resident_row:.2f} times a resident one (at most {RATIO_LIMIT})")
+    print(f"prediction: {min(rates):.0f} to {max(rates):.0f} rows a second, {max(rates) / min(rates):.2f} times "
+          f"(at most {FLATNESS_LIMIT})")
     print(f"record: {path}")
 
 

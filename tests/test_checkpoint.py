@@ -270,7 +270,7 @@ def test_files_of_another_kind_are_refused(checkpoint):
     train(X, small_settings(), seeds=(3,)).save(checkpoint.path)
     with pytest.raises(ValueError, match="holds a result, not a checkpoint"):
         train(X, small_settings(), seeds=(3,), checkpoint=checkpoint)
-    files.write(checkpoint.path, "checkpoint", {}, {})
+    files.write(checkpoint.path, "checkpoint", {}, {"x": torch.zeros(1)})
     with pytest.raises(ValueError, match=OTHER_RUN):
         train(X, small_settings(), seeds=(3,), checkpoint=checkpoint)
 

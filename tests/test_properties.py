@@ -31,11 +31,11 @@ def problems(draw, rows):
         X[:] = X[0]
     X = X.astype(draw(st.sampled_from([np.float64, np.float32])))
     hidden = tuple(draw(st.lists(st.integers(1, 12), max_size=2)))
-    epochs = draw(st.integers(1, 4))
+    epochs, batch_norm = draw(st.integers(1, 4)), draw(st.booleans())
     model = draw(st.sampled_from([DEC, IDEC, DCN]))(
         draw(st.integers(1, min(n, 8))), n_init=draw(st.integers(1, 3)), pretrain_epochs=draw(st.integers(0, 2)), epochs=epochs,
-        batch_size=draw(st.integers(1, 64)) if n <= 60 else draw(st.integers(16, 256)), lr=draw(st.sampled_from([1e-5, 1e-3, 1e-2])),
-        representation=Autoencoder(hidden, embedding=draw(st.none() | st.integers(1, 6)), batch_norm=draw(st.booleans()) and n > 2),
+        batch_size=draw(st.integers(1 + batch_norm, 64)) if n <= 60 else draw(st.integers(16, 256)), lr=draw(st.sampled_from([1e-5, 1e-3, 1e-2])),
+        representation=Autoencoder(hidden, embedding=draw(st.none() | st.integers(1, 6)), batch_norm=batch_norm),
         intervention=draw(st.none() | st.builds(BRB, st.integers(1, 3), keep=st.sampled_from([0.0, 0.5, 1.0]), method=st.just(KMeans(n_init=1)))),
         augment=draw(st.sampled_from([None, "noise", "auto"])), random_state=draw(st.integers(0, 99)), device="cpu")
     return model, X

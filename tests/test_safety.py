@@ -80,6 +80,11 @@ def test_samples_that_are_no_numbers_are_refused(bad):
         small().fit(data)
 
 
+def test_batches_of_one_are_refused_where_batchnorm_needs_more():
+    with pytest.raises(ValueError, match="batch_size=1 leaves BatchNorm a single sample"):
+        small(representation=Autoencoder((8,), batch_norm=True), batch_size=1).fit(X)
+
+
 def test_the_history_tells_when_clusters_die_and_are_revived():
     """Two of four clusters have no samples from the start; a reclustering in epoch 2 revives them."""
     data = np.repeat(X, 2, axis=0)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from . import draws
 from .data.inputs import Inputs
@@ -25,6 +25,11 @@ class Batches:
         self.count = inputs.n_samples // self.size
         given = tuple(view for view in schedule.views if view != "augmented" or augment is not None)
         self.kinds: tuple[View, ...] = given or ("clean",)
+
+    def check(self, net: nn.Module) -> None:
+        """Raise before training where batches are too small for this network."""
+        if self.size * len(self.kinds) < 2 and any(isinstance(module, nn.BatchNorm1d) for module in net.modules()):
+            raise ValueError("batch_size=1 leaves BatchNorm a single sample to take a deviation of: use batches of at least 2.")
 
     def views(self, order_key: Tensor, augment_key: Tensor) -> Iterator[Tensor]:
         """One epoch, keys (r,): the views of each batch, (r, V, B, *sample_shape)."""

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from . import files
 from .arithmetic import Arithmetic
-from .batches import try_augmentation
+from .batches import Batches, try_augmentation
 from .checkpoint import Checkpoint, Progressed, identity
 from .data import Prepared
 from .data.inputs import Inputs, as_inputs
@@ -66,6 +66,9 @@ def train(
         intervention.check(replicas.blocks(which))
     for augment in each[0].augmentations:
         try_augmentation(augment, inputs)
+    for schedule in (each[0].pretraining, each[0].clustering):
+        if schedule is not None:
+            Batches(inputs, schedule, each[0].augment).check(replicas.net)
     if start is not None:
         if each[0].clustering is None:
             raise ValueError("There is nothing to do: start has been pretrained, and settings.clustering is None.")
