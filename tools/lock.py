@@ -20,8 +20,8 @@ ROOT = Path(__file__).parents[1]
 def resolved() -> list[dict]:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", "--report", str(report),
-                        "-c", "constraints.txt", ".[dev,cli,study,onnx]"], cwd=ROOT, check=True)
+        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed",
+                        "--report", str(report), "-c", "constraints.txt", ".[dev,cli,study,onnx]"], cwd=ROOT, check=True)
         return json.loads(report.read_text())["install"]
 
 
