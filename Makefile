@@ -32,11 +32,9 @@ CORE_TESTS := $(addprefix tests/test_,checkpoint.py draws.py estimators.py fault
   kmeans.py layers.py metrics.py numbers.py objectives.py optimizer.py own_modules.py presets.py properties.py reclustering.py \
   safety.py selection.py training.py values.py)
 
-# What development installs, every file pinned by its hash (pip install --require-hashes -r requirements-dev.lock).
+# What development installs, every archive pinned by its hash.
 lock: $(STAMP)
-	$(BIN)/python -m pip install --quiet pip-tools
-	$(BIN)/pip-compile --quiet --generate-hashes --extra dev --extra onnx --extra study --extra cli -c constraints.txt --no-header \
-	  --no-emit-index-url --no-emit-find-links --strip-extras --allow-unsafe -o requirements-dev.lock pyproject.toml
+	$(BIN)/python tools/lock.py
 
 # The HTML report is tested in a browser: Debian's is installed where this user may; elsewhere those tests are skipped.
 chromium:
