@@ -1,5 +1,7 @@
 """What every test shares."""
 
+import signal
+
 import pytest
 import torch
 
@@ -11,3 +13,11 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def interruptible():
+    """Shells let what runs in their background ignore Ctrl-C, and tests of it would wait in vain."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

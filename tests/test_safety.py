@@ -156,7 +156,8 @@ def test_nothing_asks_the_network(tmp_path):
 
 
 LONG_FIT = """
-import sys, numpy as np, reclust
+import signal, sys, numpy as np, reclust
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background ignores
 X = np.random.default_rng(0).normal(size=(200, 5))
 print("ready", flush=True)
 reclust.IDEC(3, pretrain_epochs=0, epochs=100_000, random_state=0, device="cpu", representation=reclust.Autoencoder((8,))).fit(X, checkpoint=sys.argv[1], every=3)

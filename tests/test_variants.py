@@ -218,8 +218,11 @@ def test_every_documented_sentence_trains_and_stacked_equals_separate(sentence):
     digits = load_digits().data[:150] / 16
     settings = small_settings(n_clusters=10, intervention=replace(sentence, interval=1), pretraining=None,
                               clustering=Schedule(2, batch_size=50))
-    together, alone = (train(digits, settings, seeds=seeds, execution=Execution("cpu", "float64")) for seeds in ((3, 1), (1,)))
+    together = train(digits, settings, seeds=(3, 1), execution=Execution("cpu", "float64"))
     assert together.history["clustering"]["fired"].epochs.tolist() == [1]
+    if any(isinstance(step, interventions.Exchange) for step in sentence.steps):
+        return  # nobody exchanges anything alone
+    alone = train(digits, settings, seeds=(1,), execution=Execution("cpu", "float64"))
     for group in ("parameters", "state"):
         for name, tensor in getattr(together, group).items():
             torch.testing.assert_close(tensor[1], getattr(alone, group)[name][0], atol=1e-9, rtol=1e-9)
