@@ -29,7 +29,6 @@ from reclust import (
     Settings,
     train,
 )
-from reclust.arithmetic import Arithmetic
 
 OBJECTIVES = {"DEC": DECObjective(), "IDEC": IDECObjective(), "DCN": DCNObjective()}
 HIDDEN = (1024, 512, 256)
@@ -76,8 +75,7 @@ def main() -> None:
     torch.set_num_threads(given.threads)
     deep = import_clustpy()
     X = torch.randn(given.rows, 784, generator=torch.Generator().manual_seed(0))
-    # bf16 without units for it only shows that it should not be chosen, which "auto" does not.
-    precisions = ["float32"] if Arithmetic.choose(torch.device("cpu"), "auto").precision == "float32" else ["float32", "bf16"]
+    precisions = ["float32", "bf16"] if "amx" in torch.backends.cpu.get_cpu_capability().lower() else ["float32"]
     measured = {}
     for name in OBJECTIVES:
         sides: dict[str, Callable[[int], None]] = {"ClustPy": lambda epochs, name=name: theirs(deep, name, X, epochs)}

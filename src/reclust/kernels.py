@@ -75,7 +75,7 @@ def _load() -> ModuleType | None:
 
         triton_kernels.bias_relu_(torch.zeros(1, 1, 1, device="cuda"), torch.zeros(1, 1, device="cuda"))
     except Exception as error:  # whatever is missing, torch's own kernels do the same
-        warnings.warn(f"Triton cannot be used here, so training takes about twice as long: {first_line(error)}",
+        warnings.warn(f"Triton cannot be used here, so training is slower but equally right: {first_line(error)}",
                       ReclustWarning, stacklevel=2)
         return None
     return triton_kernels
