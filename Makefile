@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-min lock chromium test-slow lint bench bench-clustpy clean
+.PHONY: demo test test-min lock chromium test-slow lint bench bench-clustpy reproduction clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -57,6 +57,10 @@ bench-clustpy:
 	test -x .venv-clustpy/bin/python || $(PYTHON) -m venv .venv-clustpy
 	.venv-clustpy/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt clustpy==0.0.3 -e .
 	.venv-clustpy/bin/python benchmarks/clustpy_epoch.py
+
+# Tables, claims and figures beside the paper's, from the records under results/.
+reproduction: $(STAMP)
+	$(BIN)/reclust reproduce results -o docs
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info

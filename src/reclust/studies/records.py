@@ -24,6 +24,9 @@ FEW = 64
 """Numbers an epoch up to which a curve is small enough to be kept around every intervention."""
 PAGE = 1024
 """Bytes of a page of a compact store."""
+AROUND = (-1, 0, 1, 2, 4)
+"""Epochs around one that begins with an intervention whose ends are kept, as far as they were looked at: what jumps there
+comes back within a few."""
 BITS = 12
 """Of a curve's mantissas that are kept: a part in 8,000, far below what seeds differ by."""
 
@@ -131,7 +134,7 @@ def _epochs(epochs: np.ndarray, fired: Sequence[int], width: int, every: int) ->
     if width > FEW:  # embeddings: around the first reset and one in the middle, as figures show them
         fired, later = [fired[i] for i in sorted({0, len(fired) // 2})] if fired else [], [*fired[1:], int(epochs[-1]) + 1]
         return first_and_last | {at for one in fired for at in (one - 1, one, min(e for e in later if e > one) - 1)}
-    around = {at for one in fired for at in (one - 1, one)}
+    around = {one + step for one in fired for step in AROUND}
     return first_and_last | around | ({e for e in epochs.tolist() if (e + 1) % every == 0} if width == 1 else set())
 
 

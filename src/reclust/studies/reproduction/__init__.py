@@ -12,9 +12,9 @@ from ..figures import FIGURES, MissingData, draw
 from ..reading import StoreReader
 from ..records import gathered
 from ..toml import read_toml
+from .cells import MAIN
 from .claims import CLAIMS
 from .coverage import ABLATIONS, study_of
-from .cells import MAIN
 from .page import FIGURES_FOLDER, Remarks, cell_names, pages
 
 __all__ = ["REMARKS", "drawn", "opened", "pages", "read_remarks", "reproduce"]
@@ -32,14 +32,14 @@ def opened(folder: str | os.PathLike[str]) -> Iterator[StoreReader]:
 
 
 def read_remarks(path: str | os.PathLike[str]) -> Remarks:
-    """Key -> text, from a TOML file: "STUDY/SET/ALGORITHM/VARIANT/pretrained or scratch" or "claims/NAME"; none without a file."""
+    """Key -> text, from a TOML file: STUDY/SET/ALGORITHM/VARIANT/pretrained or scratch, or claims/NAME; none without a file."""
     path = Path(path)
     found = read_toml(path) if path.is_file() else {}
     known = {f"claims/{claim.name}" for claim in CLAIMS}.union(*(cell_names(study) for study in (MAIN, *ABLATIONS)))
     for key, text in found.items():
         if key not in known:
-            raise ValueError(f"{path} has a remark on {key!r}, which is no cell: name STUDY/SET/ALGORITHM/VARIANT/pretrained or "
-                             "…/scratch, such as acc-table/usps/dec/brb/scratch, or claims/NAME.")
+            raise ValueError(f"{path} has a remark on {key!r}, which is no cell: name STUDY/SET/ALGORITHM/VARIANT/START, such "
+                             "as acc-table/usps/dec/brb/scratch or …/pretrained, or claims/NAME.")
         if not isinstance(text, str):
             raise ValueError(f"{path}: the remark on {key!r} must be a text, got {text!r}.")
     return found

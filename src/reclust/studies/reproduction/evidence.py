@@ -192,7 +192,8 @@ class Evidence:
         """Seed -> these curves of its clustering, of the first of these studies that has all of them."""
         for study in studies:
             runs = self._finished(study, "run").get((where, variant), {})
-            found = {seed: self.reader.history(run, names).get("clustering", {}) for seed, run in runs.items()}
+            found: dict[int, Columns] = {
+                seed: self.reader.history(run, names).get("clustering", {}) for seed, run in runs.items()}
             if found and all(name in columns for columns in found.values() for name in names):
                 return found
         raise NoRecords(f"{' or '.join(studies)}, {where}, variant {variant!r}, with the curves {', '.join(names)}")

@@ -41,10 +41,10 @@ has all 70,000. NMI and ARI are on [a page of their own](reproduction_nmi_ari.md
 """
 CLAIMS_HEAD = """## The paper's claims
 
-Each claim is judged by what was written down before there were records. A number is taken for each seed; where the 95 % interval
-(Student's t) of its mean lies wholly on the claimed side the claim holds, wholly on the other side it does not, and else the
-records cannot tell. Of a claim with parts all must hold, and one part that does not is enough against it. Differences of scores
-are in points.
+Each claim is judged by what was written down before there were records. A number is taken for each seed; where the 95 %
+interval (Student's t) of its mean lies wholly on the claimed side the claim holds, wholly on the other side it does not, and
+else the records cannot tell. Of a claim with parts all must hold, and one part that does not is enough against it. Differences
+of scores are in points.
 """
 
 
@@ -53,7 +53,8 @@ def pages(reader: StoreReader, remarks: Remarks, figures: Collection[str]) -> di
     evidence = Evidence(reader)
     judged = [claim.judge(evidence) for claim in CLAIMS]
     main = [HEAD, summary(reader, [verdict for verdict, _ in judged]), markdown(coverage_table(reader)),
-            main_section(reader, remarks), brb_section(reader), claims_section(judged, remarks), ablations_section(reader, remarks), figures_section(figures),
+            main_section(reader, remarks), brb_section(reader), claims_section(judged, remarks),
+            ablations_section(reader, remarks), figures_section(figures),
             "## Where the numbers come from\n", markdown(provenance_table(reader))]
     return {"reproduction.md": _joined(main), SECOND: _joined(second_page(reader))}
 
@@ -79,16 +80,16 @@ def _counted(found: Sequence) -> str:
         return "no records yet."
     better, paper = sum(one.difference > 0 for one in found), sum(one.paper > 0 for one in found)
     sure, against = (sum(one.sign == sign for one in found) for sign in ("better", "worse"))
-    return (f"higher mean in {better} of {len(found)} cells with records (the paper: {paper} of the same {len(found)}, 32 of all "
-            f"36); by its 95 % interval better in {sure}, worse in {against}, open in {len(found) - sure - against}.")
+    return (f"higher mean in {better} of {len(found)} cells with records (the paper: {paper} of the same {len(found)}, 32 of "
+            f"all 36); by its 95 % interval better in {sure}, worse in {against}, open in {len(found) - sure - against}.")
 
 
 def main_section(reader: StoreReader, remarks: Remarks) -> str:
     cells = agreements(reader)
     parts = ["## The main table, cell by cell\n",
              "The combined standard error is that of ours and the paper's together. A cell *agrees* where it is not below the "
-             "paper by more than two of these or two points, whichever is more; *above* and *below* lie outside. Bold: more than "
-             "two standard errors apart.\n"]
+             "paper by more than two of these or two points, whichever is more; *above* and *below* lie outside. Bold: more "
+             "than two standard errors apart.\n"]
     for dataset in (*SETS, *APART):
         own = [cell for cell in cells if cell.dataset == dataset]
         if own:
@@ -121,14 +122,15 @@ def claims_section(judged: Sequence[tuple[Verdict, list[Judged]]], remarks: Rema
     for number, (claim, (verdict, parts)) in enumerate(zip(CLAIMS, judged, strict=True), 1):
         rows.append(Row(f"{number}. {claim.text}", (Cell(claim.paper or "–"), Cell(verdict, best=verdict == "does not hold"))))
         said = [f"**{number}. {claim.text}** {verdict.capitalize()}.", *([claim.rule] if claim.rule else [])]
-        details += [" ".join(said) + "\n", *(f"- {one.what}: {one.ours}; expected {one.expected}: {one.verdict}" for one in parts),
+        details += [" ".join(said) + "\n",
+                    *(f"- {one.what}: {one.ours}; expected {one.expected}: {one.verdict}" for one in parts),
                     *([f"- Remark: {remarks[f'claims/{claim.name}']}"] if f"claims/{claim.name}" in remarks else []), ""]
     return "\n".join([CLAIMS_HEAD, _table(Table("", ("claim", "in the paper", "verdict"), (tuple(rows),))), *details])
 
 
 def ablations_section(reader: StoreReader, remarks: Remarks) -> str:
-    parts = ["## Ablations\n", "In parentheses the paper's number and the difference, where it prints one; most of these studies "
-             "are figures there.\n"]
+    parts = ["## Ablations\n", "In parentheses the paper's number and the difference, where it prints one; most of these are "
+             "figures there.\n"]
     for name in ABLATIONS:
         parts.append(f"### {name}\n\n{named(name).about}\n")
         if name not in reader.studies() or not covered(reader, name).finished:
@@ -155,8 +157,8 @@ def second_page(reader: StoreReader) -> list[str]:
     for measure in ("nmi", "ari"):
         cells = agreements(reader, measure)
         counted = count(cells)
-        parts.append(f"## {labels.measure(measure)}\n\n{counted['agree']} of {counted['known']} cells with records agree with the "
-                     f"paper or lie above it, KMNIST not counted.\n")
+        parts.append(f"## {labels.measure(measure)}\n\n{counted['agree']} of {counted['known']} cells with records agree with "
+                     "the paper or lie above it, KMNIST not counted.\n")
         parts += [markdown(agreement_table(cells, dataset, measure)) for dataset in (*SETS, *APART)
                   if any(cell.dataset == dataset for cell in cells)]
     return parts
