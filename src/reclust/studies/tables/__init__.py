@@ -14,7 +14,8 @@ from .table import Cell, Row, Table
 
 __all__ = [
     "Cell", "Comparison", "FORMATS", "Layout", "NATURAL", "Repetition", "Row", "Spent", "Table", "chosen",
-    "comma_separated", "compare", "comparison", "latex", "markdown", "repetitions", "run_times", "runtime", "scores", "spent", "tables", "terminal", "write",
+    "comma_separated", "compare", "comparison", "latex", "markdown", "repetitions", "run_times", "runtime", "scores",
+    "spent", "tables", "terminal", "write",
 ]
 
 Maker = Layout | Callable[[StoreReader, str], list[Table]]
