@@ -77,8 +77,9 @@ def test_fewer_curves_or_none(whole, tmp_path):
 
 
 def test_numbers_that_are_none_stay_so(tmp_path):
-    from reclust.result import Curve
     from support import small_settings
+
+    from reclust.result import Curve
 
     odd = np.array([[np.nan], [np.inf], [-np.inf], [0.0], [-1e-30], [3e38]], dtype=np.float32)
     with Store(tmp_path / "odd.sqlite") as store:
@@ -100,7 +101,7 @@ def test_parts_of_a_study_in_several_stores_make_one(whole, tmp_path):
         runs = [PlannedRun(f"other/{seed}", "other", "usps", "dec", "none", False, seed) for seed in (400, 148, 820)]
         store.plan("acc-table", "spec", runs)
         store.fail("other", [run.key for run in runs], "it failed")
-    with gathered(reversed(parts), study=lambda name: name.removesuffix("-gtsrb")) as reader:
+    with gathered(reversed(parts), study=lambda reader, name: name.removesuffix("-gtsrb")) as reader:
         assert reader.studies() == ["acc-table"]
         found = reader.runs("acc-table")
         assert len(found) == 24 * 2 + 24 * 3 + 1 and (found["state"] == "finished").sum() == 24 * 5
@@ -108,7 +109,7 @@ def test_parts_of_a_study_in_several_stores_make_one(whole, tmp_path):
                  for one in reader.means("acc-table")}
         assert cells["usps", "dec", False, "none"] == 2, "the finished ones, not the failed ones of other keys"
         assert cells["gtsrb", "dcn", True, "brb"] == 3
-    with gathered(parts, study=lambda name: None) as reader:
+    with gathered(parts, study=lambda reader, name: None) as reader:
         assert reader.studies() == []
 
 

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -84,7 +85,7 @@ def test_the_page_says_what_there_is_and_what_is_missing(main):
     assert "Not drawn for lack of records: learning-curves" in text
     rows = [line for line in text.splitlines() if re.match(r"\| (DEC|IDEC|DCN)", line) and line.count("|") == 8 and "±" in line]
     assert len(rows) == 144, "every cell once"
-    assert text.count("No records yet.") == len(coverage.ABLATIONS)
+    assert text.count("No records yet.") == len(coverage.ABLATIONS) + len(coverage.BEYOND)
     assert sum(line.count("±") for line in pages["reproduction_nmi_ari.md"].splitlines()) == 2 * 2 * 144
     assert made.pages(main, {key: "the *seeds* differ"}, ["radar"]) == pages, "the same bytes again"
 
@@ -154,6 +155,26 @@ def test_claims_on_scores_are_decided_by_them(tmp_path, score, verdict):
     assert {found[name][0] for name in ("contrastive-cells", "blocks", "overhead")} == {"cannot tell"}, "no records of these"
 
 
+def test_curves_without_numbers_are_none(tmp_path):
+    from support import small_settings
+
+    from reclust.result import Curve
+    from reclust.studies import Outcome, PlannedRun
+
+    runs = [PlannedRun(f"{variant}{seed}", "g", "gtsrb", "dcn", variant, True, seed)
+            for variant in ("none", "brb") for seed in (1, 2, 3)]
+    values = np.array([[0.1, 0.2, np.nan, 0.5, 0.7, 0.9]])
+    with Store(tmp_path / "store.sqlite") as store:
+        store.plan("acc-table", named("acc-table"), runs)
+        store.add(Outcome("g", [run.key for run in runs], [small_settings()] * 6, {"acc": np.full(6, 0.5)}, {"clustering": {
+            "inter_class_distance": Curve(np.array([399]), values), "silhouette": Curve(np.array([399]), np.nan * values)}},
+            {}, {"a": 1.0}, {}))
+    with made.opened(tmp_path) as reader:
+        found = {claim.name: claim.judge(Evidence(reader))[1] for claim in CLAIMS}
+    assert found["inter-class-distance"][0].ours.startswith("+0.450 (2 seeds"), "of the seeds that have numbers"
+    assert "no records yet" in found["silhouette"][1].ours
+
+
 def test_ablations_stand_beside_the_paper_and_beside_brb(tmp_path):
     with Store(tmp_path / "store.sqlite") as store:
         for study in ("without-augmentation", "momentum-reset", "reclustering-methods"):
@@ -184,10 +205,20 @@ def test_one_command_writes_pages_and_figures(records, tmp_path, monkeypatch):
     assert {path.name: path.read_bytes() for path in made.reproduce(records, tmp_path)} == once
 
 
-def test_parts_of_studies_are_known_by_their_names():
-    assert [coverage.study_of(name) for name in ("acc-table", "acc-table-kmnist", "acc-table-mini", "mine", "embedding-reset")] \
-        == ["acc-table", "acc-table", None, None, "embedding-reset"]
-    assert set(coverage.STUDIES) == set(study for study in coverage.STUDIES if named(study))
+def test_parts_of_studies_are_known_by_their_names_and_checked(tmp_path):
+    table = named("acc-table")
+    with Store(tmp_path / "store.sqlite") as store:
+        for name in ("acc-table", "acc-table-kmnist", "acc-table-mini", "mine"):
+            store.plan(name, replace(table, datasets=("kmnist_test",), variants=table.variants[:2], seeds=(1,)), [])
+        store.plan("embedding-reset", named("embedding-reset"), [])
+        assert [coverage.study_of(store, name) for name in ("acc-table", "acc-table-kmnist", "acc-table-mini", "mine",
+                                                            "embedding-reset")] \
+            == ["acc-table", "acc-table", None, None, "embedding-reset"]
+        for other in (replace(table, protocol=replace(table.protocol, epochs=60)),
+                      replace(table, variants=(replace(table.variants[1], name="none"),))):
+            store.plan("acc-table-short", other, [])
+            with pytest.raises(ValueError, match="another protocol or other variants than acc-table"):
+                coverage.study_of(store, "acc-table-short")
 
 
 def test_the_committed_pages_are_those_of_the_committed_records():

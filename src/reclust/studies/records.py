@@ -30,6 +30,9 @@ comes back within a few."""
 BITS = 12
 """Of a curve's mantissas that are kept: a part in 8,000, far below what seeds differ by."""
 
+Naming = Callable[[StoreReader, str], str | None]
+"""A store and a study of it -> the name that the study goes by among those of other stores; None leaves it out."""
+
 
 @value
 class Kept:
@@ -47,11 +50,11 @@ class Kept:
 
 
 def gather(stores: Iterable[str | os.PathLike[str]], path: str | os.PathLike[str], *,
-           study: Callable[[str], str | None] = lambda name: name) -> None:
+           study: Naming = lambda reader, name: name) -> None:
     """A new store at `path` with what several stores hold, whatever plans they ran by.
 
-    study: the name that a study goes by in the new store, so that parts of one become one; None leaves it out. A run is in a
-    study's plan once for each seed of a cell: the first that finished, in the order of the stores, else the first at all.
+    study: how studies are called in the new store, so that parts of one become one. A run is in a study's plan once for each
+    seed of a cell: the first that finished, in the order of the stores, else the first at all.
     """
     plans: dict[str, dict[tuple, list[tuple]]] = {}
     specs: dict[str, str] = {}
@@ -60,7 +63,7 @@ def gather(stores: Iterable[str | os.PathLike[str]], path: str | os.PathLike[str
             made.merge(one)
             with StoreReader(one) as reader:
                 for name, spec in reader._db.execute("SELECT name, spec FROM studies ORDER BY name").fetchall():
-                    if (own := study(name)) is not None:
+                    if (own := study(reader, name)) is not None:
                         specs.setdefault(own, spec)
                         for run, group, *cell in reader._db.execute(
                                 "SELECT run, group_key, dataset, algorithm, variant, pretrained, seed, factors FROM plan "
@@ -105,7 +108,7 @@ def compact(stores: Sequence[str | os.PathLike[str]], path: str | os.PathLike[st
 
 @contextmanager
 def gathered(stores: Iterable[str | os.PathLike[str]], *,
-             study: Callable[[str], str | None] = lambda name: name) -> Iterator[StoreReader]:
+             study: Naming = lambda reader, name: name) -> Iterator[StoreReader]:
     """Several stores as one, to be read; see `gather`."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "gathered.sqlite"

@@ -14,7 +14,7 @@ from ..records import gathered
 from ..toml import read_toml
 from .cells import MAIN
 from .claims import CLAIMS
-from .coverage import ABLATIONS, study_of
+from .coverage import ABLATIONS, BEYOND, study_of
 from .page import FIGURES_FOLDER, Remarks, cell_names, pages
 
 __all__ = ["REMARKS", "drawn", "opened", "pages", "read_remarks", "reproduce"]
@@ -35,7 +35,7 @@ def read_remarks(path: str | os.PathLike[str]) -> Remarks:
     """Key -> text, from a TOML file: STUDY/SET/ALGORITHM/VARIANT/pretrained or scratch, or claims/NAME; none without a file."""
     path = Path(path)
     found = read_toml(path) if path.is_file() else {}
-    known = {f"claims/{claim.name}" for claim in CLAIMS}.union(*(cell_names(study) for study in (MAIN, *ABLATIONS)))
+    known = {f"claims/{claim.name}" for claim in CLAIMS}.union(*(cell_names(study) for study in (MAIN, *ABLATIONS, *BEYOND)))
     for key, text in found.items():
         if key not in known:
             raise ValueError(f"{path} has a remark on {key!r}, which is no cell: name STUDY/SET/ALGORITHM/VARIANT/START, such "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import median
 
 from ...monitors import AFTER_RESET
 from ..tables.runtime import spent
@@ -33,6 +33,7 @@ from .evidence import (
     finely,
     gain,
     less,
+    mean,
     plain,
     ratio,
     score,
@@ -72,13 +73,13 @@ def last(name: str) -> Callable[[Trace], float]:
 
 
 def at(name: str, epoch: int) -> Callable[[Trace], float]:
-    """At the end of the latest epoch measured up to this one."""
-    return lambda trace: trace[name][max(known for known in trace[name] if known <= epoch)]
+    """At the end of this epoch."""
+    return lambda trace: trace[name].get(epoch, math.nan)
 
 
 def at_resets(name: str) -> Callable[[Trace], float]:
     """The mean over epochs that begin with an intervention, at their end."""
-    return lambda trace: fmean(trace[name][epoch] for epoch in RESETS if epoch in trace[name])
+    return lambda trace: mean(trace[name][epoch] for epoch in RESETS if epoch in trace[name])
 
 
 def curve(where: Where, variant: str, name: str, summary: Callable[[Trace], float]) -> Quantity:
@@ -98,7 +99,7 @@ def algorithms_mean(study: str, dataset: str, variant: str, baseline: str, *, al
 def jump(trace: Trace) -> float:
     """By how much a reset raises the reconstruction loss, in percent of what it was before; the mean over resets."""
     loss, after = trace[LOSS], trace[LOSS + AFTER_RESET]
-    return fmean(100 * (after[epoch] / loss[epoch - 1] - 1) for epoch in after if epoch - 1 in loss)
+    return mean(100 * (after[epoch] / loss[epoch - 1] - 1) for epoch in after if epoch - 1 in loss)
 
 
 def left_of_jump(trace: Trace) -> float:
@@ -106,12 +107,12 @@ def left_of_jump(trace: Trace) -> float:
     loss, after = trace[LOSS], trace[LOSS + AFTER_RESET]
     pairs = [(one, next_) for one, next_ in zip(sorted(after), sorted(after)[1:], strict=False)
              if one - 1 in loss and next_ - 1 in loss]
-    return fmean(100 * (loss[next_ - 1] - loss[one - 1]) / (after[one] - loss[one - 1]) for one, next_ in pairs)
+    return mean(100 * (loss[next_ - 1] - loss[one - 1]) / (after[one] - loss[one - 1]) for one, next_ in pairs)
 
 
 def later_mean(name: str) -> Callable[[Trace], float]:
     """Over all epochs from the first reset on."""
-    return lambda trace: fmean(value for epoch, value in trace[name].items() if epoch >= RESETS[0])
+    return lambda trace: mean(value for epoch, value in trace[name].items() if epoch >= RESETS[0])
 
 
 def close_share_gain(where: Where) -> Quantity:
@@ -134,7 +135,7 @@ def relative_gain(where: Where) -> Quantity:
     """In percent of the baseline's mean."""
 
     def found(evidence: Evidence) -> Numbers:
-        base = fmean(evidence.of("acc-table", where, "none").values())
+        base = mean(evidence.of("acc-table", where, "none").values())
         return {seed: 100 * value / base for seed, value in gain("acc-table", where, "brb")(evidence).items()}
 
     return found
@@ -183,7 +184,7 @@ def slower(evidence: Evidence) -> Judged:
             seconds[one.variant].append(one.parts["clustering"])
     if not all(seconds.values()):
         return Judged(what, expected, "no records yet: reclustering-methods", "cannot tell")
-    times = fmean(seconds["em"]) / fmean(seconds["k-means"])
+    times = mean(seconds["em"]) / mean(seconds["k-means"])
     return Judged(what, expected, f"{times:.1f}", "holds" if times > 2 else "does not hold")
 
 

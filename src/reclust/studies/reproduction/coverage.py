@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
+from ...values import to_json
 from .. import labels
 from ..catalog import named, names
 from ..reading import StoreReader
@@ -17,17 +18,24 @@ CONTRASTIVE = ("contrastive", "self-labeling", "resnet-blocks")
 ABLATIONS = ("without-augmentation", "reclustering-methods", "native-reclustering", "embedding-reset", "momentum-reset",
              "soft-reset-components", "noise-and-disentangled", "sensitivity", "subsample-size", "runtime")
 FOR_FIGURES = ("training-curves", "embeddings", "voronoi")
-STUDIES = (MAIN, *ABLATIONS, *FOR_FIGURES, *CONTRASTIVE)
+BEYOND = ("best", "best-of-many-samples")
+STUDIES = (MAIN, *ABLATIONS, *FOR_FIGURES, *CONTRASTIVE, *BEYOND)
 """Those that the page speaks of, in its order."""
 _WHOLE = {whole: part for part, whole in APART.items()}
 
 
-def study_of(name: str) -> str | None:
+def study_of(reader: StoreReader, name: str) -> str | None:
     """The study of the catalog that a stored one is, or is a part of by its name as acc-table-kmnist is of acc-table; None for
-    small forms and for studies of one's own."""
-    if name.endswith("-mini"):
-        return None
-    return max((known for known in names() if name == known or name.startswith(known + "-")), key=len, default=None)
+    small forms and for studies of one's own. A part that differs in more than what it leaves out is refused."""
+    known = None if name.endswith("-mini") else max(
+        (one for one in names() if name == one or name.startswith(one + "-")), key=len, default=None)
+    if known is not None:
+        ours, theirs = named(known), reader.spec(name)
+        variants = [to_json(variant) for variant in ours.variants]
+        if to_json(theirs.protocol) != to_json(ours.protocol) or any(to_json(one) not in variants for one in theirs.variants):
+            raise ValueError(f"{reader.path} has a study {name!r} with another protocol or other variants than {known}: give it "
+                             f"a name that does not begin with {known}, or leave it out of the records.")
+    return known
 
 
 @dataclass(frozen=True)

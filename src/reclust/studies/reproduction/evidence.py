@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Protocol
@@ -159,7 +159,10 @@ class Part:
 
     def __call__(self, evidence: Evidence) -> Judged:
         try:
-            seen = interval(list(self.quantity(evidence).values()))
+            numbers = list(self.quantity(evidence).values())
+            if not numbers:
+                raise NoRecords("no seed has all that is compared")
+            seen = interval(numbers)
         except NoRecords as missing:
             return Judged(self.what, str(self.expected), f"no records yet: {missing}", "cannot tell")
         return Judged(self.what, str(self.expected), seen.shown(self.shown), self.expected.verdict(seen))
@@ -216,19 +219,35 @@ def score(study: str, where: Where, variant: str, measure: str = "acc") -> Quant
 def averaged(quantities: Sequence[Quantity]) -> Quantity:
     """Their mean, of the seeds that all have."""
 
-    def mean(evidence: Evidence) -> Numbers:
+    def made(evidence: Evidence) -> Numbers:
         found = [quantity(evidence) for quantity in quantities]
         seeds = [seed for seed in found[0] if all(seed in own for own in found)]
         return {seed: math.fsum(own[seed] for own in found) / len(found) for seed in seeds}
 
-    return mean
+    return made
 
 
 def traced(studies: Sequence[str], where: Where, variant: str, names: Sequence[str],
            summary: Callable[[Trace], float]) -> Quantity:
-    """A number of each run's curves."""
-    return lambda evidence: {seed: summary({name: _by_epoch(columns[name]) for name in names}) for seed, columns in
-                             evidence.histories(studies, where, variant, names).items()}
+    """A number of each run's curves, of those runs that have one."""
+
+    def found(evidence: Evidence) -> Numbers:
+        made = {}
+        for seed, columns in evidence.histories(studies, where, variant, names).items():
+            trace = {name: _by_epoch(columns[name]) for name in names}
+            made[seed] = summary(trace) if all(trace.values()) else math.nan
+        made = {seed: number for seed, number in made.items() if not math.isnan(number)}
+        if not made:
+            raise NoRecords(f"{where}, variant {variant!r}, with numbers in the curves {', '.join(names)}")
+        return made
+
+    return found
+
+
+def mean(values: Iterable[float]) -> float:
+    """Not a number where there is nothing to take it of."""
+    known = list(values)
+    return math.fsum(known) / len(known) if known else math.nan
 
 
 def _by_epoch(curve: Curve) -> dict[int, float]:

@@ -23,7 +23,7 @@ from .cells import (
     improvements,
 )
 from .claims import CLAIMS
-from .coverage import ABLATIONS, coverage_table, covered, provenance_table
+from .coverage import ABLATIONS, BEYOND, coverage_table, covered, provenance_table
 from .evidence import Evidence, Judged, Verdict
 
 WANTED, CELLS = 100, 120
@@ -46,6 +46,10 @@ interval (Student's t) of its mean lies wholly on the claimed side the claim hol
 else the records cannot tell. Of a claim with parts all must hold, and one part that does not is enough against it. Differences
 of scores are in points.
 """
+ABLATIONS_HEAD = """## Ablations
+
+In parentheses the paper's number and the difference, where it prints one; most of these are figures there.
+"""
 
 
 def pages(reader: StoreReader, remarks: Remarks, figures: Collection[str]) -> dict[str, str]:
@@ -54,7 +58,8 @@ def pages(reader: StoreReader, remarks: Remarks, figures: Collection[str]) -> di
     judged = [claim.judge(evidence) for claim in CLAIMS]
     main = [HEAD, summary(reader, [verdict for verdict, _ in judged]), markdown(coverage_table(reader)),
             main_section(reader, remarks), brb_section(reader), claims_section(judged, remarks),
-            ablations_section(reader, remarks), figures_section(figures),
+            ABLATIONS_HEAD, studies_section(reader, ABLATIONS, remarks),
+            "## Beyond the paper\n", studies_section(reader, BEYOND, remarks), figures_section(figures),
             "## Where the numbers come from\n", markdown(provenance_table(reader))]
     return {"reproduction.md": _joined(main), SECOND: _joined(second_page(reader))}
 
@@ -128,12 +133,12 @@ def claims_section(judged: Sequence[tuple[Verdict, list[Judged]]], remarks: Rema
     return "\n".join([CLAIMS_HEAD, _table(Table("", ("claim", "in the paper", "verdict"), (tuple(rows),))), *details])
 
 
-def ablations_section(reader: StoreReader, remarks: Remarks) -> str:
-    parts = ["## Ablations\n", "In parentheses the paper's number and the difference, where it prints one; most of these are "
-             "figures there.\n"]
-    for name in ABLATIONS:
+def studies_section(reader: StoreReader, studies: Sequence[str], remarks: Remarks) -> str:
+    """The tables of studies beside the main one."""
+    parts = []
+    for name in studies:
         parts.append(f"### {name}\n\n{named(name).about}\n")
-        if name not in reader.studies() or not covered(reader, name).finished:
+        if not covered(reader, name).finished:
             parts.append("No records yet.\n")
             continue
         paired = against_brb_table(reader, name)
