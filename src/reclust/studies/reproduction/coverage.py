@@ -33,8 +33,8 @@ def study_of(reader: StoreReader, name: str) -> str | None:
         ours, theirs = named(known), reader.spec(name)
         variants = [to_json(variant) for variant in ours.variants]
         if to_json(theirs.protocol) != to_json(ours.protocol) or any(to_json(one) not in variants for one in theirs.variants):
-            raise ValueError(f"{reader.path} has a study {name!r} with another protocol or other variants than {known}: give it "
-                             f"a name that does not begin with {known}, or leave it out of the records.")
+            raise ValueError(f"{reader.path} has a study {name!r} with another protocol or other variants than {known}: give "
+                             f"it a name that does not begin with {known}, or leave it out of the records.")
     return known
 
 
