@@ -1,0 +1,40 @@
+"""Data that does not fit in memory.
+
+A file of rows is written piece by piece and fitted by name: reclust maps it and reads batches as it needs them. What would take
+more than 1 GB as 32-bit numbers is streamed; this one is just above it.
+"""
+
+# %%
+import os
+import resource
+
+import numpy as np
+
+from reclust import IDEC, Autoencoder
+from reclust.metrics import scores
+
+ROWS, FEATURES, KINDS = 70_000, 4_000, 4
+rng = np.random.default_rng(0)
+kinds = rng.integers(0, KINDS, ROWS)
+means = rng.normal(size=(KINDS, FEATURES)).astype(np.float32)
+
+# %%
+rows = np.lib.format.open_memmap("large.npy", mode="w+", dtype=np.float32, shape=(ROWS, FEATURES))
+for start in range(0, ROWS, 5_000):
+    part = kinds[start : start + 5_000]
+    rows[start : start + 5_000] = means[part] + 3 * rng.standard_normal((len(part), FEATURES), dtype=np.float32)
+rows.flush()
+del rows
+print(f"{os.path.getsize('large.npy') / 2**30:.2f} GB on disk")
+
+# %% [markdown]
+# One epoch each and a small network, so that this ends soon; nothing else differs from a fit in memory.
+
+# %%
+model = IDEC(KINDS, representation=Autoencoder(hidden=(64,)), intervention=None, pretrain_epochs=1, epochs=1, random_state=0)
+model.fit("large.npy")
+print(f"accuracy {scores(kinds, model.labels_)['accuracy']:.3f}")
+print(f"at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GB in memory, pages of the mapped file included")
+
+# %%
+os.remove("large.npy")
