@@ -33,12 +33,13 @@ print(table.head())
 encode = make_column_transformer(
     (FunctionTransformer(np.log1p), ["spent", "basket"]), (OneHotEncoder(), ["channel"]), remainder="passthrough")
 small = Autoencoder(hidden=(128, 64))
-pipeline = make_pipeline(encode, IDEC(n_clusters=4, representation=small, augment="noise", n_init=2, random_state=0)).fit(table)
+idec = IDEC(n_clusters=4, representation=small, batch_size=64, augment="noise", n_init=2, random_state=0)
+pipeline = make_pipeline(encode, idec).fit(table)
 model = pipeline[-1]
 
 # %%
 segments = table.assign(segment=model.labels_)
-print(segments.groupby("segment").agg({"visits": "mean", "spent": "median", "basket": "mean", "returns": "mean", "age": "mean"}).round(1))
+print(segments.groupby("segment")[["visits", "spent", "basket", "returns", "age"]].median().round(1))
 print(pd.crosstab(segments["segment"], segments["channel"], normalize="index").round(2))
 
 # %% [markdown]

@@ -14,10 +14,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from reclust import IDEC
+from reclust import IDEC, Autoencoder
 
-X, y = make_blobs(600, n_features=30, centers=4, cluster_std=6.0, random_state=1)
-pipeline = make_pipeline(StandardScaler(), PCA(10), IDEC(n_clusters=4, pretrain_epochs=10, epochs=20, random_state=0))
+X, y = make_blobs(600, n_features=30, centers=4, cluster_std=4.0, random_state=1)
+idec = IDEC(representation=Autoencoder(hidden=(64, 32)), batch_size=64, pretrain_epochs=10, epochs=25, random_state=0)
+pipeline = make_pipeline(StandardScaler(), PCA(10), idec)
 
 
 # %% [markdown]
@@ -30,7 +31,7 @@ def stability(fitted, X_held_out, y=None):
     return adjusted_rand_score(fitted.predict(X_held_out), again.predict(X_held_out))
 
 
-search = GridSearchCV(pipeline, {"idec__n_clusters": [3, 4, 5, 6]}, scoring=stability, cv=2).fit(X)
+search = GridSearchCV(pipeline, {"idec__n_clusters": [3, 4, 5]}, scoring=stability, cv=2).fit(X)
 
 # %%
 for k, mean, spread in zip(search.cv_results_["param_idec__n_clusters"], search.cv_results_["mean_test_score"],

@@ -8,7 +8,7 @@ import numpy as np
 import ray
 from sklearn.datasets import make_blobs
 
-from reclust import IDEC
+from reclust import IDEC, Autoencoder
 
 X, _ = make_blobs(400, n_features=16, centers=4, random_state=0)
 ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)  # address="auto" joins a cluster that is there
@@ -17,7 +17,8 @@ ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)  # address="a
 # %%
 @ray.remote(num_cpus=1)  # num_gpus=0.25 lets four fits share a GPU
 def fit(X: np.ndarray, k: int) -> tuple[int, float, np.ndarray]:
-    model = IDEC(k, n_init=2, pretrain_epochs=10, epochs=20, random_state=0).fit(X)
+    small = Autoencoder(hidden=(64, 32))
+    model = IDEC(k, representation=small, n_init=2, batch_size=64, pretrain_epochs=10, epochs=25, random_state=0).fit(X)
     return k, max(replica.score for replica in model.replicas_), model.labels_
 
 

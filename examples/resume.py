@@ -20,7 +20,8 @@ def model(**more):
 uninterrupted = model().fit(X)
 
 # %% [markdown]
-# Here the interruption is a time budget of two seconds, a warning and an early end; after a real kill nothing else is to be done.
+# Here the interruption is a time budget of two seconds: a warning and an early end. After a real kill nothing else is to be
+# done.
 
 # %%
 stopped = model(time_budget=2).fit(X, checkpoint="states", every=2)

@@ -96,7 +96,8 @@ def main() -> None:
     images, y = load_digits(return_X_y=True)
     X = torch.tensor((images - images.mean()) / images.std(), dtype=torch.float32)
     for name, interval in (("without BRB", None), ("with BRB", 10)):
-        print(f"{name:12} ARI {[round(adjusted_rand_score(y, fit(X, 10, interval=interval, seed=seed)), 3) for seed in range(3)]}")
+        scores = [adjusted_rand_score(y, fit(X, 10, interval=interval, seed=seed)) for seed in range(3)]
+        print(f"{name:12} ARI {', '.join(f'{score:.3f}' for score in scores)}")
 
 
 if __name__ == "__main__":

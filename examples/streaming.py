@@ -34,7 +34,8 @@ print(f"{os.path.getsize('large.npy') / 2**30:.2f} GB on disk")
 model = IDEC(KINDS, representation=Autoencoder(hidden=(64,)), intervention=None, pretrain_epochs=1, epochs=1, random_state=0)
 model.fit("large.npy")
 print(f"accuracy {scores(kinds, model.labels_)['accuracy']:.3f}")
-print(f"at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GB in memory, pages of the mapped file included")
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+print(f"at most {peak:.2f} GB in memory, pages of the mapped file included")
 
 # %%
 os.remove("large.npy")

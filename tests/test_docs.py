@@ -1,5 +1,6 @@
 """What the documentation says can be done, can be done: its code runs, its commands exist, its names are all there."""
 
+import json
 import re
 import shlex
 
@@ -54,6 +55,24 @@ def test_every_page_is_in_the_navigation():
     navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2]
     for page in PAGES[1:]:
         assert re.search(rf"[ :]{re.escape(str(page.relative_to(ROOT / 'docs')))}$", navigation, flags=re.MULTILINE), page
+
+
+def test_numbers_beside_those_of_others_are_the_records():
+    def measured(name):
+        return json.loads((ROOT / f"benchmarks/records/{name}.json").read_text())["measured"]
+
+    compare, gpu, big = (" ".join((ROOT / f"docs/{page}.md").read_text().split()) for page in ("compare", "guides/gpu", "guides/big"))
+    against = measured("clustpy_epoch")
+    assert ", ".join(f"{against[name]['times_clustpys_speed']['float32']:.2f}" for name in ("DEC", "IDEC", "DCN")) + " times its speed" in compare
+    assert f"{measured('plain_loop')['reclust_over']['by hand, default Adam']:.2f} times its time" in compare
+    one, ten, forty = (measured("replicas_cuda")[f"bf16, idec, {replicas}"]["seconds_per_epoch"] for replicas in (1, 10, 40))
+    assert f"{ten:.2f} s, {ten / 10:.3f} s a seed" in compare
+    assert f"took {one:.2f} s with one replica and {forty:.2f} s with forty" in gpu
+    for name, run in measured("published_run_idec").items():
+        if name.endswith("auto"):
+            assert f"{run['mean']:.1f} ± {run['standard_error']:.1f} | ten seeds" in compare, name
+    stream = measured("streaming")
+    assert f"kept {stream['peak_anonymous_gb']:.2f} GB in memory, and a row cost {stream['streamed_over_resident']:.2f} times" in big
 
 
 def test_extras_named_in_the_documentation_exist():

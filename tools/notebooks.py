@@ -15,7 +15,8 @@ from pathlib import Path
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NOTEBOOKS = EXAMPLES / "notebooks"
-KERNEL = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}, "language_info": {"name": "python"}}
+METADATA = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"}}
 
 
 def cells(source: str) -> list[tuple[str, str]]:
@@ -42,7 +43,8 @@ def notebook(source: str) -> str:
     for number, (kind, text) in enumerate(cells(source)):
         cell = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": text.splitlines(keepends=True)}
         made.append(cell | ({"execution_count": None, "outputs": []} if kind == "code" else {}))
-    return json.dumps({"cells": made, "metadata": KERNEL, "nbformat": 4, "nbformat_minor": 5}, indent=1, ensure_ascii=False) + "\n"
+    whole = {"cells": made, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
 
 
 def scripts() -> list[Path]:
