@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+from sklearn.preprocessing import FunctionTransformer
 
 from reclust import IDEC, Autoencoder
 from reclust.metrics import scores
@@ -26,12 +26,12 @@ table = pd.DataFrame({
 print(table.head())
 
 # %% [markdown]
-# Amounts that span powers of ten become logarithms, text becomes columns of 0 and 1; reclust standardises the rest.
-# A table of ten columns needs no large network.
+# Amounts that span powers of ten become logarithms; reclust standardises all columns. The channel is left to describe segments:
+# as columns of 0 and 1, brought to the scale of the others, it would decide them. Five columns need no large network.
 
 # %%
 encode = make_column_transformer(
-    (FunctionTransformer(np.log1p), ["spent", "basket"]), (OneHotEncoder(), ["channel"]), remainder="passthrough")
+    (FunctionTransformer(np.log1p), ["visits", "spent", "basket", "returns"]), ("passthrough", ["age"]))
 small = Autoencoder(hidden=(128, 64))
 idec = IDEC(n_clusters=4, representation=small, batch_size=64, augment="noise", n_init=2, random_state=0)
 pipeline = make_pipeline(encode, idec).fit(table)
