@@ -17,7 +17,9 @@ from sklearn.preprocessing import StandardScaler
 from reclust import IDEC, Autoencoder
 
 X, y = make_blobs(600, n_features=30, centers=4, cluster_std=4.0, random_state=1)
-idec = IDEC(representation=Autoencoder(hidden=(64, 32)), batch_size=64, pretrain_epochs=10, epochs=25, random_state=0)
+small = Autoencoder(hidden=(64, 32))
+# standardize=False: principal components come with their weight, and scaling each to the same one would raise noise to signal.
+idec = IDEC(representation=small, standardize=False, batch_size=64, pretrain_epochs=10, epochs=25, random_state=0)
 pipeline = make_pipeline(StandardScaler(), PCA(10), idec)
 
 

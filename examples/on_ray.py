@@ -11,7 +11,7 @@ from sklearn.datasets import make_blobs
 from reclust import IDEC, Autoencoder
 
 X, _ = make_blobs(400, n_features=16, centers=4, random_state=0)
-ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)  # address="auto" joins a cluster that is there
+ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)  # "auto" joins a cluster that is there
 
 
 # %%

@@ -68,9 +68,9 @@ def test_numbers_beside_those_of_others_are_the_records():
     one, ten, forty = (measured("replicas_cuda")[f"bf16, idec, {replicas}"]["seconds_per_epoch"] for replicas in (1, 10, 40))
     assert f"{ten:.2f} s, {ten / 10:.3f} s a seed" in compare
     assert f"took {one:.2f} s with one replica and {forty:.2f} s with forty" in gpu
-    for name, run in measured("published_run_idec").items():
-        if name.endswith("auto"):
-            assert f"{run['mean']:.1f} ± {run['standard_error']:.1f} | ten seeds" in compare, name
+    for which, run in measured("published_run_idec").items():
+        if which.endswith("auto"):
+            assert f"{run['mean']:.1f} ± {run['standard_error']:.1f} | ten seeds" in compare, which
     stream = measured("streaming")
     assert f"kept {stream['peak_anonymous_gb']:.2f} GB in memory, and a row cost {stream['streamed_over_resident']:.2f} times" in big
 
