@@ -43,6 +43,6 @@ class DeepKMeans(Still):
 X, y = load_digits(return_X_y=True)
 for intervention in ("auto", None):
     model = DeepClustering(10, objective=DeepKMeans(), intervention=intervention, image_shape=(8, 8), augment="affine",
-                           pretrain_epochs=0, epochs=40, random_state=0).fit(X)
+                           batch_size=128, pretrain_epochs=0, epochs=30, random_state=0).fit(X)
     found = {name: round(score, 3) for name, score in scores(y, model.labels_).items()}
     print("with BRB   " if intervention else "without it ", found)

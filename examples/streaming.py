@@ -13,16 +13,16 @@ import numpy as np
 from reclust import IDEC, Autoencoder
 from reclust.metrics import scores
 
-ROWS, FEATURES, KINDS = 70_000, 4_000, 4
+ROWS, FEATURES, KINDS = 280_000, 1_000, 4
 rng = np.random.default_rng(0)
 kinds = rng.integers(0, KINDS, ROWS)
 means = rng.normal(size=(KINDS, FEATURES)).astype(np.float32)
 
 # %%
 rows = np.lib.format.open_memmap("large.npy", mode="w+", dtype=np.float32, shape=(ROWS, FEATURES))
-for start in range(0, ROWS, 5_000):
-    part = kinds[start : start + 5_000]
-    rows[start : start + 5_000] = means[part] + 3 * rng.standard_normal((len(part), FEATURES), dtype=np.float32)
+for start in range(0, ROWS, 20_000):
+    part = kinds[start : start + 20_000]
+    rows[start : start + 20_000] = means[part] + 3 * rng.standard_normal((len(part), FEATURES), dtype=np.float32)
 rows.flush()
 del rows
 print(f"{os.path.getsize('large.npy') / 2**30:.2f} GB on disk")
@@ -31,7 +31,8 @@ print(f"{os.path.getsize('large.npy') / 2**30:.2f} GB on disk")
 # One epoch each and a small network, so that this ends soon; nothing else differs from a fit in memory.
 
 # %%
-model = IDEC(KINDS, representation=Autoencoder(hidden=(64,)), intervention=None, pretrain_epochs=1, epochs=1, random_state=0)
+model = IDEC(KINDS, representation=Autoencoder(hidden=(64,)), intervention=None, batch_size=1024, pretrain_epochs=1, epochs=1,
+             random_state=0)
 model.fit("large.npy")
 print(f"accuracy {scores(kinds, model.labels_)['accuracy']:.3f}")
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
