@@ -1,12 +1,11 @@
 """Data that does not fit in memory.
 
 A file of rows is written piece by piece and fitted by name: reclust maps it and reads batches as it needs them. What would take
-more than 1 GB as 32-bit numbers is streamed; this one is just above it.
+more than 1 GB as 32-bit numbers is streamed; this one is just above it. How much memory that takes: benchmarks/streaming.py.
 """
 
 # %%
 import os
-import resource
 
 import numpy as np
 
@@ -35,8 +34,6 @@ model = IDEC(KINDS, representation=Autoencoder(hidden=(64,)), intervention=None,
              random_state=0)
 model.fit("large.npy")
 print(f"accuracy {scores(kinds, model.labels_)['accuracy']:.3f}")
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-print(f"at most {peak:.2f} GB in memory, pages of the mapped file included")
 
 # %%
 os.remove("large.npy")
