@@ -81,7 +81,10 @@ def scene(axis: Axes, z: np.ndarray, centers: np.ndarray, y: np.ndarray, title: 
 
 
 def one_reset(images: np.ndarray, y: np.ndarray) -> None:
-    """One run with one reset, in four pictures and as an animation over all epochs."""
+    """One run with one reset, in four pictures and as an animation over all epochs.
+
+    An illustration: seed 4 was picked as the clearest of seeds 0 to 7.
+    """
     sentence = Every(20, (Look(), SoftReset(0.8), Look(), Recluster(), Look(), ResetMomentum()))
     inputs = Preparation.fit(images, (8, 8), standardize=True).inputs(images)
     look = Embeddings(range(len(y)), epochs=range(-1, 40))
