@@ -35,7 +35,7 @@ CORE_TESTS := $(addprefix tests/test_,checkpoint.py draws.py estimators.py fault
 # Wheel and source archive, in dist/.
 dist: $(STAMP)
 	rm -rf dist build
-	$(BIN)/python -m build --installer pip --outdir dist .
+	$(BIN)/python -m build --outdir dist .
 
 # The wheel in a fresh environment, and tests run against it: pytest's own path to src/ is taken away.
 WHEEL := .venv-wheel
@@ -47,7 +47,7 @@ test-wheel: dist
 	$(WHEEL)/bin/reclust doctor
 
 WHEEL_TESTS := $(addprefix tests/test_,draws.py doctor.py installed.py interventions.py kmeans.py metrics.py objectives.py presets.py \
-  values.py
+  values.py)
 
 # ClustPy brings dependencies that this project does not want, so it lives in an environment of its own.
 CLUSTPY := .venv-clustpy
