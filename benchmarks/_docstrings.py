@@ -34,15 +34,26 @@ TOPICS: dict[str, tuple[str, ...]] = {
     "windows": ("tkinter",),
     "xml": ("xml",),
 }
+OTHERS: dict[str, tuple[str, ...]] = {
+    "tables": ("pandas/core",),
+    "plots": ("matplotlib",),
+    "scores": ("sklearn/metrics",),
+    "geometry": ("scipy/spatial",),
+    "images": ("skimage",),
+    "testing": ("unittest",),
+    "clustering": ("sklearn/cluster",),
+    "logic": ("sympy/logic",),
+}
+"""A second set, of packages that had no part in any choice made with the first."""
 SHORTEST, LONGEST = 50, 300
 """Characters of a sample; shorter docstrings say too little, of longer ones the beginning is taken."""
 
 
-def docstrings(*, most: int = 300) -> tuple[list[str], np.ndarray]:
+def docstrings(topics: dict[str, tuple[str, ...]] = TOPICS, *, most: int = 300) -> tuple[list[str], np.ndarray]:
     """At most so many texts of each topic, evenly spread over its files, and their topics as numbers (n,)."""
     texts: list[str] = []
     labels: list[int] = []
-    for label, folders in enumerate(TOPICS.values()):
+    for label, folders in enumerate(topics.values()):
         found = list(dict.fromkeys(text for folder in folders for text in _texts(_root(folder))))
         rows = np.unique(np.linspace(0, len(found) - 1, most).round().astype(int))
         texts += [found[row] for row in rows]
