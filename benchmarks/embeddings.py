@@ -5,7 +5,8 @@
 
 Texts: docstrings of twenty packages (benchmarks/_docstrings.py), embedded once into 384 numbers and kept in the cache. Size and
 shape of `Embeddings` were chosen on these, with their labels; "other docstrings", of eight further packages, had no part in it.
-Synthetic: twenty groups of unequal sizes on a sphere, with directions that all groups share, 20,000 × 384, one seed: the time counts.
+Synthetic: twenty groups of unequal sizes on a sphere, with directions that all groups share, 20,000 × 384, one seed: the
+time counts.
 K-means is scikit-learn's with ten restarts, on the embeddings as they are and on standardised ones.
 """
 

@@ -50,11 +50,11 @@ def _devices() -> list[Finding]:
     for i in range(torch.cuda.device_count()):
         try:
             torch.ones(1, device=f"cuda:{i}").sum().item()
-            properties = torch.cuda.get_device_properties(i)
-            found.append(Finding("devices", f"cuda:{i}", "fine", f"{properties.name}, {properties.total_memory / 2**30:.0f} GiB"))
+            card = torch.cuda.get_device_properties(i)
+            found.append(Finding("devices", f"cuda:{i}", "fine", f"{card.name}, {card.total_memory / 2**30:.0f} GiB"))
         except RuntimeError as error:
-            found.append(Finding("devices", f"cuda:{i}", "broken", f"{str(error).splitlines()[0]}: use device='cpu', or a torch "
-                                 "built for this driver"))
+            found.append(Finding("devices", f"cuda:{i}", "broken", f"{str(error).splitlines()[0]}: use device='cpu', or "
+                                 "a torch built for this driver"))
     if not torch.cuda.device_count():
         found.append(Finding("devices", "cuda", "missing", "no GPU that torch can use: everything runs on the CPU"))
     has_triton = util.find_spec("triton") is not None

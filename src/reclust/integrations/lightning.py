@@ -18,7 +18,8 @@ class InterventionCallback(Callback):
     """Does what is due at the start of each training epoch; `InterventionCallback(target=…)` is BRB.
 
     target: (trainer, module) -> what may be touched, asked only when the intervention fires, for instance
-        lambda trainer, module: Target.of(module.encoder, module.centers, trainer.optimizers[0], embed=lambda: module.encoder(X))
+        lambda trainer, module: Target.of(module.encoder, module.centers, trainer.optimizers[0],
+                                          embed=lambda: module.encoder(X))
     """
 
     def __init__(self, intervention: Intervention = BRB(), *, target: Callable[[Any, Any], Target]) -> None:
