@@ -103,11 +103,11 @@ def _extras() -> list[Finding]:
         if extra and package and package[0] != "reclust" and "python_version" not in line:
             asked.setdefault(extra[1], []).append(package[0])
     found = []
-    for extra, packages in sorted(asked.items()):
-        missing = [package for package in packages if not _installed(package)]
-        note = ", ".join(f"{package} {metadata.version(package)}" for package in packages if package not in missing)
-        found.append(Finding("extras", extra, "missing" if missing else "fine", note if not missing else
-                             f"without {', '.join(missing)}: pip install 'reclust[{extra}]'"))
+    for name, packages in sorted(asked.items()):
+        missing = [each for each in packages if not _installed(each)]
+        note = ", ".join(f"{each} {metadata.version(each)}" for each in packages if each not in missing)
+        found.append(Finding("extras", name, "missing" if missing else "fine", note if not missing else
+                             f"without {', '.join(missing)}: pip install 'reclust[{name}]'"))
     return found
 
 

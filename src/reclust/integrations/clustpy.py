@@ -75,13 +75,13 @@ def _meaning(function: FunctionType, names: dict[str, Any]) -> FunctionType:
     return made
 
 
-def _between_epochs(kind: type[nn.Module], act: Callable[..., None]) -> type[nn.Module]:
+def _between_epochs(kind: Any, act: Callable[..., None]) -> type[nn.Module]:
     """The module, but each pass of its `fit` over the batches begins with `act(epoch, module, network, loader, optimizer)`."""
 
     def fit(self: Any, neural_network: nn.Module, trainloader: Any, *rest: Any) -> Any:
         optimizer = next(one for one in rest if isinstance(one, torch.optim.Optimizer))
         started = _Epochs(trainloader, lambda epoch: act(epoch, self, neural_network, trainloader, optimizer))
-        return kind.fit(self, neural_network, started, *rest)  # type: ignore[operator]
+        return kind.fit(self, neural_network, started, *rest)
 
     return type(kind.__name__, (kind,), {"fit": fit})
 
