@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from statistics import mean, pstdev
+from statistics import mean, stdev
 from typing import Any
 
 RECORDS = Path(__file__).parent / "records"
@@ -102,7 +102,7 @@ def embeddings(measured: dict[str, Any]) -> str:
     for data, seen in measured.items():
         for side, scores in seen.items():
             if isinstance(scores, dict):
-                cells = [" ± ".join(f"{100 * part:.1f}" for part in (mean(scores[score]), pstdev(scores[score]))) for score in ("accuracy", "nmi", "ari")]
+                cells = [f"{100 * mean(scores[score]):.1f}" + (f" ± {100 * stdev(scores[score]):.1f}" if len(scores[score]) > 1 else "") for score in ("accuracy", "nmi", "ari")]
                 rows.append([f"{data}, {seen['rows']:,} × {seen['features']}", side, *cells, f"{mean(scores['processor_seconds']):.0f}"])
     return ("Clustering embeddings that somebody else's model made, mean ± standard deviation over the seeds. The shape of `Embeddings` was chosen "
             "on the docstrings with their labels; the other docstrings had no part in it.\n\n" +

@@ -24,7 +24,7 @@ def test_it_is_an_autoencoder_with_one_hidden_layer():
 
 def test_it_finds_groups_that_k_means_finds_and_predicts_them():
     E, y = sphere()
-    model = IDEC(6, representation=Embeddings(), random_state=0, batch_size=64).fit(E)
+    model = IDEC(6, representation=Embeddings(), random_state=0).fit(E)
     baseline = KMeans(6, n_init=10, random_state=0).fit_predict(E)
     assert metrics.accuracy(y, model.labels_) >= metrics.accuracy(y, baseline) - 0.01
     assert model.cluster_centers_.shape == (6, 6) and np.array_equal(model.predict(E), model.labels_)
