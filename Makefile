@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo docs notebooks reproduction test test-min lock chromium test-slow lint bench bench-clustpy clean
+.PHONY: demo docs notebooks reproduction test test-min test-wheel test-clustpy dist lock chromium test-slow lint bench bench-clustpy clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -50,6 +50,33 @@ CORE_TESTS := $(addprefix tests/test_,checkpoint.py draws.py estimators.py fault
   kmeans.py layers.py metrics.py numbers.py objectives.py optimizer.py own_modules.py presets.py properties.py reclustering.py \
   safety.py selection.py training.py values.py)
 
+# Wheel and source archive, in dist/.
+dist: $(STAMP)
+	rm -rf dist build
+	$(BIN)/python -m build --outdir dist .
+
+# The wheel in a fresh environment, and tests run against it: pytest's own path to src/ is taken away.
+WHEEL := .venv-wheel
+test-wheel: dist
+	rm -rf $(WHEEL)
+	$(PYTHON) -m venv $(WHEEL)
+	$(WHEEL)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl "pytest>=8" "hypothesis>=6"
+	OMP_NUM_THREADS=1 $(WHEEL)/bin/python -m pytest -m "not slow" -o pythonpath=tests $(WHEEL_TESTS)
+	$(WHEEL)/bin/reclust doctor
+
+WHEEL_TESTS := $(addprefix tests/test_,draws.py doctor.py installed.py interventions.py kmeans.py metrics.py objectives.py presets.py \
+  values.py)
+
+# ClustPy brings dependencies that this project does not want, so it lives in an environment of its own.
+CLUSTPY := .venv-clustpy
+$(CLUSTPY)/.installed:
+	test -x $(CLUSTPY)/bin/python || $(PYTHON) -m venv $(CLUSTPY)
+	$(CLUSTPY)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt clustpy==0.0.3 "pytest>=8" -e .
+	touch $@
+
+test-clustpy: $(CLUSTPY)/.installed
+	OMP_NUM_THREADS=1 $(CLUSTPY)/bin/python -m pytest tests/test_clustpy.py
+
 # What development installs, every archive pinned by its hash.
 lock: $(STAMP)
 	$(BIN)/python tools/lock.py
@@ -70,11 +97,8 @@ bench: $(STAMP)
 	for script in $(filter-out %clustpy_epoch.py %page.py,$(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$script || exit 1; done
 	$(BIN)/python benchmarks/page.py
 
-# ClustPy brings dependencies that this project does not want, so it lives in an environment of its own.
-bench-clustpy:
-	test -x .venv-clustpy/bin/python || $(PYTHON) -m venv .venv-clustpy
-	.venv-clustpy/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt clustpy==0.0.3 -e .
-	.venv-clustpy/bin/python benchmarks/clustpy_epoch.py
+bench-clustpy: $(CLUSTPY)/.installed
+	$(CLUSTPY)/bin/python benchmarks/clustpy_epoch.py
 
 # Tables, claims and figures beside the paper's, from the records under results/.
 reproduction: $(STAMP)

@@ -11,7 +11,7 @@ from pages import PAGES, ROOT, blocks, commands, name, programs
 import reclust
 from reclust.cli import parser
 
-SLOW = {"README.md", "docs/selection.md", *(f"docs/guides/{name}.md" for name in ("seeds", "collapse", "images", "choosing_k"))}
+SLOW = {"README.md", "docs/selection.md", "docs/integrations.md", "docs/trackers.md", *(f"docs/guides/{name}.md" for name in ("seeds", "collapse", "images", "choosing_k"))}
 """Pages whose code trains for longer than a unit test may."""
 
 MARKED = [pytest.param(page, id=name(page), marks=[pytest.mark.slow] if name(page) in SLOW else [])

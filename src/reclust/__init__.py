@@ -19,7 +19,7 @@ from .kmeans import KMeans
 from .monitors import Evaluation, Monitor, Progress, Snapshot
 from .objectives import DCNObjective, DECObjective, IDECObjective, Objective
 from .replicas import Replicas
-from .representations import Autoencoder, OwnAutoencoder, OwnSimCLR, Representation, ResNet, SimCLR
+from .representations import Autoencoder, Embeddings, OwnAutoencoder, OwnSimCLR, Representation, ResNet, SimCLR
 from .result import Curve, Result
 from .saving import load
 from .selflabel import SelfLabel, self_label
@@ -39,6 +39,7 @@ __all__ = [
     "DEC",
     "DECObjective",
     "DeepClustering",
+    "Embeddings",
     "Evaluation",
     "Every",
     "Execution",

@@ -125,7 +125,8 @@ class DeepClustering(FittedClustering):
         self.time_budget = time_budget
 
     def fit(self, X: Any, y: Any = None, *, start: Result | str | os.PathLike[str] | None = None,
-            checkpoint: Checkpoint | str | os.PathLike[str] | None = None, every: int | None = None) -> DeepClustering:
+            checkpoint: Checkpoint | str | os.PathLike[str] | None = None, every: int | None = None,
+            monitors: Sequence[Monitor] = ()) -> DeepClustering:
         """Cluster X; `y` is never needed and only scored in `history_`.
 
         X: (n, features) or images (n, h, w[, channels]), as an array, tensor, DataFrame, sparse matrix, `Dataset`, or a file
@@ -133,6 +134,7 @@ class DeepClustering(FittedClustering):
         start: what `pretrain` found, or a file it was saved to, to go on from instead of pretraining.
         checkpoint: a folder or file in which to keep the training state, every so many epochs (10 unless said otherwise);
             the same fit, called again after an interruption, continues from it to the same result.
+        monitors: look at training and measure more for `history_`, or pass it on to a tracker, see `reclust.trackers`.
         """
         self._forget()
         X = opened(X)
@@ -153,8 +155,8 @@ class DeepClustering(FittedClustering):
             start = Result.load(start)
         if start is not None and 1 < len(start) == found.n_init:
             seeds = list(start.seeds)
-        monitors: list[Monitor] = [Living(), *([] if y is None else [Evaluation(y)])]
-        result = self._train(inputs, settings, seeds, monitors, start, checkpoint)
+        looking: list[Monitor] = [Living(), *([] if y is None else [Evaluation(y)]), *monitors]
+        result = self._train(inputs, settings, seeds, looking, start, checkpoint)
         self._adopt(result, preparation, *_choose(result, inputs, found.select))
         self._label(X, settings.n_clusters)
         if self.consensus:

@@ -53,6 +53,8 @@ class Snapshot:
     n_samples: int | None = None
     state: Mapping[str, Tensor] = field(default_factory=dict)
     """What the objectives keep, name -> (r, ...), to be read only; empty before clustering."""
+    measured: dict[str, Any] = field(default_factory=dict)
+    """What the monitors before this one have measured at this moment, column -> (r, ...): for trackers, which come last."""
 
     @cached_property
     def embeddings(self) -> Tensor:

@@ -304,6 +304,7 @@ class Phase:
                 measured = monitor(snapshot)
                 if measured and not (moment == "start" and self.resumed):  # recorded before the run was stopped
                     self.owner.record(self.name, epoch, measured)
+                    snapshot.measured.update(measured)
 
     def seconds(self) -> dict[str, float]:
         parts = {f"{self.name}.{part}": spent for part, spent in self.clock.seconds.items()}

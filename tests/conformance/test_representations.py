@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from reclust import Autoencoder, OwnAutoencoder, Representation, draws
+from reclust import Autoencoder, Embeddings, OwnAutoencoder, Representation, draws
 from reclust.replicas import Replicas
 from reclust.representations import OwnSimCLR, ResNet, SimCLR, build_network
 
@@ -12,6 +12,8 @@ REPRESENTATIONS = {
     "autoencoder": Autoencoder((16, 8)),
     "autoencoder with BatchNorm": Autoencoder((16, 8), batch_norm=True),
     "autoencoder with its own embedding size": Autoencoder((16,), embedding=7),
+    "embeddings": Embeddings((9,)),
+    "embeddings, bent twice": Embeddings((9, 8), embedding=5),
     "own modules": OwnAutoencoder(nn.Sequential(nn.Flatten(), nn.Linear(24, 9), nn.Tanh(), nn.Linear(9, 3)),
                                   nn.Sequential(nn.Linear(3, 9), nn.Tanh(), nn.Linear(9, 24))),
     "SimCLR": SimCLR(ResNet(width=2), hidden=(6,), embedding=4, projector=(8, 4)),

@@ -3,12 +3,14 @@
 from .autoencoder import Autoencoder, EncoderDecoder, OwnAutoencoder
 from .base import Representation, build_network
 from .contrastive import Contrastive, EncoderProjector, OwnSimCLR, SimCLR, nt_xent
+from .embeddings import Embeddings
 from .resnet import Backbone, ResNet
 
 __all__ = [
     "Autoencoder",
     "Backbone",
     "Contrastive",
+    "Embeddings",
     "EncoderDecoder",
     "EncoderProjector",
     "OwnAutoencoder",
