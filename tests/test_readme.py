@@ -42,6 +42,14 @@ def test_the_page_of_benchmarks_is_written_from_the_records(monkeypatch):
     assert (ROOT / "docs/benchmarks.md").read_text() == page.page()
 
 
+def test_the_table_of_suggested_numbers_is_the_record(monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import suggest_k
+
+    assert suggest_k.page_table(record("benchmarks/records/suggest_k.json")["measured"]) in (ROOT / "docs/choosing_k.md").read_text()
+
+
 @pytest.mark.slow
 def test_the_first_example_runs(capsys):
     code = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)[0]

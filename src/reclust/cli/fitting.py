@@ -29,7 +29,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         "fit", help="cluster a file or a folder of images",
         description="Cluster DATA and write FOLDER/labels.csv (the cluster of each sample) and FOLDER/model.reclust. While it "
                     "runs its state is kept in FOLDER: after a stop or a kill, the same command goes on.")
-    _add_data(fit)
+    add_data(fit)
     fit.add_argument("-k", "--n-clusters", type=int, required=True, metavar="K", help="how many clusters to look for")
     fit.add_argument("-o", "--output", default="reclust-output", metavar="FOLDER",
                      help="where to write labels and model (default: %(default)s)")
@@ -52,12 +52,12 @@ def add(commands: argparse._SubParsersAction) -> None:
         "predict", help="assign new samples to the clusters of a model",
         description="Assign the samples in DATA to the clusters of a model that `reclust fit` wrote.")
     predict.add_argument("model", metavar="MODEL")
-    _add_data(predict)
+    add_data(predict)
     predict.add_argument("-o", "--output", metavar="FILE", help="CSV to write (default: print it)")
     predict.set_defaults(run=_predict)
 
 
-def _add_data(parser: argparse.ArgumentParser) -> None:
+def add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="DATA", help=".npy, .npz, .csv, .parquet, .h5, .h5ad, a folder of images, or the name "
                         "of a set (see `reclust data list`)")
     parser.add_argument("--labels", metavar="NAME", help="column or array of known classes, only to be scored against; "
@@ -67,7 +67,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
 
 
 def _fit(arguments: argparse.Namespace) -> int:
-    found = _read(arguments)
+    found = read_data(arguments)
     model = ALGORITHMS[arguments.algorithm](
         arguments.n_clusters, preset=arguments.preset, n_init=arguments.n_init, epochs=arguments.epochs,
         pretrain_epochs=arguments.pretrain_epochs, augment=None if arguments.augment == "none" else arguments.augment,
@@ -110,7 +110,7 @@ def _report(arguments: argparse.Namespace, found: Dataset, model: DeepClustering
 
 
 def _predict(arguments: argparse.Namespace) -> int:
-    model, found = load_model(arguments.model), _read(arguments)
+    model, found = load_model(arguments.model), read_data(arguments)
     labels = model.predict(found)
     if arguments.output is None:
         _write(sys.stdout, found, labels)
@@ -120,7 +120,7 @@ def _predict(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _read(arguments: argparse.Namespace) -> Dataset:
+def read_data(arguments: argparse.Namespace) -> Dataset:
     if arguments.data in SETS and not Path(arguments.data).exists():
         return load(arguments.data)
     return read(arguments.data, key=arguments.key, labels=arguments.labels, ids=arguments.ids)

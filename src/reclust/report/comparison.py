@@ -26,10 +26,10 @@ SAME = 0.9
 MARGIN = 0.05
 """How much steadier one of them must be to be called so."""
 
-CANNOT = ("No labels were used, so this cannot say which of the two is closer to the groups that you have in mind: they may "
-          "be steady and still not what you look for. The random changes of the first line (images: rotations, shifts; tables: "
-          "noise), which a model trained with augmentation has learned to ignore. Silhouettes flatter "
-          "whoever was trained in the space they are measured in, and are shown for orientation only.")
+CANNOT = ("No labels were used, so this cannot say which of the two is closer to the groups that you have in mind: clusters "
+          "may be steady and still not those. A model trained with augmentation has learned to ignore the random changes of "
+          "the first line (of images: rotations and shifts; of tables: noise). Silhouettes flatter whoever was trained in "
+          "the space they are measured in, and are shown for orientation only.")
 
 
 @dataclass(frozen=True)
