@@ -90,7 +90,7 @@ class Phase:
         """Whether all epochs were trained; the alternative is that time ran out."""
         self._look("start", self.first_epoch - 1, {}, np.zeros(len(self.replicas), dtype=bool))
         if not self.resumed:
-            self.owner.write_checkpoint(self, 0)  # a disk that is full is found at once, and first centres are not lost
+            self.owner.keep_progress(self, 0)  # a disk that is full is found at once, and first centres are not lost
         for epoch in range(self.first_epoch, self.schedule.epochs):
             if deadline.passed:
                 warnings.warn(f"The time budget of {self.owner.execution.time_budget:g} s was spent after {epoch} of "
@@ -113,7 +113,7 @@ class Phase:
                 raise
             last = epoch == self.schedule.epochs - 1
             if self.owner.checkpoint is not None and (last or (epoch + 1) % self.owner.checkpoint.every == 0):
-                self.owner.write_checkpoint(self, epoch + 1)
+                self.owner.keep_progress(self, epoch + 1)
         else:
             finished = True
         self._step.release()
