@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 from browser import Browser, executable
+from scipy import sparse
 from support import blobs, small_settings
 
 import reclust
-from reclust import IDEC, Curve, geometry, metrics
+from reclust import IDEC, Curve, SelfLabeling, geometry, metrics
 from reclust.cli import main
 from reclust.data import read
 from reclust.report import clusters as parts
@@ -178,6 +179,17 @@ def test_loaded_failed_and_collapsed_models_have_reports(table, images, tmp_path
     assert made["replicas"]["rows"][lost]["failed"] == "clustering, epoch 3" and made["replicas"]["agreement"] is None
     single = IDEC(1, preset=small_settings(intervention=None), random_state=0, device="cpu").fit(X)
     assert fit_data(single, X, title="t")["ratio"] is None
+
+
+def test_the_third_stage_and_sparse_rows_have_reports(table):
+    model, X, _ = table
+    labeled = SelfLabeling(model, warmup_epochs=2, epochs=3, batch_size=40, device="cpu").fit(X)
+    made = fit_data(labeled, X, title="t")
+    assert "self-labeling.loss" in made["curves"]["lines"] and "Training was cut short" not in [one["title"] for one in made["remarks"]]
+    assert made["confidence"]["median"] == pytest.approx(np.median(labeled.predict_proba(X).max(1)))
+    rows = sparse.csr_array(X.to_numpy())
+    fitted = small().fit(rows)
+    assert fit_data(fitted, rows, title="t")["clusters"] == fit_data(fitted, rows.toarray(), title="t")["clusters"]
 
 
 def test_images_are_shown_as_they_are(images):

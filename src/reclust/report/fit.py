@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 Plain = dict[str, Any]
 LIMIT = 20_000
 """Samples that are looked at; sizes and scores are of all."""
+NUMBERS = 10**8
+"""Numbers of a table that are looked at for profiles, which sparse rows may have more of than there is memory."""
 SHOWN = 8
 """Samples around a centre, and as many far from it."""
 
@@ -142,12 +144,13 @@ def _remarkable(seen: Seen) -> Facts:
     model = seen.model
     settings = model.result_.settings[model.best_replica_]
     assert settings.clustering is not None
+    last = list(model.result_.history)[-1]  # clustering, or what went on from it
     pairs = parts.off_diagonal(seen.between)
     return Facts(
         asked=settings.n_clusters, sizes=seen.sizes, replicas=len(model.replicas_), failed=len(model.result_.failed),
         between=float(pairs.mean()) if len(pairs) else None, dimensions=parts.effective_dimensions(seen.z),
-        ratio=None if seen.ratio is None else float(np.median(seen.ratio)), columns=model.history_.get("clustering", {}),
-        epochs=model.result_.trained_epochs("clustering"), planned=settings.clustering.epochs)
+        ratio=None if seen.ratio is None else float(np.median(seen.ratio)), columns=model.history_[last],
+        epochs=model.result_.trained_epochs(last), planned=settings.clustering.epochs)
 
 
 def _verdict(evidence: Evidence) -> Plain:
@@ -194,10 +197,11 @@ def _sheet(seen: Seen) -> Plain | str:
 
 
 def _profiles(seen: Seen, names: Any) -> Plain:
-    x = dense_rows(seen.X, seen.rows)
-    titles = [f"feature {i}" for i in range(x.shape[1])] if names is None else list(names)
-    return {"kind": "profiles", "features": x.shape[1],
-            "clusters": parts.profiles(x, seen.labels, seen.model.n_clusters_, titles)}
+    features = seen.X.shape[1]
+    some = slice(None, None, -(-len(seen.rows) * features // NUMBERS))
+    titles = [f"feature {i}" for i in range(features)] if names is None else names
+    return {"kind": "profiles", "clusters": parts.profiles(
+        dense_rows(seen.X, seen.rows[some]), seen.labels[some], seen.model.n_clusters_, titles)}
 
 
 def _curves(seen: Seen) -> Plain:

@@ -35,7 +35,7 @@ class Remark:
 @dataclass(frozen=True)
 class Facts:
     """What remarks are made of. sizes (k,), the largest first or not. between: mean NMI of replicas, None for one replica.
-    columns: the history of clustering of the kept replica. ratio: median distance ratio, None for one cluster."""
+    columns: the history of the kept replica in its last phase. ratio: median distance ratio, None for one cluster."""
 
     asked: int
     sizes: np.ndarray
@@ -59,7 +59,7 @@ def _clusters(facts: Facts) -> Iterator[Remark]:
     n, k = int(facts.sizes.sum()), len(facts.sizes)
     if k < facts.asked:
         yield Remark("warning", "Clusters died", f"{facts.asked - k} of the {facts.asked} clusters asked for ended without "
-                     f"samples; {k} are left. Ask for fewer, or let BRB fire more often.")
+                     f"samples; {k} {'is' if k == 1 else 'are'} left. Ask for fewer, or let BRB fire more often.")
     revived = _revived(facts.columns)
     if revived:
         yield Remark("note", "Clusters were revived", f"Resets brought back clusters that had lost all their samples, "
