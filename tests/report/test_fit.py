@@ -136,7 +136,7 @@ def test_the_evidence_is_what_it_says(table):
 
 def facts(**changes):
     given = {"asked": 3, "sizes": np.array([40, 30, 30]), "replicas": 4, "failed": 0, "between": 0.9, "dimensions": 2.5,
-             "ratio": 0.5, "columns": {"label_change": Curve(np.arange(5), np.array([9, 9, 1, 1, 1.0]))}, "epochs": 5, "planned": 5}
+             "ratio": 0.5, "columns": {"label_change": Curve(np.arange(5), np.array([9, 9, 1, 1, 1.0]))}, "epochs": 5, "planned": 5, "batch_size": 2}
     return Facts(**{**given, **changes})
 
 
@@ -144,7 +144,7 @@ def facts(**changes):
     ({"asked": 5}, "Clusters died"), ({"sizes": np.array([60, 37, 3])}, "Very small clusters"),
     ({"sizes": np.array([60, 20, 20])}, "One cluster holds most samples"), ({"failed": 1}, "Replicas failed"),
     ({"between": 0.3}, "Replicas disagree"), ({"between": None}, "One replica only"), ({"dimensions": 1.1}, "The embedding is collapsed"),
-    ({"ratio": 0.95}, "Most samples lie between clusters"), ({"epochs": 3}, "Training was cut short"),
+    ({"ratio": 0.95}, "Most samples lie between clusters"), ({"epochs": 3}, "Training was cut short"), ({"batch_size": 60}, "Training was short"),
     ({"columns": {"label_change": Curve(np.arange(3), np.array([1, 20, 20.0]))}}, "Labels had not settled"),
     ({"columns": {"clusters": Curve(np.array([1, 3]), np.array([2, 3])), "clusters_after_reset": Curve(np.array([2]), np.array([3]))}},
      "Clusters were revived"),

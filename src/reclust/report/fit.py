@@ -150,7 +150,8 @@ def _remarkable(seen: Seen) -> Facts:
         asked=settings.n_clusters, sizes=seen.sizes, replicas=len(model.replicas_), failed=len(model.result_.failed),
         between=float(pairs.mean()) if len(pairs) else None, dimensions=parts.effective_dimensions(seen.z),
         ratio=None if seen.ratio is None else float(np.median(seen.ratio)), columns=model.history_[last],
-        epochs=model.result_.trained_epochs(last), planned=settings.clustering.epochs)
+        epochs=model.result_.trained_epochs(last), planned=settings.clustering.epochs,
+        batch_size=settings.clustering.batch_size)
 
 
 def _verdict(evidence: Evidence) -> Plain:

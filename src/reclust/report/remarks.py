@@ -19,6 +19,8 @@ RESTLESS = 5.0
 """Label change in percent over the last epochs from which a fit is said not to have settled."""
 FLAT = 1.5
 """Effective dimensions of an embedding below which it is said to be collapsed, where there are more than two clusters."""
+STEPS = 200
+"""Steps of the optimizer below which training is said to have been short."""
 BETWEEN = 0.9
 """Median distance ratio from which most samples are said to lie between clusters."""
 
@@ -47,6 +49,7 @@ class Facts:
     columns: Mapping[str, Curve]
     epochs: int
     planned: int
+    batch_size: int
 
 
 def remarks(facts: Facts) -> list[Remark]:
@@ -103,6 +106,11 @@ def _training(facts: Facts) -> Iterator[Remark]:
     if facts.epochs < facts.planned:
         yield Remark("warning", "Training was cut short", f"It stopped after {facts.epochs} of {facts.planned} epochs, "
                      "when its time was over.")
+    n = int(facts.sizes.sum())
+    steps = facts.epochs * max(1, n // facts.batch_size)
+    if steps < STEPS:
+        yield Remark("warning", "Training was short", f"{facts.epochs} epochs of {n} samples in batches of {facts.batch_size} are "
+                     f"{steps} steps of the optimizer, which is little. Take a smaller batch_size or more epochs.")
     change = facts.columns.get("label_change")
     last = np.array([]) if change is None else change.values[-3:]
     if len(last) and np.isfinite(last).all() and last.mean() > RESTLESS:

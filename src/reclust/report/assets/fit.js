@@ -1,7 +1,7 @@
 // The page of a single fit: what to doubt, k-means beside it, clusters, embedding, curves, replicas.
 
 const KINDS = { same: "K-means would do", deep: "Probably worth it", "k-means": "K-means looks better", unclear: "No clear winner" };
-const two = (value) => (known(value) ? value.toFixed(2) : MISSING);
+const two = (value) => (known(value) ? (Math.abs(value) < 0.005 ? 0 : value).toFixed(2) : MISSING);
 
 function factsView(facts) {
   return el("dl", { class: "facts" }, facts.map(([value, title]) => el("div", {}, el("dd", {}, value), el("dt", {}, title))));
