@@ -109,8 +109,8 @@ def _training(facts: Facts) -> Iterator[Remark]:
     n = int(facts.sizes.sum())
     steps = facts.epochs * max(1, n // facts.batch_size)
     if steps < STEPS:
-        yield Remark("warning", "Training was short", f"{facts.epochs} epochs of {n} samples in batches of {facts.batch_size} are "
-                     f"{steps} steps of the optimizer, which is little. Take a smaller batch_size or more epochs.")
+        yield Remark("warning", "Training was short", f"{facts.epochs} epochs of {n} samples in batches of {facts.batch_size} "
+                     f"are {steps} steps of the optimizer, which is little. Take a smaller batch_size or more epochs.")
     change = facts.columns.get("label_change")
     last = np.array([]) if change is None else change.values[-3:]
     if len(last) and np.isfinite(last).all() and last.mean() > RESTLESS:
