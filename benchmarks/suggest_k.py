@@ -2,7 +2,7 @@
 
     python benchmarks/suggest_k.py [set …]
 
-Writes benchmarks/records/suggest_k.json and the figure docs/choosing_k.svg. Sets that are named are measured again, the others
+Writes benchmarks/records/suggest_k.json and the figure docs/figures/choosing_k.svg. Sets that are named are measured again, the others
 stay as they are in the record.
 """
 
@@ -29,7 +29,7 @@ from reclust.choosing import STRONG, prediction_strength
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-FIGURE = RECORDS.parents[1] / "docs" / "choosing_k.svg"
+FIGURE = RECORDS.parents[1] / "docs" / "figures" / "choosing_k.svg"
 DRAWN = ("3 groups", "digits 0, 4, 7", "uniform, 10 features")
 
 
@@ -102,7 +102,7 @@ def draw(measured: dict[str, Any]) -> None:
 
 
 def page_table(measured: dict[str, Any]) -> str:
-    """What docs/choosing_k.md shows."""
+    """What docs/guides/choosing_k.md shows."""
     names = ("suggest_k", "silhouette in the embedding", "highest agreement", "k-means silhouette", "k-means found again")
     lines = [["data", "groups", "`suggest_k`", "plausible", *names[1:]], ["---"] * 8]
     for name, own in measured.items():

@@ -1,4 +1,4 @@
-"""How many clusters? What two halves of the data agree on, k by k, without labels. docs/choosing_k.md says why.
+"""How many clusters? What two halves of the data agree on, k by k, without labels. docs/guides/choosing_k.md says why.
 
 Shapes: n samples, r replicas, K numbers of clusters that are tried.
 """

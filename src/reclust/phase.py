@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from itertools import groupby
@@ -37,6 +38,9 @@ EXPLODED = 1000
 LONG = 15_000
 """Steps of a convolutional network that repay compiling it."""
 
+MANY = 2 * 10**11
+"""Numbers in augmented samples that repay compiling the augmentation."""
+
 
 class Phase:
     """One pass of the loop over its epochs: pretraining (no objective) or clustering."""
@@ -45,6 +49,8 @@ class Phase:
         self.owner, self.name, self.schedule = run, name, schedule
         self.replicas, self.inputs = run.replicas, run.inputs
         self.batches = Batches(run.inputs, schedule, run.settings[0].augment)
+        if self._worth_compiling_views(run.execution.compile):
+            self.batches.compile()
         self.perturb = run.settings[0].augment or perturbation_of(run.inputs.sample_shape)
         learned = self._learned()
         self.executor = make_executor(run.replicas, run.execution.executor, frozenset(learned),
@@ -67,6 +73,12 @@ class Phase:
         """Compiling a convolutional network takes about a minute and saves a quarter of a step: "auto" wants a long phase."""
         long = self.schedule.epochs * self.batches.count >= LONG and self.inputs.device.type == "cuda"
         return wanted == "always" or (wanted == "auto" and long and not self.replicas.representation.stacks)
+
+    def _worth_compiling_views(self, wanted: str) -> bool:
+        changed = sum(kind != "clean" for kind in self.batches.kinds)
+        numbers = math.prod((self.schedule.epochs, self.batches.count, self.batches.size, len(self.replicas), changed,
+                             *self.inputs.sample_shape))
+        return wanted == "always" or (wanted == "auto" and self.inputs.device.type == "cuda" and numbers >= MANY)
 
     def _learned(self) -> dict[str, tuple[Tensor, Tensor]]:
         """What this phase trains: what is kept and what gradients are taken of."""
