@@ -2,8 +2,8 @@
 
     python benchmarks/suggest_k.py [set …]
 
-Writes benchmarks/records/suggest_k.json and the figure docs/figures/choosing_k.svg. Sets that are named are measured again, the others
-stay as they are in the record.
+Writes benchmarks/records/suggest_k.json and the figure docs/figures/choosing_k.svg. Sets that are named are measured again,
+the others stay as they are in the record.
 """
 
 from __future__ import annotations

@@ -181,6 +181,7 @@ def test_loaded_failed_and_collapsed_models_have_reports(table, images, tmp_path
     assert fit_data(single, X, title="t")["ratio"] is None
 
 
+@pytest.mark.filterwarnings("ignore::reclust.ReclustWarning")
 def test_the_third_stage_and_sparse_rows_have_reports(table):
     model, X, _ = table
     labeled = SelfLabeling(model, warmup_epochs=2, epochs=3, batch_size=40, device="cpu").fit(X)
