@@ -103,7 +103,7 @@ def test_the_command_line_prints_it(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(("X", "k"), [
     (make_blobs(600, 10, centers=3, cluster_std=2.5, random_state=1)[0], 3),
     (make_blobs(800, 10, centers=5, cluster_std=2.5, random_state=2)[0], 5),
-    (load_digits().data[np.isin(load_digits().target, (0, 4, 7))], 3),
+    (load_digits().images[np.isin(load_digits().target, (0, 4, 7))], 3),
     (np.random.default_rng(0).random((600, 10)), None),
 ], ids=["3 blobs", "5 blobs", "digits 0, 4, 7", "uniform"])
 def test_the_usual_settings_find_what_is_known(X, k):
