@@ -71,15 +71,15 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=10_000)
     options.add_argument("--repeats", type=int, default=3)
     options.add_argument("--threads", type=int, default=torch.get_num_threads())
+    options.add_argument("--precisions", nargs="+", default=["float32"], help="of our side: float32, bf16")
     given = options.parse_args()
     torch.set_num_threads(given.threads)
     deep = import_clustpy()
     X = torch.randn(given.rows, 784, generator=torch.Generator().manual_seed(0))
-    precisions = ["float32", "bf16"] if "amx" in torch.backends.cpu.get_cpu_capability().lower() else ["float32"]
     measured = {}
     for name in OBJECTIVES:
         sides: dict[str, Callable[[int], None]] = {"ClustPy": lambda epochs, name=name: theirs(deep, name, X, epochs)}
-        for precision in precisions:
+        for precision in given.precisions:
             sides[precision] = lambda epochs, name=name, precision=precision: ours(name, X, epochs, precision)
         calls = [lambda side=side, epochs=epochs: side(epochs) for side in sides.values() for epochs in (1, 3)]
         times = best_times(*calls, repeats=given.repeats)

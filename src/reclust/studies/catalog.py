@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
+from ..data.augment import Affine
 from ..interventions import (
     CurrentNoise,
     DisentangledReset,
     Every,
+    Exchange,
     GaussianMixture,
     KaimingNoise,
     KMeans,
@@ -27,6 +30,7 @@ from ..interventions import (
     SoftReset,
     Step,
 )
+from ..objectives import IDECObjective
 from ..presets import BEST_INTERVENTION, CONTRASTIVE_INTERVENTIONS, PAPER_INTERVENTIONS, PAPER_SEEDS
 from .measures import LABEL_FREE
 from .protocols import AutoencoderProtocol, ContrastiveProtocol
@@ -222,6 +226,33 @@ def best() -> Study:
     ), algorithms=("idec",), datasets=("optdigits", "usps", "gtsrb", "kmnist_test", "digits"), seeds=tuple(range(5 * REPLICAS)),
         largest_group=REPLICAS, evaluate_every=20, scores=tuple(LABEL_FREE),
         about='Beyond the paper: preset="best", five times twenty replicas that go on from better ones, or on their own.')
+
+
+@study
+def best_variations() -> Study:
+    """One repetition each: a first look at what might lift `presets.best` further."""
+    def changed(name: str, *, intervention: Every = BEST_INTERVENTION, **changes: Any) -> Variant:
+        pretraining = {"views": ("augmented",), **changes.pop("pretraining", {})}
+        return Variant(name, intervention, changes={"pretraining": pretraining, **changes})
+
+    first, *others = BEST_INTERVENTION.steps
+    strong = Affine(degrees=25, translate=0.15, shear=12, scale=(0.8, 1.2))
+    gentle = SoftReset(0.9, KaimingNoise())
+    return replace(best(), name="best-variations", datasets=("optdigits", "usps", "kmnist_test"),
+                   seeds=tuple(range(REPLICAS)), variants=(
+        changed("as it is"),
+        changed("stronger augmentation", augment=strong),
+        changed("longer", pretraining={"epochs": 500}, clustering={"epochs": 800}),
+        changed("more often", intervention=replace(BEST_INTERVENTION, interval=10)),
+        changed("gentler", intervention=every(first, gentle, RECLUSTER, MOMENTUM)),
+        changed("gentler and more often", intervention=every(first, gentle, RECLUSTER, MOMENTUM, interval=10)),
+        changed("two resets at once", intervention=every(first, RESET, *others)),
+        changed("half are replaced", intervention=every(Exchange(share=0.5), *others)),
+        changed("mixture", intervention=every(first, RESET, Recluster(GaussianMixture(), rows="first"), MOMENTUM)),
+        changed("embedding of 20", representation={"embedding": 20}),
+        changed("a third of the weight", objective=IDECObjective(0.03)),
+        changed("three times the weight", objective=IDECObjective(0.3)),
+    ), about="What might lift the best preset further, one repetition each.")
 
 
 @study
