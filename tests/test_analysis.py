@@ -191,3 +191,18 @@ def test_recorded_centres_are_those_of_their_moment():
     result = train(X.astype(np.float32), small_settings(), seeds=SEEDS, monitors=[Embeddings(range(5))], execution=Execution("cpu"))
     columns = result.history["clustering"]
     assert len(np.unique(columns["centers"].values.reshape(len(columns["centers"].epochs), -1), axis=0)) > 2
+
+
+def test_a_part_of_the_samples_is_evaluated_as_if_it_were_all():
+    rows = np.linspace(0, len(X) - 1, 40).astype(int)
+    seen = []
+
+    def look(snapshot):
+        if snapshot.moment == "epoch" and snapshot.phase == "clustering":
+            seen.append(snapshot.labels.numpy()[:, rows])
+
+    columns = trained([Evaluation(Y, limit=40), look]).history["clustering"]
+    np.testing.assert_allclose(columns["accuracy"].values[-1], [metrics.accuracy(Y[rows], labels) for labels in seen[-1]])
+    np.testing.assert_allclose(columns["label_change"].values[-1], [metrics.label_change(*both) for both in zip(*seen[-2:], strict=True)], atol=1e-9)
+    every, limited = (trained([Evaluation(Y, **given)]).history["clustering"] for given in ({}, {"limit": len(X)}))
+    assert all((every[name].values == limited[name].values).all() for name in ("accuracy", "label_change"))

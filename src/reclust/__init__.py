@@ -1,6 +1,7 @@
 """Deep clustering that does not get stuck."""
 
 from .checkpoint import Checkpoint
+from .choosing import KSuggestion, suggest_k
 from .estimators import DCN, DEC, IDEC, DeepClustering
 from .exceptions import ReclustWarning, StopTraining, TrainingFailed
 from .interventions import (
@@ -48,6 +49,7 @@ __all__ = [
     "InitialNoise",
     "Intervention",
     "KMeans",
+    "KSuggestion",
     "KaimingNoise",
     "Monitor",
     "Objective",
@@ -75,6 +77,7 @@ __all__ = [
     "__version__",
     "load",
     "self_label",
+    "suggest_k",
     "train",
     "value",
 ]

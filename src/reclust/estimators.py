@@ -35,6 +35,8 @@ from .settings import PRETRAINING, Execution, Schedule, Settings, check_kinds
 from .training import choose_device, train
 from .values import whole
 
+LOOKED_AT = 500
+"""Samples by which a fit without known labels tells how its clusters change, which takes little beside training."""
 AUGMENTATIONS: dict[str, Augmentation] = {"affine": Affine(), "color": ColorViews(), "noise": Noise()}
 
 
@@ -69,8 +71,8 @@ class DeepClustering(FittedClustering):
     Attributes
     ----------
     labels_ (n,), cluster_centers_ (n_clusters_, d), n_clusters_ : of the clusters that have samples, counted from 0.
-    history_ : phase -> column -> `Curve` of the kept replica; "clusters" of "clustering" says how many had samples before and
-        (ending _after_reset) after each intervention, and at the end.
+    history_ : phase -> column -> `Curve` of the kept replica; in "clustering", "clusters" says how many had samples before and
+        (ending _after_reset) after each intervention, and at the end, "label_change" how labels change from epoch to epoch.
     replicas_ : all `n_init` replicas with scores and labels. best_replica_ : which one was kept.
     consensus_labels_ (n,) : with `consensus=True`, what the replicas agree on, in the names of labels_.
     ids_ : names of the samples, where X had any.
@@ -155,7 +157,7 @@ class DeepClustering(FittedClustering):
             start = Result.load(start)
         if start is not None and 1 < len(start) == found.n_init:
             seeds = list(start.seeds)
-        looking: list[Monitor] = [Living(), *([] if y is None else [Evaluation(y)]), *monitors]
+        looking: list[Monitor] = [Living(), Evaluation(limit=LOOKED_AT) if y is None else Evaluation(y), *monitors]
         result = self._train(inputs, settings, seeds, looking, start, checkpoint)
         self._adopt(result, preparation, *_choose(result, inputs, found.select))
         self._label(X, settings.n_clusters)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +43,7 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Student-t similarity to each centre, rows sum to one, (n, n_clusters_)."""
-        return self._over(self._checked(X), lambda model, z: soft_assignment(z, model.state["centers"]))
+        return self._over(self._checked(X), self._soft)
 
     def transform(self, X: Any) -> np.ndarray:
         """The embeddings, (n, d), in the floating type of X."""
@@ -57,6 +57,17 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         check_is_fitted(self, "labels_")
         save_estimator(self, path)
 
+    def report(self, path: str | os.PathLike[str], X: Any, y: Any = None, *, title: str | None = None) -> None:
+        """One HTML file that opens offline: curves and resets, clusters with their samples or features, how sure one can be of
+        them, replicas, k-means beside it, and warnings in plain words.
+
+        X: the samples of `fit`, in the same order. y: known classes, which are only shown and scored.
+        """
+        from .report.fit import write_fit_report
+
+        check_is_fitted(self, "labels_")
+        write_fit_report(self, path, X, y, title=title)
+
     def export_onnx(self, path: str | os.PathLike[str]) -> None:
         """Scaling, encoder and assignment as one ONNX graph: X (n, features) in float32 -> label (n,), embedding (n, d).
 
@@ -66,6 +77,10 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
         check_is_fitted(self, "labels_")
         export_onnx(self, path)
+
+    def _soft(self, model: Model, z: Tensor) -> Tensor:
+        """What `predict_proba` gives, of embeddings (B, d)."""
+        return soft_assignment(z, model.state["centers"])
 
     def _forget(self) -> None:
         """A fit that fails leaves nothing of an earlier one behind."""
@@ -113,11 +128,16 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
     def _over(self, X: np.ndarray, function: Callable[[Model, Tensor], Tensor]) -> np.ndarray:
         """A function of the model and of embeddings, over X in chunks."""
-        model, step, device = self._model, 4096, torch.device("cpu")
-        if not model.representation.stacks:  # too heavy for a processor that has a GPU beside it
-            step, device = 512, choose_device(self.device)
-            model = model.to(device, torch.float64)
+        step = 4096 if self._model.representation.stacks else 512
         samples = (self._preparation.network_input(X[start : start + step]) for start in range(0, X.shape[0], step))
+        return self._through(samples, function)
+
+    def _through(self, samples: Iterable[Tensor], function: Callable[[Model, Tensor], Tensor]) -> np.ndarray:
+        """The same over chunks of what the network sees, in float64."""
+        model, device = self._model, torch.device("cpu")
+        if not model.representation.stacks:  # too heavy for a processor that has a GPU beside it
+            device = choose_device(self.device)
+            model = model.to(device, torch.float64)
         return torch.cat([function(model, model.embed(some.to(device))).cpu() for some in samples]).numpy()
 
     @property

@@ -112,19 +112,27 @@ class TrueLabels:
     def __init__(self, y: Sequence[Any] | np.ndarray) -> None:
         self._classes = torch.from_numpy(np.unique(np.asarray(y), return_inverse=True)[1].reshape(-1))
 
-    def on(self, labels: Tensor) -> Tensor:
-        """(n,), where the labels (r, n) are."""
-        if len(self._classes) != labels.shape[-1]:
-            raise ValueError(f"y has {len(self._classes)} labels for {labels.shape[-1]} samples: give one for each.")
+    def on(self, labels: Tensor, n: int | None = None) -> Tensor:
+        """(n,), where the labels (r, n), or those of some of n samples, are."""
+        n = labels.shape[-1] if n is None else n
+        if len(self._classes) != n:
+            raise ValueError(f"y has {len(self._classes)} labels for {n} samples: give one for each.")
         return self._classes.to(labels.device)
 
 
-class Evaluation(Remembering, Around):
-    """Scores against known labels, and the label change since the last epoch looked at."""
+def evenly_spread(n: int, limit: int, device: torch.device) -> Tensor:
+    """At most `limit` of n row numbers."""
+    return torch.linspace(0, n - 1, min(n, limit), dtype=torch.float64).long().to(device)
 
-    def __init__(self, y: Sequence[int] | np.ndarray | None = None, *, every: int | None = 1) -> None:
+
+class Evaluation(Remembering, Around):
+    """Scores against known labels, and the label change since the last epoch looked at, among at most `limit` evenly spread
+    samples (None: among all)."""
+
+    def __init__(self, y: Sequence[int] | np.ndarray | None = None, *, every: int | None = 1, limit: int | None = None) -> None:
         super().__init__(every=every)
         self._truth = None if y is None else TrueLabels(y)
+        self.limit = None if limit is None else whole("limit", limit, 1)
         self.memory: dict[str, Tensor] = {}
 
     def __call__(self, snapshot: Snapshot) -> Measured | None:
@@ -132,13 +140,22 @@ class Evaluation(Remembering, Around):
             if snapshot.epoch < 0:
                 self.memory.clear()
             elif "labels" not in self.memory:  # a resumed run that nobody looked at before
-                self.memory["labels"] = snapshot.labels
+                self.memory["labels"] = self._looked_at(snapshot)[0]
         return super().__call__(snapshot) or None
 
+    def _looked_at(self, snapshot: Snapshot) -> tuple[Tensor, Tensor | None]:
+        """Labels (r, m), and which rows they are of; None for all."""
+        if self.limit is None or snapshot.n_samples is None or snapshot.n_samples <= self.limit:
+            return snapshot.labels, None
+        assert snapshot.centers is not None
+        rows = evenly_spread(snapshot.n_samples, self.limit, snapshot.centers.device)
+        return snapshot.assign(snapshot.embed(rows)), rows
+
     def measure(self, snapshot: Snapshot) -> Measured:
-        labels, measured = snapshot.labels, {}
+        (labels, rows), measured = self._looked_at(snapshot), {}
         if self._truth is not None:
-            tables = metrics.batched_contingency(self._truth.on(labels), labels)
+            truth = self._truth.on(labels, snapshot.n_samples)
+            tables = metrics.batched_contingency(truth if rows is None else truth[rows], labels)
             scored = [metrics.scores_of_table(table) for table in tables.cpu().numpy()]
             measured = {name: np.array([one[name] for one in scored]) for name in scored[0]}
         if "labels" in self.memory:
@@ -167,8 +184,7 @@ class Living(Around):
         if n <= self.limit:
             labels = snapshot.labels
         else:
-            rows = torch.linspace(0, n - 1, self.limit, dtype=torch.float64).long().to(snapshot.centers.device)
-            labels = snapshot.assign(snapshot.embed(rows))
+            labels = snapshot.assign(snapshot.embed(evenly_spread(n, self.limit, snapshot.centers.device)))
         return {"clusters": (metrics.cluster_sizes(labels, k) > 0).sum(-1)}
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from torch import Tensor
 
 from .baseline import k_means_baseline
 from .checkpoint import Checkpoint
@@ -20,6 +21,7 @@ from .estimators import resident_limit
 from .fitted import FittedClustering
 from .monitors import Evaluation, Progress
 from .preparation import Preparation, as_array, check_samples, opened
+from .result import Model
 from .selflabel import SelfLabel, logits, self_label
 from .settings import Execution, View
 from .training import choose_device
@@ -101,9 +103,9 @@ class SelfLabeling(FittedClustering):
         self._label(X, clusterer.n_clusters_)
         return self
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """The head's softmax, rows sum to one, (n, n_clusters_)."""
-        return self._over(self._checked(X), lambda model, z: logits(model.state, z).softmax(-1))
+    def _soft(self, model: Model, z: Tensor) -> Tensor:
+        """The head's softmax."""
+        return logits(model.state, z).softmax(-1)
 
     def _how(self, preparation: Preparation, used: Augmentation | None) -> SelfLabel:
         base = SelfLabel(threshold=self.threshold)

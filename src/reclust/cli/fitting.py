@@ -15,6 +15,7 @@ from ..checkpoint import Checkpoint
 from ..data import Dataset, read
 from ..data.named import SETS, load
 from ..estimators import AUGMENTATIONS, DCN, DEC, IDEC, DeepClustering
+from ..files import check_folder
 from ..metrics import scores
 from ..presets import PRESETS
 from ..saving import load as load_model
@@ -28,9 +29,11 @@ def add(commands: argparse._SubParsersAction) -> None:
         "fit", help="cluster a file or a folder of images",
         description="Cluster DATA and write FOLDER/labels.csv (the cluster of each sample) and FOLDER/model.reclust. While it "
                     "runs its state is kept in FOLDER: after a stop or a kill, the same command goes on.")
-    _add_data(fit)
+    add_data(fit)
     fit.add_argument("-k", "--n-clusters", type=int, required=True, metavar="K", help="how many clusters to look for")
-    fit.add_argument("-o", "--output", required=True, metavar="FOLDER", help="where to write labels and model")
+    fit.add_argument("-o", "--output", default="reclust-output", metavar="FOLDER",
+                     help="where to write labels and model (default: %(default)s)")
+    fit.add_argument("--report", metavar="FILE", help="also write an HTML page that shows the clusters and what to doubt")
     fit.add_argument("--algorithm", choices=ALGORITHMS, default="idec", help="(default: %(default)s)")
     fit.add_argument("--preset", choices=PRESETS, default="everyday", help="(default: %(default)s)")
     fit.add_argument("--n-init", type=int, metavar="N",
@@ -49,12 +52,12 @@ def add(commands: argparse._SubParsersAction) -> None:
         "predict", help="assign new samples to the clusters of a model",
         description="Assign the samples in DATA to the clusters of a model that `reclust fit` wrote.")
     predict.add_argument("model", metavar="MODEL")
-    _add_data(predict)
+    add_data(predict)
     predict.add_argument("-o", "--output", metavar="FILE", help="CSV to write (default: print it)")
     predict.set_defaults(run=_predict)
 
 
-def _add_data(parser: argparse.ArgumentParser) -> None:
+def add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="DATA", help=".npy, .npz, .csv, .parquet, .h5, .h5ad, a folder of images, or the name "
                         "of a set (see `reclust data list`)")
     parser.add_argument("--labels", metavar="NAME", help="column or array of known classes, only to be scored against; "
@@ -64,7 +67,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
 
 
 def _fit(arguments: argparse.Namespace) -> int:
-    found = _read(arguments)
+    found = read_data(arguments)
     model = ALGORITHMS[arguments.algorithm](
         arguments.n_clusters, preset=arguments.preset, n_init=arguments.n_init, epochs=arguments.epochs,
         pretrain_epochs=arguments.pretrain_epochs, augment=None if arguments.augment == "none" else arguments.augment,
@@ -72,6 +75,8 @@ def _fit(arguments: argparse.Namespace) -> int:
         time_budget=None if arguments.minutes is None else 60 * arguments.minutes)
     folder = Path(arguments.output)
     folder.mkdir(parents=True, exist_ok=True)  # before training: a folder that cannot be made should cost no time
+    if arguments.report is not None:
+        check_folder(arguments.report)
     checkpoint = Checkpoint(folder / "fit.checkpoint")
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *rest, **named: print(f"reclust: warning: {message}", file=sys.stderr)
@@ -80,6 +85,8 @@ def _fit(arguments: argparse.Namespace) -> int:
         _write(file, found, model.labels_)
     model.save(folder / "model.reclust")
     checkpoint.remove()
+    if arguments.report is not None:
+        model.report(arguments.report, found, found.labels, title=f"{found.name} in {model.n_clusters_} clusters")
     _report(arguments, found, model, folder)
     return 0
 
@@ -99,11 +106,11 @@ def _report(arguments: argparse.Namespace, found: Dataset, model: DeepClustering
     if found.labels is not None:
         for name in ("accuracy", "nmi", "ari"):
             print(f"{name:8}  {report[name]:.3f}   (k-means: {report['k-means ' + name]:.3f})")
-    print(f"labels and model are in {folder}")
+    print(f"labels and model are in {folder}" + ("" if arguments.report is None else f", the report is {arguments.report}"))
 
 
 def _predict(arguments: argparse.Namespace) -> int:
-    model, found = load_model(arguments.model), _read(arguments)
+    model, found = load_model(arguments.model), read_data(arguments)
     labels = model.predict(found)
     if arguments.output is None:
         _write(sys.stdout, found, labels)
@@ -113,7 +120,7 @@ def _predict(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _read(arguments: argparse.Namespace) -> Dataset:
+def read_data(arguments: argparse.Namespace) -> Dataset:
     if arguments.data in SETS and not Path(arguments.data).exists():
         return load(arguments.data)
     return read(arguments.data, key=arguments.key, labels=arguments.labels, ids=arguments.ids)

@@ -21,7 +21,8 @@ class Dataset:
 
     `labels`, `split` (0 train, 1 test) and `ids` have n entries or are None. `image_shape` is (c, h, w), None for
     tables. `max_value` is what stands for 1.0 in an image (255 for bytes, 16 for OPTDIGITS), `resize_to` the (h, w) and
-    `equalize` the histogram equalisation that `prepare` applies unless told otherwise. `files` are those read.
+    `equalize` the histogram equalisation that `prepare` applies unless told otherwise. `files` are those read,
+    `feature_names` the columns of a table whose columns have names.
     """
 
     samples: Samples
@@ -37,6 +38,7 @@ class Dataset:
     citation: str = ""
     licence: str = ""
     files: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         n = len(self)

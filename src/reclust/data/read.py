@@ -140,11 +140,12 @@ def _from_anndata(source: Any, labels: str | None) -> dict[str, Any]:
         )
     label_values = None if labels is None else source.obs[labels].astype(str).to_numpy()
     samples = source.X if sparse.issparse(source.X) else np.asarray(source.X)
-    return {"samples": samples, "labels": label_values, "ids": source.obs_names.to_numpy()}
+    return {"samples": samples, "labels": label_values, "ids": source.obs_names.to_numpy(),
+            "feature_names": tuple(map(str, source.var_names))}
 
 
 def _columns(table: Table) -> dict[str, Any]:
-    return {"samples": table.values, "labels": table.labels, "ids": table.ids}
+    return {"samples": table.values, "labels": table.labels, "ids": table.ids, "feature_names": table.names}
 
 
 def _pick(
@@ -172,7 +173,8 @@ def _pick(
 
 
 def _assemble(
-    *, samples: Any, labels: Any = None, ids: Any = None, split: Any = None, name: str, files: tuple[str, ...]
+    *, samples: Any, labels: Any = None, ids: Any = None, split: Any = None, feature_names: tuple[str, ...] | None = None,
+    name: str, files: tuple[str, ...]
 ) -> Dataset:
     checked, image_shape = _layout(samples, name)
     integers = None if labels is None else _as_integers(np.asarray(labels), name)
@@ -184,6 +186,7 @@ def _assemble(
         labels=integers,
         ids=None if ids is None else np.asarray(ids),
         split=None if split is None else np.asarray(split).astype(np.uint8),
+        feature_names=feature_names,
         name=name,
         image_shape=image_shape,
         n_clusters=None if integers is None else len(np.unique(integers)),

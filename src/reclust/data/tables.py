@@ -21,11 +21,12 @@ IN_MEMORY = 2**30
 
 
 class Table(NamedTuple):
-    """Numbers (n, d), and where they were asked for or came along, labels (n,) and ids (n,)."""
+    """Numbers (n, d), where they were asked for or came along, labels (n,) and ids (n,), and the names of the d columns."""
 
     values: NDArray[Any]
     labels: NDArray[Any] | None
     ids: NDArray[Any] | None
+    names: tuple[str, ...] | None = None
 
 
 def read_csv(path: Path, *, labels: str | None = None, ids: str | None = None) -> Table:
@@ -68,7 +69,7 @@ def read_csv(path: Path, *, labels: str | None = None, ids: str | None = None) -
         stream.seek(start)
         texts = _texts(csv.reader(stream, delimiter=delimiter), names, (labels, ids), path)
     _check_finite(values, features, str(path))
-    return Table(values, _numbers_if_possible(texts[0]), texts[1])
+    return Table(values, _numbers_if_possible(texts[0]), texts[1], tuple(features) if named else None)
 
 
 def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None, where: str = "The DataFrame") -> Table:
@@ -87,6 +88,7 @@ def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None,
         values.astype(np.uint8) if dtype.kind == "b" else values,
         None if labels is None else frame[labels].to_numpy(),
         (frame.index if ids is None else frame[ids]).to_numpy(),
+        tuple(map(str, features.columns)),
     )
 
 
@@ -135,9 +137,9 @@ def _map_parquet(file: Any, path: Path, labels: str | None, ids: str | None) -> 
         parts.append(part._replace(values=part.values[:0]))
     if mapped is None or done != len(mapped):
         raise DataError(f"{path} has {done} rows where it says {file.metadata.num_rows}.")
-    together = (None if name is None else np.concatenate([getattr(part, kind) for part in parts])
-                for kind, name in (("labels", labels), ("ids", ids)))
-    return Table(mapped, *together)
+    own_labels, own_ids = (None if name is None else np.concatenate([getattr(part, kind) for part in parts])
+                           for kind, name in (("labels", labels), ("ids", ids)))
+    return Table(mapped, own_labels, own_ids, parts[0].names)
 
 
 def _check_names(names: Sequence[Any], wanted: Sequence[str | None], where: Path | str) -> None:

@@ -10,20 +10,21 @@ import math
 import os
 from collections.abc import Mapping
 from importlib.resources import files as resources
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ..files import check_folder, write_bytes
 
-SCRIPTS = ("dom", "table", "controls", "curves", "scene", "sheet", "confusion", "record", "main")
-"""In the order in which they are joined; each may use those before it."""
+PARTS = ("dom", "table", "controls", "curves", "scene", "sheet", "confusion")
+SCRIPTS = {"studies": (*PARTS, "record", "main"), "fit": (*PARTS, "bars", "fit")}
+"""What shows studies, and what a single fit, in the order in which scripts are joined; each may use those before it."""
 
 
-def page(title: str, data: Mapping[str, Any]) -> str:
-    """The whole page. data: what assets/main.js reads, as plain dicts, lists, strings and numbers."""
+def page(title: str, data: Mapping[str, Any], *, view: Literal["studies", "fit"] = "studies") -> str:
+    """The whole page. data: what the last script of the view reads, as plain dicts, lists, strings and numbers."""
     style, frame = _asset("page.css"), _asset("page.html")
-    script = '"use strict";\n(() => {\n' + "\n".join(_asset(f"{name}.js") for name in SCRIPTS) + "\n})();\n"
+    script = '"use strict";\n(() => {\n' + "\n".join(_asset(f"{name}.js") for name in SCRIPTS[view]) + "\n})();\n"
     # Nothing but our own style and script may run or load, whatever the names in the data are.
     policy = f"default-src 'none'; img-src data:; style-src {_allowed(style)}; script-src {_allowed(script)}"
     parts = {"title": html.escape(title), "policy": html.escape(policy), "style": style, "script": script,
@@ -32,10 +33,11 @@ def page(title: str, data: Mapping[str, Any]) -> str:
     return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))
 
 
-def write(path: str | os.PathLike[str], title: str, data: Mapping[str, Any]) -> None:
+def write(path: str | os.PathLike[str], title: str, data: Mapping[str, Any], *,
+          view: Literal["studies", "fit"] = "studies") -> None:
     """The page as a file, whole or not at all."""
     check_folder(path)
-    write_bytes(path, page(title, data).encode())
+    write_bytes(path, page(title, data, view=view).encode())
 
 
 def embedded(data: Any) -> str:

@@ -38,7 +38,7 @@ def curve(columns: Mapping[str, Curve], name: str, *, limit: int = 100) -> dict[
     x, values = x[known], values[known].astype(np.float64)
     if not len(x):
         return None
-    kept = _spread(len(x), limit)
+    kept = spread(len(x), limit)
     x, values = x[kept], values[kept]
     finite = np.isfinite(values)
     n = finite.sum(axis=1)
@@ -60,18 +60,18 @@ def scene(columns: Mapping[str, Curve], rows: np.ndarray, *, classes: np.ndarray
     taken = _frames(columns, frames)
     if not taken:
         return None
-    kept = _spread(len(rows), samples)
+    kept = spread(len(rows), samples)
     z = [np.asarray(points, dtype=np.float64)[kept] for _, points, _ in taken]
     centers = [np.asarray(points, dtype=np.float64) for _, _, points in taken]
     clusters = [((points[:, None] - own) ** 2).sum(-1).argmin(1) for points, own in zip(z, centers, strict=True)]
-    placed = [_centred(points, own) for points, own in zip(z, centers, strict=True)]
-    plane = _plane(np.concatenate([points for points, _ in placed]))
-    flat = [np.concatenate(pair) @ plane for pair in placed]
+    placed = [centred(points, own) for points, own in zip(z, centers, strict=True)]
+    directions = plane(np.concatenate([points for points, _ in placed]))
+    flat = [np.concatenate(pair) @ directions for pair in placed]
     reach = 1.15 * float(np.quantile(np.abs(np.stack(flat)[:, : len(kept)]), 0.995)) or 1.0  # what lies farther out is moved in
     return {
         "frames": [{"epoch": epoch, "reset": moment == 1} for (epoch, moment), _, _ in taken],
-        "points": _bytes(np.clip(np.stack(flat) / reach * 127 + 128, 0, 255)),
-        "clusters": _bytes(np.stack(clusters)), "rows": rows[kept], "n_clusters": len(centers[0]),
+        "points": as_bytes(np.clip(np.stack(flat) / reach * 127 + 128, 0, 255)),
+        "clusters": as_bytes(np.stack(clusters)), "rows": rows[kept], "n_clusters": len(centers[0]),
         "classes": None if classes is None else classes[rows[kept]],
     }
 
@@ -89,18 +89,19 @@ def _frames(columns: Mapping[str, Curve], limit: int) -> list[tuple[tuple[int, i
     if len(found) <= limit:
         return found
     resets = [epoch for (epoch, moment), *_ in found if moment == 1]
-    chosen = {resets[i] for i in _spread(len(resets), (limit - 2) // 3)}
+    chosen = {resets[i] for i in spread(len(resets), (limit - 2) // 3)}
     ends = (found[0][0], found[-1][0])
     return [one for one in found if one[0] in ends or one[0][0] in chosen or (one[0][0] - 1 in chosen and one[0][1] == 0)]
 
 
-def _centred(points: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def centred(points: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both moved and scaled so that the points have mean 0 and mean square length 1."""
     middle = points.mean(0)
     size = np.sqrt(((points - middle) ** 2).sum(1).mean()) or 1.0
     return (points - middle) / size, (centers - middle) / size
 
 
-def _plane(points: np.ndarray) -> np.ndarray:
+def plane(points: np.ndarray) -> np.ndarray:
     """(d, 2): the directions of largest variance, such that the outermost point is on the positive side; zeros where d is 1."""
     _, directions = np.linalg.eigh(points.T @ points)
     top = directions[:, ::-1][:, :2]
@@ -110,34 +111,40 @@ def _plane(points: np.ndarray) -> np.ndarray:
 
 
 def sheet(data: Dataset, labels: np.ndarray, nearest: np.ndarray, farthest: np.ndarray) -> dict[str, Any]:
-    """Contact sheet of images: for each cluster the (k, s) samples nearest to its centre, then the farthest ones.
+    """Contact sheet of a set of images: for each cluster the (k, s) samples nearest to its centre, then the farthest ones.
 
-    labels: the clusters of all samples. Places of clusters with fewer samples are -1. The thumbnails are one picture with a
-    line for each cluster.
+    labels: the clusters of all samples. Places of clusters with fewer samples are -1.
     """
     shown = np.concatenate([nearest, farthest], axis=1).astype(np.int64)
+    assert data.image_shape is not None
+    channels, height, width = data.image_shape
+    images = data.rows(np.maximum(shown, 0).reshape(-1)).reshape(*shown.shape, height, width, channels)
+    images = images.astype(np.float32) / data.max_value
+    return contact_sheet(images, shown, labels, classes=data.labels) | {"nearest": nearest.shape[1]}
+
+
+def contact_sheet(images: np.ndarray, shown: np.ndarray, labels: np.ndarray, *,
+                  classes: np.ndarray | None = None) -> dict[str, Any]:
+    """Images (k, s, h, w, 1 or 3) in [0, 1] of the samples shown, (k, s), as one picture with a line for each cluster; nothing
+    where a sample is -1. labels, classes: of all samples."""
     clusters = []
     for cluster, samples in enumerate(shown):
         members = np.flatnonzero(labels == cluster)
         entry: dict[str, Any] = {"size": len(members), "samples": samples}
-        if data.labels is not None:
-            entry |= {"classes": data.labels[samples], "counts": _largest(data.labels[members])}
+        if classes is not None:
+            entry |= {"classes": [str(one) for one in classes[samples]], "counts": _largest(classes[members])}
         clusters.append(entry)
-    images = thumbnails(data, np.maximum(shown, 0))
-    images[shown < 0] = 0
-    k, s, height, width, channels = images.shape
-    picture = png(images.swapaxes(1, 2).reshape(k * height, s * width, channels))
-    return {"side": [height, width], "nearest": nearest.shape[1], "clusters": clusters,
+    small = np.where((shown >= 0)[..., None, None, None], thumbnails(images), 0).astype(np.uint8)
+    k, s, height, width, channels = small.shape
+    picture = png(small.swapaxes(1, 2).reshape(k * height, s * width, channels))
+    return {"side": [height, width], "clusters": clusters,
             "picture": "data:image/png;base64," + base64.b64encode(picture).decode()}
 
 
-def thumbnails(data: Dataset, rows: np.ndarray) -> np.ndarray:
-    """(...) rows of a set of images -> (..., h, w, c) bytes, no side longer than SIDE."""
-    assert data.image_shape is not None
-    channels, height, width = data.image_shape
-    step = -(-max(height, width) // SIDE)
-    images = data.rows(rows.reshape(-1)).reshape(*rows.shape, height, width, channels)[..., ::step, ::step, :]
-    return np.clip(images.astype(np.float32) / data.max_value * 255, 0, 255).astype(np.uint8)
+def thumbnails(images: np.ndarray) -> np.ndarray:
+    """(..., h, w, c) in [0, 1] -> the same as bytes, no side longer than SIDE."""
+    step = -(-max(images.shape[-3:-1]) // SIDE)
+    return np.clip(images[..., ::step, ::step, :] * 255, 0, 255).astype(np.uint8)
 
 
 def _largest(classes: np.ndarray) -> list[tuple[str, int]]:
@@ -177,10 +184,11 @@ def _text(thing: Any) -> str:
     return f"{thing:g}" if isinstance(thing, float) else "none" if thing is None else str(thing)
 
 
-def _spread(n: int, limit: int) -> list[int]:
+def spread(n: int, limit: int) -> list[int]:
     """At most `limit` of n positions, the first and the last among them."""
     return np.unique(np.linspace(0, n - 1, min(n, max(limit, 2))).round().astype(int)).tolist() if n else []
 
 
-def _bytes(numbers: np.ndarray) -> str:
+def as_bytes(numbers: np.ndarray) -> str:
+    """Whole numbers from 0 to 255 as base64."""
     return base64.b64encode(numbers.astype(np.uint8).tobytes()).decode()

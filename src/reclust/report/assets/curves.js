@@ -85,7 +85,7 @@ function panel(title, lines, yTitle, resets, [y0, y1]) {
     look(moves[event.key]);
   }
 
-  return el("figure", { class: "panel" }, el("figcaption", {}, title, el("span", {}, ` · ${yTitle} over epochs`)),
+  return el("figure", { class: "panel" }, el("figcaption", {}, title, yTitle ? el("span", {}, ` · ${yTitle} over epochs`) : null),
     el("div", { class: "plot", tabindex: "0", role: "group", "aria-label": `${title}: arrow keys read values off the curves`,
       onpointermove: follow, onpointerdown: follow, onpointerleave: leave, onblur: leave, onkeydown: step }, picture, tip));
 }

@@ -8,8 +8,8 @@ function bytes(text) {
 const frameTitle = (frame) => (frame.reset ? `epoch ${frame.epoch}, right after the reset` : frame.epoch === 0 ? "start" : `epoch ${frame.epoch}`);
 
 function sceneView(scene) {
-  const points = bytes(scene.points), clusters = bytes(scene.clusters), n = scene.rows.length, k = scene.n_clusters, all = n + k;
-  const names = scene.classes ? [...new Set(scene.classes)].sort((a, b) => a - b) : [];
+  const points = bytes(scene.points), clusters = typeof scene.clusters === "string" ? bytes(scene.clusters) : scene.clusters, n = scene.rows.length, k = scene.n_clusters, all = n + k;
+  const names = scene.classes ? [...new Set(scene.classes)].sort(compare) : [];
   let place = scene.frames.length - 1, position = place, by = scene.classes ? "class" : "cluster", playing = null, asked = 0;
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const canvas = el("canvas", { role: "img", "aria-label": "Embeddings in a plane" });
@@ -92,7 +92,7 @@ function sceneView(scene) {
     }
     if (best < 0) return;
     const own = scene.classes ? `, class ${scene.classes[best]}` : "";
-    about.textContent = `Sample ${scene.rows[best]}${own}, cluster ${clusters[place * n + best]}`;
+    about.textContent = `Sample ${scene.names ? scene.names[best] : scene.rows[best]}${own}, cluster ${clusters[place * n + best]}`;
   }
 
   function explain() {
@@ -109,6 +109,7 @@ function sceneView(scene) {
   const color = scene.classes ? chooser("Colour", [{ value: "class", title: "by class" }, { value: "cluster", title: "by cluster" }], by,
     (value) => { by = value; explain(); draw(); }) : null;
   return el("div", { class: "scene" }, canvas,
-    el("div", { class: "player" }, play, slider, marks, says), el("div", { class: "controls" }, color, legend), about,
-    note(`${count(n, "sample")}, × for centres. All epochs are seen from the direction of largest variance, each brought to the same spread.`));
+    scene.frames.length > 1 ? el("div", { class: "player" }, play, slider, marks, says) : null, el("div", { class: "controls" }, color, legend), about,
+    note(scene.frames.length > 1 ? `${count(n, "sample")}, × for centres. All epochs are seen from the direction of largest variance, each brought to the same spread.`
+      : `${count(n, "sample")}, × for centres, in the plane of largest variance, which shows ${percent(scene.share, 0)} % of it: what lies apart here is apart, what overlaps need not.`));
 }

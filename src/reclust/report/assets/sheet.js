@@ -9,7 +9,7 @@ function sheetView(sheet) {
     if (sample < 0) return null;
     const main = cluster.counts && cluster.counts.length ? cluster.counts[0][0] : null;
     const own = cluster.classes ? String(cluster.classes[column]) : null;
-    const says = `sample ${sample}${own === null ? "" : `, class ${own}`}`;
+    const says = `sample ${cluster.names ? cluster.names[column] : sample}${own === null ? "" : `, class ${own}`}`;
     return el("li", { class: own !== null && own !== main ? "thumb other" : "thumb", title: says, role: "img", "aria-label": says, style: {
       "background-position": `${share(column, columns)} ${share(row, sheet.clusters.length)}`, "aspect-ratio": `${width} / ${height}` } });
   };

@@ -1,0 +1,37 @@
+"""reclust suggest-k: which number of clusters is found again from half of the data."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..choosing import suggest_k
+from .fitting import add_data, read_data
+from .output import add_json, show
+
+
+def add(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser(
+        "suggest-k", help="how many clusters to look for",
+        description="Cluster two halves of DATA into several numbers of clusters, and say which of these are found again. It "
+                    "takes minutes on a CPU.")
+    add_data(parser)
+    parser.add_argument("--from", dest="least", type=int, default=2, metavar="K", help="(default: %(default)s)")
+    parser.add_argument("--to", dest="most", type=int, default=14, metavar="K", help="(default: %(default)s)")
+    parser.add_argument("--n-init", type=int, default=3, metavar="N", help="models on each half (default: %(default)s)")
+    parser.add_argument("--splits", type=int, default=2, metavar="N", help="how often to halve (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="the same seed gives the same result")
+    add_json(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    found = suggest_k(read_data(arguments), range(arguments.least, arguments.most + 1), n_init=arguments.n_init,
+                      splits=arguments.splits, random_state=arguments.seed)
+    if not arguments.json:
+        print(found)
+        return 0
+    measures = {name: getattr(found, name) for name in ("strength", "agreement", "resets", "silhouette")}
+    show([{"k": k, "suggested": found.k, "plausible": k in found.plausible,
+           **{part: float(each[i][j]) for name, each in measures.items() for j, part in enumerate((name, f"{name}_error"))}}
+          for i, k in enumerate(found.ks)], as_json=True)
+    return 0
