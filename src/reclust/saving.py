@@ -97,12 +97,20 @@ def _unpacked(path: str | os.PathLike[str], header: dict[str, Any], tensors: dic
         model.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
     model.ids_ = None if header.get("ids") is None else np.array(header["ids"])
     model._adopt(result, preparation, header["scores"], header["best_replica"])
+    _check_living(fitted["living"], result.n_clusters)
     model._keep_living(fitted["living"])
     model.labels_ = fitted["labels"]
     if "consensus_labels" in fitted:
         model.consensus_labels_ = fitted["consensus_labels"]
     model.baseline_ = Baseline(fitted["baseline_labels"], fitted["baseline_centers"], header["baseline_inertia"])
     return model
+
+
+def _check_living(living: np.ndarray, k: int) -> None:
+    """Numbers that could pick centres in another way, such as truth values or negative ones, are no names of clusters."""
+    whole = living.ndim == 1 and living.dtype.kind == "i" and len(living) > 0
+    if not whole or not (np.diff(living) > 0).all() or living[0] < 0 or living[-1] >= k:
+        raise ValueError(f"its clusters with samples are not whole numbers below {k}, each once and in order.")
 
 
 def _check(model: FittedClustering) -> None:
