@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -22,11 +23,14 @@ from _records import write_record
 from reclust.studies import StoreReader, names
 
 
-def reclust(*given: object) -> tuple[float, int, str]:
-    """Seconds, exit code and output of one call of the command line."""
-    begun = time.perf_counter()
+def reclust(*given: object) -> tuple[dict[str, float], int, str]:
+    """Seconds, exit code and output of one call of the command line; the processor's own seconds tell what it takes where
+    nothing else is running."""
+    begun, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([sys.executable, "-m", "reclust.cli", *map(str, given)], stdout=subprocess.PIPE, text=True)
-    return time.perf_counter() - begun, done.returncode, done.stdout
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"seconds": time.perf_counter() - begun, "processor_seconds": own}, done.returncode, done.stdout
 
 
 def ran(name: str, folder: Path, threads: int) -> dict[str, Any]:
@@ -35,18 +39,19 @@ def ran(name: str, folder: Path, threads: int) -> dict[str, Any]:
         seconds, code, said = reclust("study", "run", name, "--mini", "--store", store, "--threads", threads, "--device", "cpu",
                                       "--json")
         (told,) = json.loads(said)
-        kept.write_text(json.dumps({"runs": told["finished"], "failed": told["failed"], "seconds": seconds, "exit_code": code}))
+        kept.write_text(json.dumps({"runs": told["finished"], "failed": told["failed"], **seconds, "exit_code": code}))
     return json.loads(kept.read_text())
 
 
-def shown(stores: list[Path], folder: Path) -> dict[str, float]:
+def shown(stores: list[Path], folder: Path) -> dict[str, dict[str, float]]:
     """Seconds for what is made from one store of all studies."""
     merged = folder / "all.sqlite"
     merged.unlink(missing_ok=True)
+    calls = {"merge": ("study", "merge", *stores, "--store", merged)} | {
+        what: (what.removesuffix("s"), merged, "-o", folder / name)
+        for what, name in (("tables", "tables.md"), ("figures", "figures"), ("report", "report.html"))}
     made = {}
-    for what, given in {"merge": ("study", "merge", *stores, "--store", merged), "tables": ("table", merged, "-o", folder / "tables.md"),
-                        "figures": ("figure", merged, "-o", folder / "figures"),
-                        "report": ("report", merged, "-o", folder / "report.html")}.items():
+    for what, given in calls.items():
         made[what], code, _ = reclust(*given)
         if code:
             raise SystemExit(f"{what} ended with exit code {code}")
@@ -65,9 +70,10 @@ def main() -> None:
         studies = {}
         for name in given.only:
             studies[name] = ran(name, folder, given.threads)
-            print(f"{name}: {studies[name]['runs']} runs, {studies[name]['failed']} failed, {studies[name]['seconds']:.0f} s",
-                  flush=True)
-        measured: dict[str, Any] = {"studies": studies, "seconds_from_all": shown([folder / f"{n}.sqlite" for n in studies], folder)}
+            print(f"{name}: {studies[name]['runs']} runs, {studies[name]['failed']} failed, {studies[name]['seconds']:.0f} s, "
+                  f"{studies[name]['processor_seconds']:.0f} s of a processor", flush=True)
+        stores = [folder / f"{name}.sqlite" for name in studies]
+        measured: dict[str, Any] = {"studies": studies, "from_all": shown(stores, folder)}
         with StoreReader(folder / "all.sqlite") as store:
             measured["runs"] = sum(status.finished for status in store.status())
         measured["figures"] = len(list((folder / "figures").glob("*.pdf")))

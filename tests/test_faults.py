@@ -260,6 +260,34 @@ def test_the_command_line_goes_on_after_a_kill_and_cleans_up(tmp_path, monkeypat
     assert (tmp_path / "out" / "labels.csv").read_text() == (tmp_path / "whole" / "labels.csv").read_text()
 
 
+class Budget:
+    """Spends time by the epoch, so that a test decides when it is over."""
+
+    def __init__(self, epochs):
+        self.epochs = epochs
+
+    @property
+    def passed(self):
+        self.epochs -= 1
+        return self.epochs < 0
+
+
+@pytest.mark.parametrize("epochs", [0, 2, 5], ids=["at once", "in pretraining", "in clustering"])
+def test_the_command_line_goes_on_after_its_minutes(tmp_path, monkeypatch, capsys, epochs):
+    np.save(tmp_path / "x.npy", X)
+    command = ["fit", str(tmp_path / "x.npy"), "-k", "4", "--device", "cpu", "--pretrain-epochs", "3", "--epochs", "3", "--seed", "0", "-o"]
+    assert main([*command, str(tmp_path / "whole")]) == 0
+    with monkeypatch.context() as patched:
+        patched.setattr("reclust.training.Deadline", lambda seconds: Budget(epochs))
+        assert main([*command, str(tmp_path / "out"), "--minutes", "1"]) == 3
+    assert "call again to go on" in capsys.readouterr().err
+    assert {"fit.checkpoint", "labels.csv", "model.reclust"} <= set(os.listdir(tmp_path / "out"))
+    assert len(reclust.load(tmp_path / "out" / "model.reclust").labels_) == 60
+    assert main([*command, str(tmp_path / "out"), "--minutes", "9"]) == 0
+    assert sorted(os.listdir(tmp_path / "out")) == ["labels.csv", "model.reclust"]
+    assert (tmp_path / "out" / "labels.csv").read_text() == (tmp_path / "whole" / "labels.csv").read_text()
+
+
 # Real kills
 
 

@@ -148,16 +148,12 @@ class Evaluation(Remembering, Around):
 
 
 class Living(Around):
-    """How many clusters have samples, among at most `limit` evenly spread ones: right before and after each intervention,
-    and at the end. Column: clusters; where it falls clusters died, where it rises they were revived."""
+    """How many clusters have samples, among at most `limit` evenly spread ones: at the start, every so many epochs, around
+    each intervention and at the end. Column: clusters; where it falls clusters died, where it rises they were revived."""
 
-    def __init__(self, *, limit: int = 10_000) -> None:
-        super().__init__(every=None)
+    def __init__(self, *, every: int | None = 10, limit: int = 10_000) -> None:
+        super().__init__(every=every)
         self.limit = whole("limit", limit, 1)
-
-    def due(self, snapshot: Snapshot) -> bool:
-        last = snapshot.moment == "epoch" and snapshot.epoch == snapshot.epochs - 1
-        return snapshot.moment != "start" and bool(last or snapshot.moment == "intervention" or snapshot.fires_next.any())
 
     def measure(self, snapshot: Snapshot) -> Measured:
         assert snapshot.centers is not None and snapshot.n_samples is not None  # training always gives them

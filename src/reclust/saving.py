@@ -122,7 +122,8 @@ def _check(model: FittedClustering) -> None:
     labels, expected = model.labels_, math.prod(model.result_.sample_shape)
     if model.n_features_in_ != expected:
         raise ValueError(f"its network takes {expected} numbers a sample, but it was fitted on {model.n_features_in_!r}.")
-    if labels.ndim != 1 or labels.dtype.kind != "i" or not ((labels >= 0) & (labels < model.n_clusters_)).all():
+    given = labels.ndim == 1 and labels.dtype.kind == "i" and len(labels) > 0
+    if not given or not ((labels >= 0) & (labels < model.n_clusters_)).all():
         raise ValueError(f"its labels are not whole numbers below its {model.n_clusters_} clusters.")
     if expected <= TRIED:
         model._over(np.zeros((1, expected)), Model.assign)

@@ -233,7 +233,7 @@ class Run:
             Progressed(
                 phase.name, next_epoch, stacked_result_tensors(self.replicas), phase.optimizer.tensors(), memory,
                 self.history, {**self.seconds, **phase.seconds()}, self.failed,
-            ).write(self.checkpoint, self._identity, self.replicas.seeds)
+            ).write(self.checkpoint, self._identity, self.replicas.seeds, self.settings)
 
     @property
     def _remembering(self) -> dict[str, Remembering]:
