@@ -19,6 +19,7 @@ from test_checkpoint import assert_equal
 import reclust
 from reclust import IDEC, Autoencoder, Checkpoint, ReclustWarning, Schedule, SelfLabel, SelfLabeling, files, self_label, train
 from reclust.cli import main
+from reclust.values import from_json
 
 pytestmark = pytest.mark.filterwarnings("default::reclust.ReclustWarning")  # so short fits lose clusters, and say so
 
@@ -214,7 +215,7 @@ def test_a_file_system_without_links_keeps_two_states_as_well(tmp_path, monkeypa
 def test_estimators_take_a_folder_or_a_file(tmp_path, given, file):
     model = small(random_state=0).fit(X, checkpoint=str(tmp_path / given), every=2)
     header, _ = files.read(tmp_path / file, "checkpoint")
-    assert (header["phase"], header["epoch"]) == ("clustering", 5)
+    assert (header["phase"], header["epoch"], list(from_json(header["settings"]))) == ("clustering", 5, [model.result_.settings[0]])
     assert (small(random_state=0).fit(X, checkpoint=tmp_path / given).labels_ == model.labels_).all()
     with pytest.raises(ValueError, match="other settings"):
         small(random_state=0, epochs=6).fit(X, checkpoint=tmp_path / given)
