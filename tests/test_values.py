@@ -5,7 +5,7 @@ import json
 import pytest
 
 from reclust import BRB, Every, KaimingNoise, Recluster, SoftReset, presets, value
-from reclust.values import from_json, to_json
+from reclust.values import essential_json, from_json, to_json
 
 
 @pytest.mark.parametrize("thing", [
@@ -32,3 +32,13 @@ def test_names_are_unique():
         @value
         class SoftReset:  # noqa: F811
             pass
+
+
+def test_what_is_essential_holds_only_what_differs_from_the_defaults():
+    assert essential_json(SoftReset()) == {"kind": "SoftReset", "fields": {}}
+    assert essential_json((SoftReset(0.5), 3)) == [{"kind": "SoftReset", "fields": {"keep": 0.5}}, 3]
+    every = essential_json(Every(3, (Recluster(rows="first"),)))
+    assert every["fields"] == {"interval": 3, "steps": [{"kind": "Recluster", "fields": {"rows": "first"}}]}
+    assert from_json(every) == Every(3, (Recluster(rows="first"),))
+    with pytest.raises(TypeError):
+        essential_json(object())

@@ -139,7 +139,7 @@ class DeepClustering(FittedClustering):
         self.ids_ = X.ids if isinstance(X, Dataset) else None
         X = check_samples(self, X, reset=True)
         preparation = Preparation.fit(X, self.image_shape, standardize=self.standardize)
-        found, checkpoint = self._recipe(preparation.channels), Checkpoint.at(checkpoint, every)
+        found, checkpoint = self._recipe(preparation.channels, X.shape[0]), Checkpoint.at(checkpoint, every)
         settings, seeds = found.settings, self._seeds(found.n_init, checkpoint)
         if y is not None:
             y = column_or_1d(as_array(y))
@@ -169,7 +169,7 @@ class DeepClustering(FittedClustering):
         `Result.save`; nothing is fitted."""
         X = check_samples(clone(self), X, reset=True)
         preparation = Preparation.fit(X, self.image_shape, standardize=self.standardize)
-        found, device = self._recipe(preparation.channels), choose_device(self.device)
+        found, device = self._recipe(preparation.channels, X.shape[0]), choose_device(self.device)
         settings = found.settings
         if settings.pretraining is None:
             raise ValueError("There is no pretraining in these settings: give pretrain_epochs above 0.")
@@ -188,9 +188,9 @@ class DeepClustering(FittedClustering):
         finally:
             progress.close()
 
-    def _recipe(self, channels: int | None = None) -> Recipe:
+    def _recipe(self, channels: int | None = None, n_samples: int = 10_000) -> Recipe:
         """The preset with everything on top that was given here; every mistake in the parameters is found at this point."""
-        preset = self._preset(channels)
+        preset = self._preset(channels, n_samples)
         base = preset.settings
         if isinstance(self.intervention, str) and self.intervention != "auto":
             raise ValueError(f"intervention must be 'auto', None or an intervention such as BRB(), got {self.intervention!r}.")
@@ -216,7 +216,7 @@ class DeepClustering(FittedClustering):
         self._warn_if_it_never_fires(settings)
         return Recipe(settings, preset.n_init if self.n_init is None else self.n_init, self.select or preset.select)
 
-    def _preset(self, channels: int | None) -> Recipe:
+    def _preset(self, channels: int | None, n_samples: int) -> Recipe:
         objective = usual_objective(self._own_objective, self.representation) if self.objective is None else self.objective
         if isinstance(self.preset, (Settings, Recipe)):
             given = Recipe(self.preset) if isinstance(self.preset, Settings) else self.preset
@@ -231,7 +231,7 @@ class DeepClustering(FittedClustering):
         if objective is None:
             raise ValueError(f"{type(self).__name__} needs an objective; DEC, IDEC and DCN bring their own.")
         return recipe(self.preset, self.n_clusters, objective, channels=channels, representation=self.representation,
-                      device=choose_device(self.device).type)
+                      device=choose_device(self.device).type, n_samples=n_samples)
 
     def _schedule(self, base: Schedule, epochs: int | None) -> Schedule:
         given: dict[str, Any] = {"epochs": epochs, "batch_size": self.batch_size, "lr": self.lr}

@@ -178,8 +178,12 @@ def everyday(n_clusters: int, objective: Objective, *, channels: int | None = No
     )
 
 
+MANY_SAMPLES = 30_000
+"""From so many on, `best` trains for fewer epochs, each of which has more steps."""
+
+
 def best(n_clusters: int, objective: Objective, *, channels: int | None = None, representation: Representation | None = None,
-         device: str = "cuda") -> Recipe:
+         device: str = "cuda", n_samples: int = 10_000) -> Recipe:
     """What found the best clusters: the published protocol, pretrained on augmented images, twenty replicas, one kept.
 
     On a CPU fewer and smaller ones train for fewer epochs with more steps each. Contrastive networks gain nothing by being
@@ -189,7 +193,10 @@ def best(n_clusters: int, objective: Objective, *, channels: int | None = None, 
     if isinstance(representation, Contrastive):
         return Recipe(protocol)
     if device != "cpu":
-        return Recipe(replace(protocol, pretraining=Schedule(epochs=250, views=("augmented",))), n_init=20)
+        pretraining, clustering = (100, 120) if n_samples >= MANY_SAMPLES else (250, 400)
+        return Recipe(n_init=20, settings=replace(
+            protocol, pretraining=Schedule(epochs=pretraining, views=("augmented",)),
+            clustering=Schedule(epochs=clustering, views=("clean", "augmented"))))
     return Recipe(n_init=4, settings=replace(
         protocol,
         representation=Autoencoder(hidden=(512, 256, 128)),
@@ -206,10 +213,12 @@ PRESETS: Mapping[str, Callable[..., Settings | Recipe]] = MappingProxyType(
 
 
 def recipe(preset: str, n_clusters: int, objective: Objective, *, channels: int | None, representation: Representation | None,
-           device: str) -> Recipe:
+           device: str, n_samples: int) -> Recipe:
     """The preset of this name for such data, and for "cpu" or "cuda"."""
     given: dict[str, Any] = {"channels": channels, "representation": representation}
-    made = PRESETS[preset](n_clusters, objective, **given, **({"device": device} if preset == "best" else {}))
+    if preset == "best":
+        given |= {"device": device, "n_samples": n_samples}
+    made = PRESETS[preset](n_clusters, objective, **given)
     return made if isinstance(made, Recipe) else Recipe(made)
 
 

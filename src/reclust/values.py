@@ -84,6 +84,24 @@ def to_json(thing: Any) -> Any:
     return {"kind": kind.__name__, "fields": fields}
 
 
+def essential_json(thing: Any) -> Any:
+    """Like `to_json`, without fields that hold their default: it stays the same when a class gains a field."""
+    if isinstance(thing, (tuple, list)):
+        return [essential_json(item) for item in thing]
+    if isinstance(thing, Mapping):
+        return {"mapping": {str(name): essential_json(item) for name, item in thing.items()}}
+    if not dataclasses.is_dataclass(thing):
+        return to_json(thing)
+    chosen = {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)
+              if getattr(thing, field.name) != default_of(field)}
+    return {"kind": to_json(thing)["kind"], "fields": {name: essential_json(item) for name, item in chosen.items()}}
+
+
+def default_of(field: dataclasses.Field[Any]) -> Any:
+    """What a field holds unless told otherwise; `dataclasses.MISSING` where it has to be told."""
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+
+
 def from_json(data: Any) -> Any:
     """The inverse of `to_json`; sequences come back as tuples. Only registered classes are ever created."""
     if isinstance(data, list):

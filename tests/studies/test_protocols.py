@@ -5,13 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reclust import SimCLR
+from reclust import SimCLR, presets
 from reclust.data.inputs import as_inputs
 from reclust.metrics import accuracy
 from reclust.representations import ResNet
 from reclust.result import Result
 from reclust.studies import Conditions, ContrastiveProtocol, Store, Study, named, names, run
-from reclust.studies.measures import MEASURES
+from reclust.studies.measures import LABEL_FREE, MEASURES
+from reclust.studies.tables import repetitions, tables
 from studies.tiny import VARIANTS, tiny_study
 
 SMALL = ContrastiveProtocol(
@@ -31,6 +32,37 @@ def test_every_measure_is_recorded(tmp_path):
         assert histogram.values.shape == (len(histogram.epochs), 20) and (histogram.values.sum(1) == 100).all()
         assert history["embedding"].values.shape[1:] == (100, 10)
         assert "silhouette" in store.curves(study.name) and "embedding" not in store.curves(study.name)
+
+
+def test_label_free_scores_are_kept_and_tell_which_replica_to_keep(tmp_path):
+    variants = (VARIANTS[0], replace(VARIANTS[1], factors={}))
+    study = tiny_study(name="best", algorithms=("idec",), pretrained=(False,), variants=variants, seeds=(1, 2, 3, 4),
+                       largest_group=2, scores=tuple(LABEL_FREE))
+    with Store(tmp_path / "store") as store:
+        assert run(study, store, progress=False).failures == []
+        every = repetitions(store, "best")
+        assert [(one.variant, len(one.acc)) for one in every] == [("none", 2)] * 2 + [("brb", 2)] * 2
+        assert all(np.isfinite(scores).all() for one in every for scores in one.scores.values())
+        rows = store.finished("best", (), ("acc", "consistency"))[:2]
+        assert every[0].kept("consistency") == 100 * max(rows, key=lambda row: row[1])[0]
+        (table, *_) = tables(store, "best")
+        (block,) = table.blocks
+        assert len(block) == 2 and len(block[0].cells) == len(table.columns) - 1 == 4 + len(LABEL_FREE)
+        assert block[1].cells[2].numbers[""] == pytest.approx(np.mean([one.acc.max() for one in every[2:]]))
+    other = replace(study, scores=())
+    assert not {one.key for one in study.planned()} & {one.key for one in other.planned()}
+    with pytest.raises(ValueError, match="no label-free score 'accuracy'"):
+        replace(study, scores=("accuracy",))
+
+
+@pytest.mark.parametrize("name", ["best", "best-of-many-samples"])
+def test_the_study_of_the_best_preset_has_its_settings(name):
+    study = named(name)
+    for group in study.groups():
+        if group.dataset == "gtsrb" or group.runs[0].variant != "best":
+            continue
+        found = presets.best(10, presets.OBJECTIVES["idec"], channels=1, n_samples=study.protocol.size(group.dataset))
+        assert set(group.settings) == {found.settings} and len(group.seeds) == found.n_init
 
 
 @pytest.fixture
@@ -89,12 +121,12 @@ def test_digits_serve_a_contrastive_study_too():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_every_named_study_runs(name, tmp_path):
-    """Its small form, smaller still: one seed, a hundred rows, and interventions that fire within a few epochs."""
+    """Its small form, smaller still: a hundred rows, and interventions that fire within a few epochs."""
     small = named(f"{name}-mini")
     shorter = {"pretraining_epochs": 1, "epochs": 6, "rows": 100, "batch_size": 50}
     if small.protocol.labeling("digits", "idec") is not None:
         shorter["labeling_epochs"] = 2
-    study = replace(small, seeds=small.seeds[:1], protocol=replace(small.protocol, **shorter))
+    study = replace(small, protocol=replace(small.protocol, **shorter))
     with Store(tmp_path / "store") as store:
         ran = run(study, store, progress=False)
         assert (ran.finished, ran.failures) == (study.n_runs, [])

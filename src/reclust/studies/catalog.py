@@ -29,6 +29,7 @@ from ..interventions import (
     Step,
 )
 from ..presets import CONTRASTIVE_INTERVENTIONS, PAPER_INTERVENTIONS, PAPER_SEEDS
+from .measures import LABEL_FREE
 from .protocols import AutoencoderProtocol, ContrastiveProtocol
 from .spec import Study, Variant
 
@@ -209,16 +210,26 @@ def runtime() -> Study:
                  about="Seconds by part, one run at a time.")
 
 
+REPLICAS = 20
+"""Of one repetition of `presets.best`, a group of its own: the runs among which one is kept."""
+
+
 @study
 def best() -> Study:
-    """Twenty replicas each; which one to keep is chosen by `IDEC(preset="best")`, not here."""
     augmented = {"pretraining": {"views": ("augmented",)}}
     return Study("best", (
-        *paper_variants("brb"),
-        Variant("augmented pretraining", PAPER_INTERVENTIONS["brb"], changes=augmented),
+        Variant("best", PAPER_INTERVENTIONS["brb"], changes=augmented),
         Variant("exchange", every(Exchange(), RESET, RECLUSTER, MOMENTUM), changes=augmented),
-    ), algorithms=("idec",), seeds=tuple(range(20)), evaluate_every=20,
-        about="Beyond the paper: pretraining on augmented images, and replicas that go on from better ones.")
+    ), algorithms=("idec",), datasets=("optdigits", "usps", "gtsrb", "kmnist_test", "digits"), seeds=tuple(range(5 * REPLICAS)),
+        largest_group=REPLICAS, evaluate_every=20, scores=tuple(LABEL_FREE),
+        about='Beyond the paper: preset="best", five times twenty replicas, and replicas that go on from better ones.')
+
+
+@study
+def best_of_many_samples() -> Study:
+    return replace(best(), name="best-of-many-samples", datasets=("mnist", "fmnist"),
+                   protocol=AutoencoderProtocol(pretraining_epochs=100, epochs=120),
+                   about="The same for large sets, over fewer epochs.")
 
 
 CONTRASTIVE_SETS = ("cifar10", "cifar100_20")

@@ -26,11 +26,12 @@ from ..data.inputs import as_inputs
 from ..exceptions import ReclustWarning, StopTraining
 from ..monitors import Evaluation, Monitor, Snapshot
 from ..result import Curve, History, Result
+from ..selection import Candidates
 from ..selflabel import self_label
 from ..settings import Execution
-from ..training import train
+from ..training import choose_device, train
 from ..values import value
-from .measures import MEASURES, shown_rows
+from .measures import LABEL_FREE, MEASURES, shown_rows
 from .protocols import Sample
 from .spec import Group, Pretraining
 from .store import Outcome
@@ -87,7 +88,10 @@ def attempt(group: Group, conditions: Conditions, *, stop: Asked = never, tick: 
         sample = group.protocol.sample(group.dataset, conditions.data)
         with _quietly(conditions):
             result = _clustered(group, start, sample, conditions, _Stop(conditions, stop, tick, *group.stage_costs))
-            outcome = _outcome(group, result, start, sample)
+            begun = time.perf_counter()
+            label_free = _label_free(group, result, sample, conditions)
+            spent = {"selection": time.perf_counter() - begun} if label_free else {}
+            outcome = _outcome(group, replace(result, seconds={**result.seconds, **spent}), start, sample, label_free)
     except StopTraining:
         return Stopped()
     except Exception:
@@ -207,7 +211,17 @@ def _quietly(conditions: Conditions) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _outcome(group: Group, result: Result, start: Result | None, sample: Sample) -> Outcome:
+def _label_free(group: Group, result: Result, sample: Sample, conditions: Conditions) -> dict[str, np.ndarray]:
+    """What a choice among the runs of a group may go by, (r,) each; the classes are out of sight."""
+    if not group.scores:
+        return {}
+    inputs = as_inputs(sample.inputs).to(choose_device(conditions.device), torch.float32)
+    candidates = Candidates(replace(result, history={}), inputs)
+    return {name: LABEL_FREE[name](candidates).numpy() for name in group.scores}
+
+
+def _outcome(group: Group, result: Result, start: Result | None, sample: Sample,
+             label_free: dict[str, np.ndarray]) -> Outcome:
     assert result.labels is not None
     arrays = {"labels": result.labels, "centers": result.state["centers"].numpy()}
     if "embeddings" in group.measures:
@@ -226,7 +240,7 @@ def _outcome(group: Group, result: Result, start: Result | None, sample: Sample)
         history |= {phase: {name: Curve(curve.epochs, curve.values[:, rows]) for name, curve in columns.items()}
                     for phase, columns in start.history.items()}
     return Outcome(
-        group=group.key, runs=[run.key for run in group.runs], settings=group.settings, scores=scores,
+        group=group.key, runs=[run.key for run in group.runs], settings=group.settings, scores=scores | label_free,
         history=thinned(history, group.evaluate_every),
         arrays=arrays, seconds=seconds, provenance={**result.provenance, **_provenance(group, sample)},
         failed={replica: f"The loss stopped being a number in epoch {epoch} of {phase}."

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 DEEP = ("dec", "idec", "dcn")
-DATASETS = {"cifar100_20": "CIFAR100-20"}
+DATASETS = {"cifar100_20": "CIFAR100-20", "kmnist_test": "KMNIST test part", "digits": "digits"}
 VARIANTS = {"brb": "BRB", "recluster": "Recluster", "reset": "Reset", "em": "EM"}
 MEASURES = {
     "acc": "ACC", "nmi": "NMI", "ari": "ARI", "accuracy": "accuracy (%)", "label_change": "label change (%)",

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..analysis import DistanceRatios, Distances, Embeddings, Norms, Purity, Reconstruction, Sizes
 from ..monitors import Monitor
+from ..selection import Compactness, Consistency, Selector, SharedInformation, Silhouette, SizeEntropy
 
 SHOWN = 1000
 """Samples whose embeddings are kept."""
@@ -23,6 +24,17 @@ MEASURES: Mapping[str, Callable[[np.ndarray, int], Monitor]] = MappingProxyType(
     "embeddings": lambda classes, every: Embeddings(shown_rows(len(classes))),
 })
 """Name -> (classes (n,), epochs between two looks) -> monitor."""
+
+LABEL_FREE: Mapping[str, Selector] = MappingProxyType({
+    "consistency": Consistency(),
+    "shared_information": SharedInformation(),
+    "silhouette": Silhouette(),
+    "cosine_silhouette": Silhouette("cosine"),
+    "compactness": Compactness(),
+    "size_entropy": SizeEntropy(),
+})
+"""Scores of finished replicas by name, to choose among them. What compares replicas with each other is not here: it can be
+computed from the labels in the store."""
 
 
 def shown_rows(n: int) -> np.ndarray:

@@ -117,7 +117,7 @@ class StoreReader:
     def means(self, study: str, *, by: Sequence[str] = CELL, measures: Sequence[str] = ("acc", "nmi", "ari")) -> list[dict]:
         """Over the finished runs of a study, one dict for each combination of `by`, in the order of the plan.
 
-        by: any of study, dataset, algorithm, pretrained, variant, seed, or a factor of the study. measures: acc, nmi, ari,
+        by: any of study, dataset, algorithm, pretrained, variant, seed, group, or a factor of the study. measures: acc, nmi, ari,
         seconds, or the name of a further measure. Each dict holds what is in `by`, `runs` (how many), and for each measure
         MEASURE_mean, _std (n - 1), _stderr and _best. Sums are exact, so the order in which runs finished changes nothing.
         """
@@ -300,6 +300,8 @@ class StoreReader:
     def _column(self, name: str) -> str:
         if name in ("study", "dataset", "algorithm", "variant", "pretrained", "seed"):
             return f"p.{name}"
+        if name == "group":
+            return "p.group_key"
         return f"json_extract(p.factors, {_quoted('$.' + json.dumps(name))})"
 
 

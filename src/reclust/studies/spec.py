@@ -15,13 +15,14 @@ from ..objectives import DECObjective
 from ..presets import PAPER_SEEDS
 from ..selflabel import SelfLabel
 from ..settings import Settings
-from ..values import to_json, value, whole
-from .measures import MEASURES
+from ..values import essential_json, value, whole
+from .measures import LABEL_FREE, MEASURES
 from .protocols import AutoencoderProtocol, Protocol
 from .store import PlannedRun
 
 REVISION = 1
-"""Part of every identity: to be raised when the same settings come to mean other numbers."""
+"""Part of every identity, which holds only what differs from the defaults: to be raised when a default changes, or when the
+same settings come to mean other numbers."""
 
 Precision = Literal["auto", "float32", "float64", "bf16"]
 
@@ -48,7 +49,7 @@ class Study:
     share the pretraining of larger ones; the study's own where empty. precision: of the arithmetic, see `Execution`.
     measures: names of `MEASURES` to record. evaluate_every: epochs between two points of a curve; around interventions
     there are more. largest_group: how many runs train stacked. small_variants: those that the small form keeps, all where
-    empty.
+    empty. scores: names of `LABEL_FREE` to give every run.
     """
 
     name: str
@@ -60,11 +61,12 @@ class Study:
     seeds: tuple[int, ...] = PAPER_SEEDS
     pretraining_seeds: tuple[int, ...] = ()
     protocol: Protocol = AutoencoderProtocol()
-    precision: Precision = "float32"
+    precision: Precision = "auto"
     measures: tuple[str, ...] = ()
     evaluate_every: int = 10
     largest_group: int = 40
     small_variants: tuple[str, ...] = ()
+    scores: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("datasets", "algorithms", "pretrained", "seeds", "variants"):
@@ -73,9 +75,10 @@ class Study:
                 raise ValueError(f"The study {self.name!r} has no {name}: give at least one.")
         for name in ("evaluate_every", "largest_group"):
             object.__setattr__(self, name, whole(name, getattr(self, name), 1))
-        unknown = [name for name in self.measures if name not in MEASURES]
-        if unknown:
-            raise ValueError(f"There is no measure {unknown[0]!r}: choose among {', '.join(MEASURES)}.")
+        for what, given, known in (("measure", self.measures, MEASURES), ("label-free score", self.scores, LABEL_FREE)):
+            unknown = [name for name in given if name not in known]
+            if unknown:
+                raise ValueError(f"There is no {what} {unknown[0]!r}: choose among {', '.join(known)}.")
         names = [variant.name for variant in self.variants]
         if len(set(names)) < len(names):
             raise ValueError(f"The variants of {self.name!r} need different names, got {', '.join(names)}.")
@@ -104,14 +107,14 @@ class Study:
             together = self.pretraining_seeds or tuple(dict.fromkeys(seeds))
             pretraining = Pretraining.of(dataset, self.protocol, settings[0], together, self.precision)
         clustering = _digest("group", dataset, self.protocol.preparation, settings, seeds, pretraining and pretraining.key,
-                             self.precision, self.measures, self.evaluate_every)
+                             self.precision, self.measures, self.evaluate_every, *([self.scores] if self.scores else []))
         labeling = self.protocol.labeling(dataset, algorithm)
         key = clustering if labeling is None else _digest(clustering, labeling)
         runs = tuple(
             PlannedRun(_digest(key, position), key, dataset, algorithm, variant.name, pretrained, seed, variant.factors)
             for position, (variant, _, seed) in enumerate(members))
         return Group(key, dataset, self.protocol, settings, seeds, runs, pretraining, self.precision, self.measures,
-                     self.evaluate_every, clustering, labeling)
+                     self.evaluate_every, clustering, labeling, self.scores)
 
     @property
     def n_runs(self) -> int:
@@ -176,6 +179,7 @@ class Group:
     clustering: str
     """Key of the clustering itself, the same with and without a third stage."""
     labeling: SelfLabel | None
+    scores: tuple[str, ...]
 
     @property
     def cost(self) -> float:
@@ -222,7 +226,7 @@ def _by_key(items: Sequence[Any], key: Any) -> Iterator[tuple[Any, list[Any]]]:
 
 
 def _canonical(thing: Any) -> str:
-    return json.dumps(to_json(thing), sort_keys=True)
+    return json.dumps(essential_json(thing), sort_keys=True)
 
 
 def _digest(*things: Any) -> str:

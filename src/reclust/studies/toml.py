@@ -18,7 +18,7 @@ from typing import Any
 
 from ..data.errors import require
 from ..presets import PAPER_INTERVENTIONS
-from ..values import kind_named
+from ..values import default_of, kind_named
 from .spec import Study, Variant
 
 
@@ -73,7 +73,7 @@ def _value(given: Any, default: Any = None) -> Any:
     if "kind" in given:
         kind = kind_named(given["kind"])
         _check_names(given["kind"], parts, kind)
-        defaults = {field.name: _default(field) for field in dataclasses.fields(kind)}
+        defaults = {field.name: default_of(field) for field in dataclasses.fields(kind)}
         return kind(**{name: _value(part, defaults[name]) for name, part in parts.items()})
     if dataclasses.is_dataclass(default) and not isinstance(default, type):
         _check_names(type(default).__name__, parts, type(default))
@@ -90,10 +90,6 @@ def _check_names(what: str, given: Iterable[str], kind: type) -> None:
                              f"It has {', '.join(known)}.")
 
 
-def _default(field: dataclasses.Field[Any]) -> Any:
-    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
-
-
 def write_study(study: Study) -> str:
     """The study as the text of a TOML file."""
     lines = []
@@ -101,7 +97,7 @@ def write_study(study: Study) -> str:
         given = getattr(study, field.name)
         if field.name == "variants":
             lines += ["variants = [", *(f"  {_text(one, kind=False)}," for one in given), "]"]
-        elif given != _default(field):
+        elif given != default_of(field):
             lines.append(f"{field.name} = {_text(given)}")
     return "\n".join(lines) + "\n"
 
@@ -120,6 +116,6 @@ def _text(given: Any, *, kind: bool = True) -> str:
     if isinstance(given, Mapping):
         return f"{{{', '.join(f'{json.dumps(name)} = {_text(part)}' for name, part in given.items())}}}"
     differing = [(field.name, getattr(given, field.name)) for field in dataclasses.fields(given)
-                 if getattr(given, field.name) != _default(field)]
+                 if getattr(given, field.name) != default_of(field)]
     named = [("kind", type(given).__name__), *differing] if kind else differing
     return f"{{{', '.join(f'{name} = {_text(part)}' for name, part in named)}}}"

@@ -9,11 +9,12 @@ from .comparison import Comparison, compare, comparison
 from .rendering import FORMATS, comma_separated, latex, markdown, terminal, write
 from .runtime import Spent, run_times, runtime, spent
 from .scores import Layout, scores
+from .selection import Repetition, chosen, repetitions
 from .table import Cell, Row, Table
 
 __all__ = [
-    "Cell", "Comparison", "FORMATS", "Layout", "NATURAL", "Row", "Spent", "Table", "comma_separated", "compare", "comparison",
-    "latex", "markdown", "run_times", "runtime", "scores", "spent", "tables", "terminal", "write",
+    "Cell", "Comparison", "FORMATS", "Layout", "NATURAL", "Repetition", "Row", "Spent", "Table", "chosen",
+    "comma_separated", "compare", "comparison", "latex", "markdown", "repetitions", "run_times", "runtime", "scores", "spent", "tables", "terminal", "write",
 ]
 
 Maker = Layout | Callable[[StoreReader, str], list[Table]]
@@ -30,6 +31,8 @@ NATURAL: dict[str, tuple[Maker, ...]] = {
     "subsample-size": (Layout(**{**vars(BY_ALGORITHM), "measures": ("ari",), "average": ""}),),
     "sensitivity": (Layout(rows=("lr", "interval"), columns="keep", blocks=("lr",), tables=("dataset",), average=""),),
     "runtime": (runtime, lambda reader, study: [run_times(reader, study)]),
+    "best": (chosen,),
+    "best-of-many-samples": (chosen,),
     "resnet-blocks": (Layout(rows=("blocks",), columns="mlp", blocks=(), tables=("dataset",), show="std", average="",
                              also=("algorithm", "pretrained", "variant")),),
     "contrastive": (CONTRASTIVE,),
