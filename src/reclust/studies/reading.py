@@ -117,8 +117,8 @@ class StoreReader:
     def means(self, study: str, *, by: Sequence[str] = CELL, measures: Sequence[str] = ("acc", "nmi", "ari")) -> list[dict]:
         """Over the finished runs of a study, one dict for each combination of `by`, in the order of the plan.
 
-        by: any of study, dataset, algorithm, pretrained, variant, seed, group, or a factor of the study. measures: acc, nmi, ari,
-        seconds, or the name of a further measure. Each dict holds what is in `by`, `runs` (how many), and for each measure
+        by: any of study, dataset, algorithm, pretrained, variant, seed, group, or a factor of the study. measures: acc, nmi,
+        ari, seconds, or the name of a further measure. Each dict holds what is in `by`, `runs` (how many), and for each measure
         MEASURE_mean, _std (n - 1), _stderr and _best. Sums are exact, so the order in which runs finished changes nothing.
         """
         width, cells = len(by), {}  # type: int, dict[tuple, list[tuple]]
