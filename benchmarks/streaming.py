@@ -16,6 +16,7 @@ import threading
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from _records import anonymous_memory, write_record
@@ -55,10 +56,10 @@ class AnonymousMemory:
             self.peak = max(self.peak, anonymous_memory())
 
 
-def fit(X: np.ndarray) -> tuple[IDEC, float, float]:
+def fit(X: np.ndarray, **changes: Any) -> tuple[IDEC, float, float]:
     """The model, microseconds of training for each row and epoch, and seconds in all."""
-    small = Autoencoder((128, 64))
-    model = IDEC(10, representation=small, pretrain_epochs=0, epochs=1, intervention=None, random_state=0, device="cpu")
+    model = IDEC(10, representation=Autoencoder((128, 64)), pretrain_epochs=0, epochs=1, intervention=None, random_state=0,
+                 device="cpu", **changes)
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ReclustWarning)  # one epoch finds no clusters worth the name

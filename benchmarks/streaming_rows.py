@@ -23,7 +23,7 @@ from streaming import fit, make_file, predict_rates
 
 from reclust import estimators
 
-MEMORY_LIMIT, FLATNESS_LIMIT = 2.0, 1.3
+BATCH, MEMORY_LIMIT, FLATNESS_LIMIT = 2048, 2.0, 1.3
 WAYS = {"streamed": 0.0, "in memory": float("inf")}
 """Way -> bytes that may be held."""
 
@@ -31,7 +31,7 @@ WAYS = {"streamed": 0.0, "in memory": float("inf")}
 def one_way(path: Path, way: str) -> dict[str, object]:
     estimators.resident_limit = lambda device: WAYS[way]
     rows = np.load(path, mmap_mode="r")
-    model, microseconds, seconds = fit(rows)
+    model, microseconds, seconds = fit(rows, batch_size=BATCH)
     rates = predict_rates(model, rows)
     return {"peak_gb": status_gb("VmHWM"), "fit_seconds": seconds, "microseconds_a_row": microseconds,
             "predicted_rows_a_second": rates, "fastest_over_slowest_part": max(rates) / min(rates)}
@@ -58,7 +58,8 @@ def main() -> None:
                   f"prediction's fastest tenth {seen['fastest_over_slowest_part']:.2f} times the slowest "
                   f"(limit {FLATNESS_LIMIT})", flush=True)
             measured[way] = seen
-    settings = {"rows": given.rows, "columns": given.columns, "gigabytes": given.rows * given.columns * 4 / 1e9}
+    settings = {"rows": given.rows, "columns": given.columns, "batch_size": BATCH,
+                "gigabytes": given.rows * given.columns * 4 / 1e9}
     print(f"record: {write_record('streaming_rows', settings, measured)}")
 
 
