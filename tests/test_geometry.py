@@ -51,6 +51,16 @@ def test_a_single_class_has_no_inter_class_distance():
     assert found.intra.isfinite().all() and found.inter.isnan().all() and found.silhouette.isnan().all()
 
 
+def test_stacked_labelings_are_those_one_by_one():
+    generator = torch.Generator().manual_seed(0)
+    z, labels = torch.randn(4, 60, 3, generator=generator), torch.randint(5, (4, 60), generator=generator)
+    labels[1] = labels[1].clamp(max=2)  # two classes are empty here
+    labels[2] = 4
+    for stacked, single in zip(geometry.class_distances(z, labels),
+                               zip(*map(geometry.class_distances, z, labels), strict=True), strict=True):
+        torch.testing.assert_close(stacked, torch.stack(single), equal_nan=True, rtol=1e-12, atol=1e-12)
+
+
 def test_class_distances_ignore_lengths_and_names():
     z, labels = embeddings(7)
     scaled = geometry.class_distances(z * torch.logspace(-3, 3, len(z), dtype=z.dtype)[:, None], 50 - labels)

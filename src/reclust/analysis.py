@@ -17,6 +17,9 @@ from .monitors import AFTER_RESET, Around, Measured, Snapshot, TrueLabels
 from .result import Curve
 from .values import whole
 
+AT_A_TIME = 10**6
+"""Embeddings, of whichever replica, between which distances are computed at once."""
+
 
 class Distances(Around):
     """Means over all samples of the cosine distances within and between classes, and of the silhouette.
@@ -38,10 +41,11 @@ class Distances(Around):
 
 
 def _distances(z: Tensor, labels: Tensor, ending: str) -> dict[str, Tensor]:
-    found = [geometry.class_distances(own, groups) for own, groups in zip(z, labels, strict=True)]
+    some = max(1, AT_A_TIME // labels[0].numel())  # several replicas, as memory allows
+    parts = [geometry.class_distances(*pair) for pair in zip(z.split(some), labels.split(some), strict=True)]
     names = ("intra_class_distance", "inter_class_distance", "silhouette")
-    return {name + ending: torch.stack([one.mean() for one in each])
-            for name, each in zip(names, zip(*found, strict=True), strict=True)}
+    return {name + ending: torch.cat([each.mean(-1) for each in column])
+            for name, column in zip(names, zip(*parts, strict=True), strict=True)}
 
 
 class DistanceRatios(Around):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
 
 from . import draws
+from .data.augment import ImageAugmentation
 from .data.inputs import Inputs
+from .exceptions import ReclustWarning, first_line
 from .settings import Augmentation, Schedule, View
 
 BLOCK = {"cpu": 2**18, "cuda": 2**26}
@@ -30,6 +33,11 @@ class Batches:
         """Raise before training where batches are too small for this network."""
         if self.size * len(self.kinds) < 2 and any(isinstance(module, nn.BatchNorm1d) for module in net.modules()):
             raise ValueError("batch_size=1 leaves BatchNorm a single sample to take a deviation of: use batches of at least 2.")
+
+    def compile(self) -> None:
+        """Make views with compiled code from now on."""
+        self.augment = None if self.augment is None else fused(self.augment)
+        self.kinds = tuple(kind if isinstance(kind, str) else fused(kind) for kind in self.kinds)
 
     def views(self, order_key: Tensor, augment_key: Tensor) -> Iterator[Tensor]:
         """One epoch, keys (r,): the views of each batch, (r, V, B, *sample_shape)."""
@@ -55,6 +63,29 @@ class Batches:
             augment = self.augment if kind == "augmented" else None if kind == "clean" else kind
             seen.append(x if augment is None else augment(x, draws.fold(augment_key.unsqueeze(-1), rows, number)))
         return self.inputs.normalize(seen[0].unsqueeze(2) if len(seen) == 1 else torch.stack(seen, 2))
+
+
+def fused(augment: Augmentation) -> Augmentation:
+    """The same views by fewer and larger kernels, where the augmentation is one that can be compiled."""
+    return _Fused(augment) if isinstance(augment, ImageAugmentation) else augment
+
+
+class _Fused:
+    def __init__(self, augment: ImageAugmentation) -> None:
+        self._augment = augment
+        self._apply = torch.compile(augment.apply, dynamic=False)
+
+    def __call__(self, x: Tensor, keys: Tensor) -> Tensor:
+        parameters = self._augment.parameters(keys, *x.shape[-2:])
+        try:
+            return self._apply(x, parameters)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:
+            warnings.warn("The augmentation cannot be compiled and runs as it is, which is slower but equally right: "
+                          f"{first_line(error)}", ReclustWarning, stacklevel=2)
+            self._apply = self._augment.apply
+        return self._apply(x, parameters)
 
 
 def try_augmentation(augment: Augmentation, inputs: Inputs) -> None:

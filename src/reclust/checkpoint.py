@@ -24,7 +24,7 @@ from .exceptions import ReclustWarning
 from .representations import OwnAutoencoder, OwnSimCLR
 from .result import History, group_of, pack_history, pack_settings, unpack_history
 from .settings import Settings
-from .values import whole
+from .values import real, whole
 from .version import __version__
 
 
@@ -33,13 +33,18 @@ class Checkpoint:
     """Where to keep the training state of one run, and every how many epochs to write it.
 
     The state before the last is kept beside it, as `path`.previous, for when the last one is damaged.
+
+    seconds: that pass at least between two writes. What a run that is asked to stop has reached is written in any case.
     """
 
     path: str | os.PathLike[str]
     every: int = 10
+    seconds: float = 0.0
 
     def __post_init__(self) -> None:
         whole("every", self.every, 1)
+        if not real("seconds", self.seconds) >= 0:
+            raise ValueError(f"seconds must be 0 or more, got {self.seconds!r}.")
 
     @classmethod
     def at(cls, given: Checkpoint | str | os.PathLike[str] | None, every: int | None = None) -> Checkpoint | None:

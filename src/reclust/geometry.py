@@ -11,11 +11,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize, pad
 
+from .metrics import cluster_sizes
+
 _CHUNK, _CHUNK_CPU = 2**26, 2**22  # distances held at a time
 
 
 class ClassDistances(NamedTuple):
-    """Of each sample (n,): mean cosine distance to the rest of its class, to the nearest other class, and silhouette.
+    """Of each sample (..., n): mean cosine distance to the rest of its class, to the nearest other class, and silhouette.
 
     A class of one has intra-class distance 0 and silhouette 0. With a single class there is no other: the inter-class
     distance and the silhouette are NaN.
@@ -28,28 +30,35 @@ class ClassDistances(NamedTuple):
 
 @torch.no_grad()
 def class_distances(z: Tensor, labels: Tensor) -> ClassDistances:
-    """Class distances of embeddings z (n, d) under integer labels (n,), in float64.
+    """Class distances of embeddings z (..., n, d) under integer labels (..., n), in float64.
 
     The mean cosine distance to a class is 1 - u · m, with m the mean of its unit vectors: exact, in O(n k d). A vector
     of zeros is at distance 1 from everything.
     """
     _check(z, labels)
     unit = normalize(z.double(), dim=-1, eps=1e-300)  # float32 loses the distances of nearly parallel vectors
-    own, sizes = torch.unique(labels, return_inverse=True, return_counts=True)[1:]
-    sums = unit.new_zeros(len(sizes), z.shape[-1]).index_add_(0, own, unit)
-    intra, inter = torch.empty_like(unit[:, 0]), torch.empty_like(unit[:, 0])
-    size = _rows(len(sizes), z.device)
-    for u, label, near, far in zip(*(torch.split(a, size) for a in (unit, own, intra, inter)), strict=True):
-        others = (sizes[label] - 1).double()
+    own = torch.unique(labels, return_inverse=True)[1]
+    sizes = cluster_sizes(own, int(own.max()) + 1)  # a class may be empty in one labeling and not in another
+    sums = unit.new_zeros(*sizes.shape, z.shape[-1]).scatter_add_(-2, _each(own, z.shape[-1]), unit)
+    intra, inter = torch.empty_like(unit[..., 0]), torch.empty_like(unit[..., 0])
+    size = _rows(sizes.numel(), z.device)
+    for u, label, near, far in zip(unit.split(size, -2), *(a.split(size, -1) for a in (own, intra, inter)), strict=True):
+        others = (sizes.gather(-1, label) - 1).double()
         # Without the sample itself: its unit vector leaves the sum of its class.
-        alike = ((sums[label] - u) * u).sum(-1)
+        alike = ((sums.gather(-2, _each(label, z.shape[-1])) - u) * u).sum(-1)
         near.copy_(torch.where(others > 0, 1 - alike / others.clamp(min=1), 0.0))
-        distance = 1 - (u @ sums.mT) / sizes
-        far.copy_(distance.scatter_(1, label[:, None], torch.inf).amin(1))
+        distance = 1 - (u @ sums.mT) / sizes.unsqueeze(-2)
+        far.copy_(distance.nan_to_num(nan=torch.inf, posinf=torch.inf).scatter_(-1, label.unsqueeze(-1), torch.inf).amin(-1))
     intra, inter = intra.clamp_(min=0), inter.clamp_(min=0).masked_fill_(inter.isinf(), torch.nan)
     widest = torch.maximum(intra, inter)
     silhouette = torch.where(widest == 0, 0.0, (inter - intra) / widest)
-    return ClassDistances(intra, inter, torch.where((sizes[own] == 1) & ~inter.isnan(), 0.0, silhouette))
+    alone = (sizes.gather(-1, own) == 1) & ~inter.isnan()
+    return ClassDistances(intra, inter, torch.where(alone, 0.0, silhouette))
+
+
+def _each(labels: Tensor, d: int) -> Tensor:
+    """(..., n) -> (..., n, d), to gather rows by."""
+    return labels.unsqueeze(-1).expand(*labels.shape, d)
 
 
 @torch.no_grad()
@@ -127,7 +136,7 @@ def local_purity(z: Tensor, labels: Tensor, *, neighbors: int = 10) -> Tensor:
 def extremes(z: Tensor, labels: Tensor, centers: Tensor, *, count: int) -> tuple[Tensor, Tensor]:
     """Row numbers of the samples nearest to the centre of their cluster, nearest first, and of those farthest from it, farthest
     first: z (..., n, d), labels (..., n), centers (..., k, d) -> two of (..., k, count), with -1 where samples are lacking."""
-    own = centers.gather(-2, labels.unsqueeze(-1).expand(*labels.shape, centers.shape[-1]))
+    own = centers.gather(-2, _each(labels, centers.shape[-1]))
     distances = (z - own).norm(dim=-1)
     found = []
     for sign in (1, -1):
@@ -151,7 +160,7 @@ def _rows(distances: int, device: torch.device) -> int:
 
 
 def _check(z: Tensor, labels: Tensor) -> None:
-    if z.ndim != 2 or labels.shape != z.shape[:1]:
+    if z.ndim < 2 or labels.shape != z.shape[:-1]:
         raise ValueError(
             f"z has shape {tuple(z.shape)} and labels {tuple(labels.shape)}: (n, d) and (n,) are needed, "
             "one label for each sample."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from itertools import groupby
@@ -37,6 +38,9 @@ EXPLODED = 1000
 LONG = 15_000
 """Steps of a convolutional network that repay compiling it."""
 
+MANY = 2 * 10**11
+"""Numbers in augmented samples that repay compiling the augmentation."""
+
 
 class Phase:
     """One pass of the loop over its epochs: pretraining (no objective) or clustering."""
@@ -48,6 +52,8 @@ class Phase:
         self.called = objective.stage if name == "clustering" and isinstance(objective, Staged) else name
         self.replicas, self.inputs = run.replicas, run.inputs
         self.batches = Batches(run.inputs, schedule, run.settings[0].augment)
+        if self._worth_compiling_views(run.execution.compile):
+            self.batches.compile()
         self.perturb = run.settings[0].augment or perturbation_of(run.inputs.sample_shape)
         learned = self._learned()
         self.executor = make_executor(run.replicas, run.execution.executor, frozenset(learned),
@@ -71,6 +77,12 @@ class Phase:
         long = self.schedule.epochs * self.batches.count >= LONG and self.inputs.device.type == "cuda"
         return wanted == "always" or (wanted == "auto" and long and not self.replicas.representation.stacks)
 
+    def _worth_compiling_views(self, wanted: str) -> bool:
+        changed = sum(kind != "clean" for kind in self.batches.kinds)
+        numbers = math.prod((self.schedule.epochs, self.batches.count, self.batches.size, len(self.replicas), changed,
+                             *self.inputs.sample_shape))
+        return wanted == "always" or (wanted == "auto" and self.inputs.device.type == "cuda" and numbers >= MANY)
+
     def _learned(self) -> dict[str, tuple[Tensor, Tensor]]:
         """What this phase trains: what is kept and what gradients are taken of."""
         if self.schedule.epochs == 0:
@@ -93,7 +105,7 @@ class Phase:
         """Whether all epochs were trained; the alternative is that time ran out."""
         self._look("start", self.first_epoch - 1, {}, np.zeros(len(self.replicas), dtype=bool))
         if not self.resumed:
-            self.owner.write_checkpoint(self, 0)  # a disk that is full is found at once, and first centres are not lost
+            self.owner.keep_progress(self, 0)  # a disk that is full is found at once, and first centres are not lost
         for epoch in range(self.first_epoch, self.schedule.epochs):
             if deadline.passed:
                 warnings.warn(f"The time budget of {self.owner.execution.time_budget:g} s was spent after {epoch} of "
@@ -116,7 +128,7 @@ class Phase:
                 raise
             last = epoch == self.schedule.epochs - 1
             if self.owner.checkpoint is not None and (last or (epoch + 1) % self.owner.checkpoint.every == 0):
-                self.owner.write_checkpoint(self, epoch + 1)
+                self.owner.keep_progress(self, epoch + 1)
         else:
             finished = True
         self._step.release()

@@ -106,8 +106,8 @@ class Execution:
         On a GPU float32 products use the TF32 units.
     executor: "auto" runs one replica as a plain PyTorch loop and maps several with vmap, where their representation is worth
         mapping; "plain" loops over replicas.
-    compile: networks that train as plain modules, with `torch.compile`; "auto" does so for long phases of convolutional
-        networks on a GPU.
+    compile: augmentations of images, and networks that train as plain modules, with `torch.compile`; "auto" does so in long
+        phases on a GPU.
     time_budget: seconds after which training stops between two epochs, with what it has.
     """
 

@@ -148,6 +148,7 @@ class Run:
     failed: dict[int, tuple[str, int]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     columns: dict[tuple[str, str], list[tuple[int, np.ndarray]]] = field(default_factory=lambda: defaultdict(list))
+    _written: float = field(default_factory=time.monotonic)
 
     def run(self) -> Result:
         deadline = Deadline(self.execution.time_budget)
@@ -226,8 +227,14 @@ class Run:
                 f"Try a smaller lr (now {schedule.lr:g}), and check the scale of the data."
             )
 
+    def keep_progress(self, phase: Phase, next_epoch: int) -> None:
+        """Write a checkpoint, unless the last one is too young."""
+        if self.checkpoint is not None and time.monotonic() - self._written >= self.checkpoint.seconds:
+            self.write_checkpoint(phase, next_epoch)
+
     def write_checkpoint(self, phase: Phase, next_epoch: int) -> None:
         if self.checkpoint is not None:
+            self._written = time.monotonic()
             memory = {f"{whose}/{name}": tensor for whose, monitor in self._remembering.items()
                       for name, tensor in monitor.memory.items()}
             Progressed(

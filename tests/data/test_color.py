@@ -6,6 +6,7 @@ import colorsys
 import itertools
 import math
 import random
+import warnings
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from scipy import stats
 from torch import Tensor
 
 from reclust import draws
+from reclust.batches import fused
+from reclust.data.augment import Affine
 from reclust.data.color import (
     Boxes,
     ColorJitter,
@@ -27,6 +30,7 @@ from reclust.data.color import (
     shift_hue,
     solarize,
 )
+from reclust.exceptions import ReclustWarning
 
 
 def keys_of(n: int, seed: int = 0) -> Tensor:
@@ -234,3 +238,28 @@ def test_grey_images_are_refused() -> None:
 def test_choices_without_a_meaning_are_refused(choice: type, wrong: dict) -> None:
     with pytest.raises(ValueError, match="needs"):
         choice(**wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("augment", [ColorViews(), Affine()], ids=["color", "affine"])
+def test_compiled_views_are_the_same(augment):
+    x, keys = torch.rand(6, 3, 32, 32), draws.fold(draws.key(3), torch.arange(6))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ReclustWarning)
+        torch.testing.assert_close(fused(augment)(x, keys), augment(x, keys), rtol=1e-5, atol=1e-5)
+
+
+def test_views_that_cannot_be_compiled_are_made_as_they_are(monkeypatch):
+    def refuse(function, **options):
+        def broken(*given):
+            raise RuntimeError("no compiler\nand more")
+        return broken
+
+    monkeypatch.setattr(torch, "compile", refuse)
+    x, keys = torch.rand(2, 3, 8, 8), draws.fold(draws.key(3), torch.arange(2))
+    views = fused(ColorViews())
+    with pytest.warns(ReclustWarning, match="cannot be compiled.*no compiler"):
+        first = views(x, keys)
+    torch.testing.assert_close(first, ColorViews()(x, keys), rtol=0, atol=0)
+    torch.testing.assert_close(views(x, keys), first, rtol=0, atol=0)
+    assert fused(torch.add) is torch.add, "what has no parts is left as it is"

@@ -12,7 +12,8 @@ Images are (..., B, c, h, w) in [0, 1], before any standardisation, with keys (.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -35,6 +36,27 @@ class Augmentation(Protocol):
         ...
 
 
+class ImageAugmentation(ABC):
+    """Parent of augmentations that draw parameters for each image and then apply them, so that a trainer may compile the
+    second part, which touches every pixel."""
+
+    @abstractmethod
+    def parameters(self, keys: Tensor, height: int, width: int) -> Any:
+        """One set for each key (..., B), for images of this size."""
+
+    @abstractmethod
+    def apply(self, x: Tensor, parameters: Any) -> Tensor:
+        """x (..., B, c, h, w) -> its views."""
+
+    def check(self, x: Tensor, keys: Tensor) -> None:
+        """Raise where images and keys do not go together, or are none that this can change."""
+        check_keys(x, keys, sample_dims=3)
+
+    def __call__(self, x: Tensor, keys: Tensor) -> Tensor:
+        self.check(x, keys)
+        return self.apply(x, self.parameters(keys, *x.shape[-2:]))
+
+
 class Motion(NamedTuple):
     """One affine motion per sample, each of shape (..., B): radians, radians, pixels, pixels, a factor."""
 
@@ -46,7 +68,7 @@ class Motion(NamedTuple):
 
 
 @value
-class Affine:
+class Affine(ImageAugmentation):
     """Rotation up to ±degrees and x-shear up to ±shear degrees about the centre, shift up to ±translate of the side.
 
     Nearest neighbour, zero fill, shifts by whole pixels; the geometry is torchvision's `RandomAffine`.
@@ -81,10 +103,6 @@ class Affine:
 
     def apply(self, x: Tensor, parameters: Tensor) -> Tensor:
         return warp(x, parameters)
-
-    def __call__(self, x: Tensor, keys: Tensor) -> Tensor:
-        check_keys(x, keys, sample_dims=3)
-        return self.apply(x, self.parameters(keys, *x.shape[-2:]))
 
 
 @value

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .. import draws
 from ..values import value
-from .augment import check_keys
+from .augment import ImageAugmentation
 
 _TRIES = 10  # of torchvision's RandomResizedCrop, before it falls back to a centre crop
 _CROP, _JITTER, _CHANCES = 2 * _TRIES + 2, 9, 3  # how many uniform numbers each stage takes
@@ -115,8 +115,17 @@ class ColorJitter:
         )
 
 
+class ColorAugmentation(ImageAugmentation):
+    """Parent of augmentations of red, green and blue."""
+
+    def check(self, x: Tensor, keys: Tensor) -> None:
+        super().check(x, keys)
+        if x.shape[-3] != 3:
+            raise ValueError(f"x of shape {tuple(x.shape)} needs three channels at axis -3; use Affine for grey images.")
+
+
 @value
-class ColorViews:
+class ColorViews(ColorAugmentation):
     """The chain of the contrastive runs; grey, flip and solarize are chances, None leaves out crop or jitter."""
 
     crop: ResizedCrop | None = ResizedCrop()
@@ -152,10 +161,6 @@ class ColorViews:
         x = torch.lerp(x, luma(x), per_image(grey).to(x.dtype))
         return solarize(x, torch.where(solarized, 0.5, torch.inf))
 
-    def __call__(self, x: Tensor, keys: Tensor) -> Tensor:
-        check_keys(x, keys, sample_dims=3)
-        check_color(x)
-        return self.apply(x, self.parameters(keys, *x.shape[-2:]))
 
 
 def crop_resize(x: Tensor, boxes: Boxes, flip: Tensor, *, size: int | None = None) -> Tensor:
@@ -241,9 +246,3 @@ def solarize(x: Tensor, threshold: Tensor) -> Tensor:
 def per_image(values: Tensor) -> Tensor:
     """One value per image, shaped to act on (..., c, h, w)."""
     return values[..., None, None, None]
-
-
-def check_color(x: Tensor) -> None:
-    """Refuse images that are not red, green and blue."""
-    if x.shape[-3] != 3:
-        raise ValueError(f"x of shape {tuple(x.shape)} needs three channels at axis -3; use Affine for grey images.")

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from .. import draws
 from ..values import value
-from .augment import check_keys, warp
-from .color import Boxes, blend, check_color, per_image, solarize
+from .augment import warp
+from .color import Boxes, ColorAugmentation, blend, per_image, solarize
 
 
 class Operation(enum.IntEnum):
@@ -54,7 +54,7 @@ class StrongParameters(NamedTuple):
 
 
 @value
-class StrongViews:
+class StrongViews(ColorAugmentation):
     """`operations` random operations one after the other, then a square of at most `cutout` pixels set to `fill`.
 
     fill is a number or one per channel: the channel means cut to 0 after standardisation. flip is a chance.
@@ -86,11 +86,6 @@ class StrongViews:
         for operation, level in zip(parameters.operation.unbind(-1), parameters.level.unbind(-1), strict=True):
             x = operate(x, operation, level)
         return cut_out(x, parameters.hole, fill=self.fill) if self.cutout else x
-
-    def __call__(self, x: Tensor, keys: Tensor) -> Tensor:
-        check_keys(x, keys, sample_dims=3)
-        check_color(x)
-        return self.apply(x, self.parameters(keys, *x.shape[-2:]))
 
 
 def operate(x: Tensor, operation: Tensor, level: Tensor) -> Tensor:

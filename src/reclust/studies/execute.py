@@ -39,6 +39,9 @@ from .store import Outcome
 COMMIT = "RECLUST_COMMIT"
 """Environment variable that names the commit where the source is no git checkout."""
 
+BETWEEN = 120.0
+"""Seconds between two checkpoints of a group, at least: forty stacked replicas fill more than a gigabyte."""
+
 
 @value
 class Conditions:
@@ -191,7 +194,7 @@ def over(conditions: Conditions) -> bool:
 def _checkpoint(conditions: Conditions, key: str, schedule: Any) -> Checkpoint:
     folder = Path(conditions.work) / "checkpoints"
     folder.mkdir(parents=True, exist_ok=True)
-    return Checkpoint(folder / f"{key}.reclust", every=max(1, (schedule.epochs if schedule else 1) // 8))
+    return Checkpoint(folder / f"{key}.reclust", every=max(1, (schedule.epochs if schedule else 1) // 8), seconds=BETWEEN)
 
 
 def _execution(task: Group | Pretraining, conditions: Conditions) -> Execution:

@@ -13,9 +13,9 @@ from .selection import Repetition, chosen, repetitions
 from .table import Cell, Row, Table
 
 __all__ = [
-    "Cell", "Comparison", "FORMATS", "Layout", "NATURAL", "Repetition", "Row", "Spent", "Table", "chosen", "comma_separated",
-    "compare", "comparison", "latex", "markdown", "repetitions", "run_times", "runtime", "scores", "spent", "tables",
-    "terminal", "write",
+    "Cell", "Comparison", "FORMATS", "Layout", "NATURAL", "Repetition", "Row", "Spent", "Table", "chosen",
+    "comma_separated", "compare", "comparison", "latex", "markdown", "repetitions", "run_times", "runtime", "scores",
+    "spent", "tables", "terminal", "write",
 ]
 
 Maker = Layout | Callable[[StoreReader, str], list[Table]]
