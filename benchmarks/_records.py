@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -51,6 +52,12 @@ def status_gb(field: str) -> float:
 def anonymous_memory() -> float:
     """This process's own memory now, in GB, without mapped file pages (Linux)."""
     return status_gb("RssAnon")
+
+
+def processor_seconds_of_children() -> float:
+    """Of all processes that this one started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def write_record(name: str, settings: dict[str, Any], measured: dict[str, Any], *, folder: Path = RECORDS) -> Path:

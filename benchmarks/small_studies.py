@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -18,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from _records import write_record
+from _records import processor_seconds_of_children, write_record
 
 from reclust.studies import StoreReader, names
 
@@ -26,10 +25,9 @@ from reclust.studies import StoreReader, names
 def reclust(*given: object) -> tuple[dict[str, float], int, str]:
     """Seconds, exit code and output of one call of the command line; the processor's own seconds tell what it takes where
     nothing else is running."""
-    begun, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    begun, before = time.perf_counter(), processor_seconds_of_children()
     done = subprocess.run([sys.executable, "-m", "reclust.cli", *map(str, given)], stdout=subprocess.PIPE, text=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    own = processor_seconds_of_children() - before
     return {"seconds": time.perf_counter() - begun, "processor_seconds": own}, done.returncode, done.stdout
 
 

@@ -54,7 +54,7 @@ def main() -> None:
         for way in WAYS:
             command = [sys.executable, __file__, "--one", str(path), way]
             seen = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-            print(f"{way}: at most {seen['peak_gb']:.2f} GB (limit {MEMORY_LIMIT}), fit {seen['fit_seconds']:.0f} s, "
+            print(f"{way}: at most {seen['peak_gb']:.2f} GB (limit {MEMORY_LIMIT} where streamed), fit {seen['fit_seconds']:.0f} s, "
                   f"prediction's fastest tenth {seen['fastest_over_slowest_part']:.2f} times the slowest "
                   f"(limit {FLATNESS_LIMIT})", flush=True)
             measured[way] = seen
