@@ -3,8 +3,8 @@
     python benchmarks/store_size.py [--runs 100000] [--folder DIR]
 
 The runs are invented, their settings those of the paper, in groups of forty with curves and labels. Every answer is timed in a
-reader of its own that was just opened, and as a whole call of the command line, which first has to start Python and import torch
-and scikit-learn. Seconds are the processor's own, whatever else it does meanwhile.
+reader of its own that was just opened, and as a whole call of the command line, which first has to start Python and import
+torch and scikit-learn. Seconds are the processor's own, whatever else it does meanwhile.
 """
 
 from __future__ import annotations

@@ -54,9 +54,9 @@ def main() -> None:
         for way in WAYS:
             command = [sys.executable, __file__, "--one", str(path), way]
             seen = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-            print(f"{way}: at most {seen['peak_gb']:.2f} GB (limit {MEMORY_LIMIT} where streamed), fit {seen['fit_seconds']:.0f} s, "
-                  f"prediction's fastest tenth {seen['fastest_over_slowest_part']:.2f} times the slowest "
-                  f"(limit {FLATNESS_LIMIT})", flush=True)
+            print(f"{way}: at most {seen['peak_gb']:.2f} GB (limit {MEMORY_LIMIT} where streamed), "
+                  f"fit {seen['fit_seconds']:.0f} s, prediction's fastest tenth {seen['fastest_over_slowest_part']:.2f} times "
+                  f"the slowest (limit {FLATNESS_LIMIT})", flush=True)
             measured[way] = seen
     settings = {"rows": given.rows, "columns": given.columns, "batch_size": BATCH,
                 "gigabytes": given.rows * given.columns * 4 / 1e9}
