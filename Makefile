@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-min lock chromium test-slow lint bench bench-clustpy clean
+.PHONY: demo docs notebooks reproduction test test-min lock chromium test-slow lint bench bench-clustpy clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -18,8 +18,26 @@ demo: $(STAMP)
 test: lint chromium
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n auto
 
-test-slow: $(STAMP)
+# Examples run as notebooks and on Ray too.
+test-slow: $(VENV)/.installed-slow
 	$(BIN)/python -m pytest -m slow
+
+$(VENV)/.installed-slow: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,notebooks,cluster]"
+	touch $@
+
+# The site in site/, which opens from there; nothing is fetched while building.
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+$(VENV)/.installed-docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	touch $@
+
+# Notebooks are made from the example scripts.
+notebooks: $(STAMP)
+	$(BIN)/python tools/notebooks.py
 
 # The oldest core dependencies that pyproject.toml allows, and no extras: tests that need one skip or are left out.
 MIN := .venv-min
@@ -45,7 +63,7 @@ chromium:
 	  echo "No Chromium here and no right to install it: tests of the HTML report in a browser are skipped."
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests examples benchmarks
+	$(BIN)/ruff check src tests examples benchmarks tools docs
 	$(BIN)/mypy
 
 bench: $(STAMP)
@@ -57,6 +75,10 @@ bench-clustpy:
 	test -x .venv-clustpy/bin/python || $(PYTHON) -m venv .venv-clustpy
 	.venv-clustpy/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt clustpy==0.0.3 -e .
 	.venv-clustpy/bin/python benchmarks/clustpy_epoch.py
+
+# Tables, claims and figures beside the paper's, from the records under results/.
+reproduction: $(STAMP)
+	$(BIN)/reclust reproduce results -o docs
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info

@@ -4,6 +4,7 @@ The loop below is a plain IDEC: an autoencoder, learnable centres, Adam. The thr
 Run it with `python examples/own_loop.py`; it clusters scikit-learn's digits and prints the accuracy as it goes.
 """
 
+# %%
 import torch
 from sklearn.datasets import load_digits
 from torch import nn
@@ -15,6 +16,7 @@ from reclust.metrics import accuracy
 images, y = load_digits(return_X_y=True)
 X = torch.tensor((images - images.mean()) / images.std(), dtype=torch.float32)
 
+# %%
 torch.manual_seed(0)
 encoder = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10))
 decoder = nn.Sequential(nn.Linear(10, 128), nn.ReLU(), nn.Linear(128, 256), nn.ReLU(), nn.Linear(256, 64))
@@ -23,6 +25,7 @@ optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters(), cent
 brb = BRB(interval=10, keep=0.8)  # BRB 2
 
 
+# %%
 def soft_assignment(z):
     q = 1 / (1 + torch.cdist(z, centers).pow(2))
     return q / q.sum(1, keepdim=True)

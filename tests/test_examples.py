@@ -1,5 +1,8 @@
 """The examples run, and what they promise is true."""
 
+import ast
+import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -9,25 +12,94 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from sklearn.datasets import load_digits
+from support import blobs
 
 from reclust import BRB, Autoencoder, IDECObjective, Schedule, Settings, metrics, train
 from reclust.data.augment import Affine
+from reclust.objectives import DECObjective, soft_assignment, target_distribution
 from reclust.preparation import Preparation
 
 ROOT = Path(__file__).parents[1]
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src")}
+NEEDS = {"on_ray": "ray", "image_folder": "PIL", "customers": "pandas"}
+
+
+def module(path):
+    """A script as a module, without running its main."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+NOTEBOOKS = module(ROOT / "tools" / "notebooks.py")
+SCRIPTS = [pytest.param(path, id=path.stem) for path in NOTEBOOKS.scripts()]
 
 
 def test_brb_in_a_loop_of_ones_own(tmp_path):
     """The three lines of the example reset at epochs 10, 20, … and nowhere else."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src")}
-    ran = subprocess.run([sys.executable, ROOT / "examples" / "own_loop.py"], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    ran = subprocess.run([sys.executable, ROOT / "examples" / "own_loop.py"], env=ENVIRONMENT, cwd=tmp_path, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     lines = re.findall(r"^epoch +(\d+) +loss +(\S+) +accuracy +(\S+)( +<- reset)?$", ran.stdout, flags=re.MULTILINE)
     assert len(lines) == len(ran.stdout.splitlines())
     assert [int(epoch) for epoch, *_, reset in lines if reset] == [10, 20, 30]
     assert all(np.isfinite(float(loss)) and 0.1 <= float(accuracy) <= 1 for _, loss, accuracy, _ in lines)
     assert float(lines[-1][1]) < float(lines[0][1]), "the loss falls all the same"
+
+
+def test_the_single_file_computes_what_the_library_does():
+    """Its formulas are the library's, keep=1 changes nothing, keep=0 leaves nothing but the last layer, and it finds clusters."""
+    single = module(ROOT / "examples" / "single_file.py")
+    assert len((ROOT / "examples" / "single_file.py").read_text().splitlines()) <= 120
+    generator = torch.Generator().manual_seed(0)
+    z, centers = (torch.randn(n, 3, generator=generator, dtype=torch.float64) for n in (20, 4))
+    torch.testing.assert_close(single.soft_assignment(z, centers), soft_assignment(z, centers))
+    torch.testing.assert_close(single.target_distribution(single.soft_assignment(z, centers)), target_distribution(soft_assignment(z, centers)))
+    torch.testing.assert_close(single.cluster_loss(z, centers), DECObjective().loss({"centers": centers}, z[None]))
+    with torch.random.fork_rng():
+        encoder = single.network([5, 8, 6, 3])
+        before = [weights.detach().clone() for weights in encoder.parameters()]
+        single.soft_reset_(encoder, 1.0)
+        assert all(torch.equal(old, new) for old, new in zip(before, encoder.parameters(), strict=True))
+        single.soft_reset_(encoder, 0.0)
+        changed = [not torch.equal(old, new) for old, new in zip(before, encoder.parameters(), strict=True)]
+        assert changed == [True] * 4 + [False] * 2
+        X, y = blobs(n=160)
+        X = torch.tensor((X - X.mean(0)) / X.std(0), dtype=torch.float32)
+        assert metrics.accuracy(y, single.fit(X, 4, epochs=25)) > 0.9
+
+
+def test_the_notebooks_are_those_of_the_scripts():
+    kept = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
+    assert [path.stem for path in kept] == [path.stem for path in NOTEBOOKS.scripts()]
+    for script, kept_one in zip(NOTEBOOKS.scripts(), kept, strict=True):
+        assert kept_one.read_text() == NOTEBOOKS.notebook(script.read_text()), "run make notebooks"
+        cells = json.loads(kept_one.read_text())["cells"]
+        code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+        # Nothing of the script is lost: both have the same statements, but for the docstring.
+        assert ast.dump(ast.parse(code)) == ast.dump(ast.Module(ast.parse(script.read_text()).body[1:], []))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_an_example_runs_as_a_script(script, tmp_path):
+    pytest.importorskip(NEEDS.get(script.stem, "numpy"))
+    ran = subprocess.run([sys.executable, script], env=ENVIRONMENT, cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_an_example_runs_as_a_notebook(script, tmp_path, monkeypatch):
+    nbclient, nbformat = (pytest.importorskip(name) for name in ("nbclient", "nbformat"))
+    pytest.importorskip("ipykernel")
+    pytest.importorskip(NEEDS.get(script.stem, "numpy"))
+    for name in ("OMP_NUM_THREADS", "PYTHONPATH"):
+        monkeypatch.setenv(name, ENVIRONMENT[name])
+    notebook = nbformat.read(ROOT / "examples" / "notebooks" / f"{script.stem}.ipynb", as_version=4)
+    nbclient.NotebookClient(notebook, timeout=None, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
 
 
 @pytest.mark.slow
@@ -49,8 +121,7 @@ def test_all_stages_of_the_contrastive_benchmark_and_going_on_from_its_encoder(t
     np.savez(tmp_path / "cifar10_half.npz", images=images, labels=y, split=(np.arange(60) >= 40).astype(np.uint8))
     command = [sys.executable, ROOT / "benchmarks" / "cifar_half.py", tmp_path / "cifar10_half.npz", "--out", tmp_path, "--device", "cpu", "--width", "2",
                "--batch", "20", "--pretrain-epochs", "2", "--epochs", "2", "--head-epochs", "1", "--label-epochs", "1", "--algorithms", "dcn", "--interventions"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src")}
-    said = [subprocess.run([*command, *which], env=environment, capture_output=True, text=True, check=True).stdout for which in (["none"], ["none", "brb"])]
+    said = [subprocess.run([*command, *which], env=ENVIRONMENT, capture_output=True, text=True, check=True).stdout for which in (["none"], ["none", "brb"])]
     parts = [re.findall(r"^(\w.*?): \d+ s", one, flags=re.MULTILINE) for one in said]
     assert parts == [["simclr", "simclr + k-means", "dcn, none", "dcn, none, self-labeled"], ["dcn, brb", "dcn, brb, self-labeled"]]
     assert (tmp_path / "cifar_half_400_encoder.reclust").exists() and not list(tmp_path.glob("*.ckpt"))

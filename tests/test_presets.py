@@ -9,7 +9,8 @@ from reclust import IDEC, Every, KaimingNoise, KMeans, Recluster, ResetMomentum,
 from reclust.data.augment import Affine
 from reclust.data.color import ColorViews
 from reclust.data.strong import StrongViews
-from reclust.selection import Compactness, Consistency
+from reclust.interventions import Exchange
+from reclust.selection import Compactness, SharedInformation
 from reclust.values import from_json, to_json
 
 
@@ -85,8 +86,11 @@ def test_best_is_the_published_protocol_with_augmented_pretraining_and_twenty_re
     objective = presets.OBJECTIVES["idec"]
     found = presets.best(10, objective, channels=1)
     published = presets.paper_protocol(10, objective, channels=1)
-    assert found.n_init == 20 and found.select == Consistency()
-    assert found.settings == replace(published, pretraining=replace(published.pretraining, views=("augmented",)))
+    assert found.n_init == 20 and found.select == SharedInformation()
+    assert found.settings.intervention.steps == (Exchange(), *published.intervention.steps)
+    assert replace(found.settings, intervention=published.intervention) == replace(
+        published, pretraining=replace(published.pretraining, views=("augmented",)))
+    assert presets.best(10, objective, channels=1, n_samples=70_000).settings.clustering.epochs < published.clustering.epochs
     small = presets.best(10, objective, channels=1, device="cpu")
     assert 1 < small.n_init < 20 and small.settings.pretraining.views == ("augmented",) and small.settings.augment == Affine()
     assert presets.best(10, objective, channels=3, representation=SimCLR()).n_init == 1
@@ -97,7 +101,7 @@ def test_estimators_take_replicas_and_selection_from_the_preset():
     def found(**given):
         return IDEC(10, device="cpu", **given)._recipe(1)
 
-    assert (found().n_init, found().select, found(preset="paper").n_init) == (1, Consistency(), 1)
+    assert (found().n_init, found().select, found(preset="paper").n_init) == (1, SharedInformation(), 1)
     best = presets.best(10, presets.OBJECTIVES["idec"], channels=1, device="cpu")
     assert found(preset="best") == best == found(preset=best)
     assert found(preset="best", n_init=2).n_init == 2 and found(preset=best, select=Compactness()).select == Compactness()
@@ -107,3 +111,10 @@ def test_estimators_take_replicas_and_selection_from_the_preset():
     for wrong in ("worst", 3):
         with pytest.raises(ValueError, match="preset must be one of everyday, paper, best, or complete settings"):
             found(preset=wrong)
+
+
+@pytest.mark.parametrize(("n_samples", "batch_size"), [(20, 32), (300, 32), (1000, 64), (1797, 128), (4096, 256), (10**6, 256)])
+def test_small_sets_have_small_batches(n_samples, batch_size):
+    settings = IDEC(3)._recipe(None, n_samples).settings
+    assert settings.pretraining.batch_size == settings.clustering.batch_size == batch_size
+    assert IDEC(3, batch_size=7)._recipe(None, n_samples).settings.clustering.batch_size == 7

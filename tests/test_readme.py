@@ -1,11 +1,9 @@
-"""The README's numbers are those of the committed records, and its code runs."""
+"""The README's numbers are those of the committed records; its code is run by test_docs.py."""
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -40,10 +38,3 @@ def test_the_page_of_benchmarks_is_written_from_the_records(monkeypatch):
     import page
 
     assert (ROOT / "docs/benchmarks.md").read_text() == page.page()
-
-
-@pytest.mark.slow
-def test_the_first_example_runs(capsys):
-    code = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)[0]
-    exec(compile(code, "README.md", "exec"), {})
-    assert "(10, 10)" in capsys.readouterr().out

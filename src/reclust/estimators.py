@@ -57,8 +57,8 @@ class DeepClustering(FittedClustering):
     standardize : scale each feature, or each channel of images, to mean 0 and standard deviation 1 first.
     n_init : so many replicas train together, and the one that `select` scores highest is kept. None takes the preset's, which
         is 1 but for "best".
-    select : a label-free score, see `reclust.selection`; None takes the preset's, the share of samples that keep their cluster
-        under augmentation.
+    select : a label-free score, see `reclust.selection`; None takes the preset's: how much the cluster of an augmented sample
+        tells about that of the sample itself.
     consensus : also let the replicas vote on every sample, weighed by their scores.
     device : "auto" takes a GPU where there is one.
     precision : "float32", "bf16" or "auto", see `Execution`; predictions are made in float64 in any case.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -11,10 +12,10 @@ from .data import Dataset, Prepared, prepare
 from .data.augment import Affine, Augmentation, Noise
 from .data.color import ColorViews
 from .data.strong import StrongViews
-from .interventions import BRB, Every, Intervention, KaimingNoise, Recluster, ResetMomentum, SoftReset
+from .interventions import BRB, Every, Exchange, Intervention, KaimingNoise, Recluster, ResetMomentum, SoftReset
 from .objectives import DCNObjective, DECObjective, IDECObjective, Objective
 from .representations import Autoencoder, Contrastive, Representation, SimCLR
-from .selection import Consistency, Selector
+from .selection import Selector, SharedInformation
 from .selflabel import SelfLabel
 from .settings import Schedule, Settings, View
 from .values import value, whole
@@ -26,7 +27,7 @@ class Recipe:
 
     settings: Settings
     n_init: int = 1
-    select: Selector = Consistency()
+    select: Selector = SharedInformation()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_init", whole("n_init", self.n_init, 1))
@@ -158,25 +159,30 @@ def usual_objective(objective: Objective | None, representation: Representation 
 
 
 def everyday(n_clusters: int, objective: Objective, *, channels: int | None = None,
-             representation: Representation | None = None) -> Settings:
+             representation: Representation | None = None, n_samples: int = 10_000) -> Settings:
     """What estimators use unless told otherwise: a minute on two cores for ten thousand rows of fifty numbers.
 
-    With a contrastive representation the paper's settings over fewer epochs, for which a GPU is needed.
+    Small sets have smaller batches, so that an epoch has some sixteen steps. With a contrastive representation the paper's
+    settings over fewer epochs, for which a GPU is needed.
     """
     if isinstance(representation, Contrastive):
         base = contrastive_protocol(n_clusters, objective, representation, channels=channels)
         assert base.pretraining is not None and base.clustering is not None
         return replace(base, pretraining=replace(base.pretraining, epochs=200), clustering=replace(base.clustering, epochs=100))
+    batch_size = 2 ** round(math.log2(min(256, max(32, n_samples / 16))))
     return Settings(
         n_clusters=n_clusters,
         objective=objective,
         representation=Autoencoder(hidden=(512, 256, 128)),
         intervention=BRB(interval=10),
-        pretraining=Schedule(epochs=30, views=("clean",)),
-        clustering=Schedule(epochs=60),
+        pretraining=Schedule(epochs=30, batch_size=batch_size, views=("clean",)),
+        clustering=Schedule(epochs=60, batch_size=batch_size),
         first_centers=Recluster(subsample=100_000),
     )
 
+
+BEST_INTERVENTION = Every(20, (Exchange(), SoftReset(0.8, KaimingNoise()), Recluster(rows="first"), ResetMomentum()))
+"""The paper's BRB among replicas that help each other."""
 
 MANY_SAMPLES = 30_000
 """From so many on, `best` trains for fewer epochs, each of which has more steps."""
@@ -184,7 +190,8 @@ MANY_SAMPLES = 30_000
 
 def best(n_clusters: int, objective: Objective, *, channels: int | None = None, representation: Representation | None = None,
          device: str = "cuda", n_samples: int = 10_000) -> Recipe:
-    """What found the best clusters: the published protocol, pretrained on augmented images, twenty replicas, one kept.
+    """What found the best clusters: the published protocol, pretrained on augmented images, twenty replicas of which poor ones
+    go on from better ones at each reset, one kept.
 
     On a CPU fewer and smaller ones train for fewer epochs with more steps each. Contrastive networks gain nothing by being
     stacked and train once.
@@ -195,14 +202,14 @@ def best(n_clusters: int, objective: Objective, *, channels: int | None = None, 
     if device != "cpu":
         pretraining, clustering = (100, 120) if n_samples >= MANY_SAMPLES else (250, 400)
         return Recipe(n_init=20, settings=replace(
-            protocol, pretraining=Schedule(epochs=pretraining, views=("augmented",)),
+            protocol, intervention=BEST_INTERVENTION, pretraining=Schedule(epochs=pretraining, views=("augmented",)),
             clustering=Schedule(epochs=clustering, views=("clean", "augmented"))))
     return Recipe(n_init=4, settings=replace(
         protocol,
         representation=Autoencoder(hidden=(512, 256, 128)),
         pretraining=Schedule(epochs=80, batch_size=128, views=("augmented",)),
         clustering=Schedule(epochs=160, batch_size=128),
-        intervention=BRB(interval=20),
+        intervention=Every(20, (Exchange(), SoftReset(0.9), Recluster(), ResetMomentum())),
         first_centers=Recluster(subsample=100_000),
     ))
 
@@ -216,8 +223,10 @@ def recipe(preset: str, n_clusters: int, objective: Objective, *, channels: int 
            device: str, n_samples: int) -> Recipe:
     """The preset of this name for such data, and for "cpu" or "cuda"."""
     given: dict[str, Any] = {"channels": channels, "representation": representation}
+    if preset != "paper":
+        given["n_samples"] = n_samples
     if preset == "best":
-        given |= {"device": device, "n_samples": n_samples}
+        given["device"] = device
     made = PRESETS[preset](n_clusters, objective, **given)
     return made if isinstance(made, Recipe) else Recipe(made)
 

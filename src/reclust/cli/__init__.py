@@ -1,4 +1,4 @@
-"""The command line: reclust fit | predict | study | table | figure | report | data | completion."""
+"""The command line: reclust fit | predict | study | table | figure | report | reproduce | data | completion."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from ..data import DataError
 from ..exceptions import TrainingFailed
 from ..version import __version__
-from . import completion, data, figure, fitting, report, study, table
+from . import completion, data, figure, fitting, report, reproduce, study, table
 
-COMMANDS = (fitting, study, table, figure, report, data, completion)
+COMMANDS = (fitting, study, table, figure, report, reproduce, data, completion)
 """Modules with `add(commands)`, which adds parsers with a default `run`: arguments -> exit code."""
 
 EPILOG = """exit codes: 0 all is done; 1 something failed; 2 wrong usage; 3 stopped before the end, call again to go on"""

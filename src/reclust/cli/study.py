@@ -28,6 +28,7 @@ from ..studies import (
 )
 from ..studies.backends import Backend
 from ..studies.baselines import baselines_of, run_baselines
+from ..studies.records import Kept, compact
 from ..studies.run import work_folder
 from .output import add_json, duration, show
 
@@ -55,6 +56,17 @@ def add(commands: argparse._SubParsersAction) -> None:
     merge = actions.add_parser("merge", help="take over what other stores have",
                                description="Copy finished runs from other stores, as when parts ran on other machines.")
     merge.add_argument("others", nargs="+", metavar="STORE")
+    compacting = actions.add_parser(
+        "compact", help="make a store small enough to be committed",
+        description="Write what stores hold into one small file, the same bytes each time: all scores, settings, times and "
+                    "provenance, curves with fewer points and digits, no labels.")
+    compacting.add_argument("stores", nargs="+", metavar="STORE")
+    compacting.add_argument("-o", "--output", required=True, metavar="FILE")
+    compacting.add_argument("--every", type=int, default=Kept().every, metavar="N",
+                            help="epochs between two points of a curve; around resets there are more (default: %(default)s)")
+    compacting.add_argument("--curves", nargs="*", metavar="NAME", help="only these curves, or none (default: all)")
+    add_json(compacting)
+    compacting.set_defaults(run=_compact)
     exporting = actions.add_parser("export", help="write runs and curves as CSV or Parquet",
                                    description="Write the runs and curves of every study as tables.")
     exporting.add_argument("-o", "--output", required=True, metavar="FOLDER")
@@ -196,6 +208,14 @@ def _retry(arguments: argparse.Namespace) -> int:
 def _merge(arguments: argparse.Namespace) -> int:
     with Store(arguments.store) as store:
         show([{"store": other, "runs taken over": store.merge(other)} for other in arguments.others], as_json=arguments.json)
+    return 0
+
+
+def _compact(arguments: argparse.Namespace) -> int:
+    curves = None if arguments.curves is None else tuple(arguments.curves)
+    compact(arguments.stores, arguments.output, Kept(every=arguments.every, curves=curves))
+    before, after = (sum(Path(one).stat().st_size for one in some) for some in (arguments.stores, [arguments.output]))
+    show([{"store": arguments.output, "megabytes": after / 1e6, "before": before / 1e6}], as_json=arguments.json)
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import ClassVar
 
 import torch
@@ -10,7 +9,7 @@ from torch import Tensor
 
 from .. import draws, metrics
 from ..values import real, value, whole
-from .base import Blocks, Step, Target
+from .base import Step, Target
 
 
 @value
@@ -21,7 +20,8 @@ class Exchange(Step):
     `Every(20, (Exchange(), SoftReset(), Recluster(), ResetMomentum()))`.
 
     The score needs no labels: what the cluster of a perturbed sample tells about that of the sample itself
-    (`selection.SharedInformation`), on at most `subsample` samples. Replicas whose score is not a number neither give nor take.
+    (`selection.SharedInformation`), on at most `subsample` samples. Replicas whose score is not a number neither give
+    nor take, and a single replica stays as it is.
 
     share: of the replicas that are replaced, at most half, at least one.
     margin: replicas less than this below the one that they would copy stay as they are.
@@ -39,17 +39,11 @@ class Exchange(Step):
             raise ValueError(f"margin must be 0 or more, got {self.margin!r}.")
         object.__setattr__(self, "subsample", whole("subsample", self.subsample, 1))
 
-    def check(self, blocks: Blocks) -> None:
-        found = next((layer.replicas for layers in blocks.values() for layer in layers if layer.parameters), ())
-        if math.prod(found) < 2:
-            raise ValueError("Exchange needs at least two replicas that train side by side with this intervention, found one: "
-                             "give more seeds or n_init above 1, or leave Exchange out.")
-
     def __call__(self, target: Target) -> None:
         if target.peers is None:
-            self.check({})
-        else:
-            target.peers.become(self.sources(self.scores(target)))
+            raise ValueError("Exchange needs replicas that train side by side, as seeds of `train` and n_init of estimators "
+                             "do: leave it out of a loop of your own.")
+        target.peers.become(self.sources(self.scores(target)))
 
     def scores(self, target: Target) -> Tensor:
         """(r,), the higher the better, on the CPU."""

@@ -10,7 +10,6 @@ from ..interventions import (
     CurrentNoise,
     DisentangledReset,
     Every,
-    Exchange,
     GaussianMixture,
     KaimingNoise,
     KMeans,
@@ -28,7 +27,7 @@ from ..interventions import (
     SoftReset,
     Step,
 )
-from ..presets import CONTRASTIVE_INTERVENTIONS, PAPER_INTERVENTIONS, PAPER_SEEDS
+from ..presets import BEST_INTERVENTION, CONTRASTIVE_INTERVENTIONS, PAPER_INTERVENTIONS, PAPER_SEEDS
 from .measures import LABEL_FREE
 from .protocols import AutoencoderProtocol, ContrastiveProtocol
 from .spec import Study, Variant
@@ -218,11 +217,11 @@ REPLICAS = 20
 def best() -> Study:
     augmented = {"pretraining": {"views": ("augmented",)}}
     return Study("best", (
-        Variant("best", PAPER_INTERVENTIONS["brb"], changes=augmented),
-        Variant("exchange", every(Exchange(), RESET, RECLUSTER, MOMENTUM), changes=augmented),
+        Variant("independent", PAPER_INTERVENTIONS["brb"], changes=augmented),
+        Variant("exchange", BEST_INTERVENTION, changes=augmented),
     ), algorithms=("idec",), datasets=("optdigits", "usps", "gtsrb", "kmnist_test", "digits"), seeds=tuple(range(5 * REPLICAS)),
         largest_group=REPLICAS, evaluate_every=20, scores=tuple(LABEL_FREE),
-        about='Beyond the paper: preset="best", five times twenty replicas, and replicas that go on from better ones.')
+        about='Beyond the paper: preset="best", five times twenty replicas that go on from better ones, or on their own.')
 
 
 @study

@@ -26,10 +26,13 @@ def read_study(path: str | os.PathLike[str]) -> Study:
     """The study that a file describes. `base` names a study of the catalog to start from; the name defaults to the file's."""
     path = Path(path)
     try:
-        given = _reader().loads(path.read_text(encoding="utf-8"))
-        return study_of({"name": path.stem, **given})
+        return study_of({"name": path.stem, **read_toml(path)})
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    return _reader().loads(path.read_text(encoding="utf-8"))
 
 
 def _reader() -> ModuleType:

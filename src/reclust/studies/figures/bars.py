@@ -31,7 +31,7 @@ def bars(axes: Axes, numbers: Numbers, groups: Sequence[Any], variants: Sequence
         mean, spread = (np.array([numbers.get((group, variant), (np.nan, np.nan))[j] for group in groups]) for j in (0, 1))
         axes.bar(place, mean, width, yerr=spread, color=colors[variant], label=name_of(variant), edgecolor="white",
                  linewidth=0.5, error_kw={"linewidth": 0.8, "ecolor": "0.35"})
-    axes.set_xticks(range(len(groups)), [labels.value(by, group) for group in groups])
+    axes.set_xticks(range(len(groups)), [labels.value(by, group).replace(" ", "\n", 1) for group in groups])
     axes.tick_params(axis="x", length=0)
 
 

@@ -171,8 +171,10 @@ def banded(axes: Axes, curves: pandas.DataFrame, column: str, variants: Sequence
 
 
 def mark_resets(axes: Axes, epochs: Iterable[int]) -> None:
-    for epoch in sorted(epochs):
-        axes.axvline(epoch, color="0.75", linewidth=0.5, linestyle=":", zorder=0)
+    """A dotted line from bottom to top for each, all of them one path, which keeps files small."""
+    places = np.array(sorted(epochs), dtype=float)
+    axes.plot(np.repeat(places, 3), np.tile([0, 1, np.nan], len(places)), color="0.75", linewidth=0.5, linestyle=":", zorder=0,
+              transform=axes.get_xaxis_transform(), scaley=False)
 
 
 def name_of(variant: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .base import Choice, Recipe, Runs, curve_panels
+from .base import Choice, Recipe, Runs, curve_panels, legend
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +21,7 @@ def draw(runs: Runs, choice: Choice) -> Figure:
         axes.plot(right_after.index, right_after, linestyle="none", marker="^", markersize=4, color="#D55E00",
                   label="right after a reset", zorder=5)
     figure.legends.clear()
-    figure.axes[0].legend(frameon=False)
+    legend(figure, figure.axes[0])
     return figure
 
 

@@ -55,9 +55,10 @@ def _samples(axes: Axes, shown: Moment, truth: np.ndarray) -> None:
     for i, label in enumerate(np.unique(truth)):
         own = shown.z[(truth == label) & ~close]
         axes.scatter(own[:, 0], own[:, 1], s=5, color=CLASSES[i % 10], marker=MARKERS[i % 10], alpha=0.7, linewidths=0,
-                     label=f"class {label}", zorder=2)
+                     label=f"class {label}", zorder=2, rasterized=True)
         edge = shown.z[(truth == label) & close]
-        axes.scatter(edge[:, 0], edge[:, 1], s=16, color=CLASSES[i % 10], marker="x", linewidths=0.8, zorder=3)
+        axes.scatter(edge[:, 0], edge[:, 1], s=16, color=CLASSES[i % 10], marker="x", linewidths=0.8, zorder=3,
+                     rasterized=True)
     axes.scatter([], [], s=16, color="0.3", marker="x", linewidths=0.8, label="close to a border")
     axes.scatter(shown.centers[:, 0], shown.centers[:, 1], s=50, color="white", edgecolors="black", marker="X", linewidths=0.9,
                  zorder=4, label="centres")

@@ -20,14 +20,14 @@ _LATEX = {"\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"
 
 
 def markdown(table: Table) -> str:
-    """A GitHub table: the first row is the heading, best cells are bold, blocks follow each other."""
+    """A GitHub table: the first row is the heading, best cells are bold, columns of numbers line up on the right."""
 
     def shown(cell: Cell) -> str:
         text = _markdown(cell.text)
         return (f"**{text}**" if cell.best else text) + (f" ({_markdown(cell.aside)})" if cell.aside else "")
 
     lines = [f"**{_markdown(table.title)}**", "", _piped(map(_markdown, table.columns)),
-             _piped(["---", *["---:"] * (len(table.columns) - 1)])]
+             _piped(["---", *("---:" if _numeric(table, i) else "---" for i in range(len(table.columns) - 1))])]
     lines += [_piped([_markdown(row.label), *map(shown, row.cells)]) for block in table.blocks for row in block]
     return "\n".join([*lines, *(["", _markdown(table.note)] if table.note else []), ""])
 
@@ -95,6 +95,10 @@ def write(tables: Iterable[Table], path: str | os.PathLike[str]) -> None:
         raise ValueError(f"{path.name} does not say which format to write: end it with .{', .'.join(FORMATS)}.")
     text = (lambda table: terminal(table, bold=("*", "*"))) if ending == "txt" else FORMATS[ending]
     path.write_text("\n".join(map(text, tables)), encoding="utf-8", newline="\n")
+
+
+def _numeric(table: Table, column: int) -> bool:
+    return any(row.cells[column].numbers for row in _rows(table))
 
 
 def _rows(table: Table) -> list[Row]:

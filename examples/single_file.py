@@ -1,0 +1,104 @@
+"""DEC and IDEC with BRB in one file of plain PyTorch, to be read from top to bottom.
+
+No stacking, no options, nothing of this library: what reclust computes, in its simplest form. Run it with
+`python examples/single_file.py`; it clusters scikit-learn's digits with and without BRB.
+"""
+
+import copy
+from itertools import pairwise
+
+import torch
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_digits
+from torch import Tensor, nn
+
+
+def network(sizes: list[int]) -> nn.Sequential:
+    """Linear layers with ReLU between them."""
+    layers = [layer for wide, narrow in pairwise(sizes) for layer in (nn.Linear(wide, narrow), nn.ReLU())]
+    return nn.Sequential(*layers[:-1])
+
+
+def soft_assignment(z: Tensor, centers: Tensor) -> Tensor:
+    """(B, d), (k, d) -> (B, k): Student-t similarity to each centre, rows sum to one."""
+    similarity = 1 / (1 + torch.cdist(z, centers).pow(2))
+    return similarity / similarity.sum(dim=1, keepdim=True)
+
+
+def target_distribution(q: Tensor) -> Tensor:
+    """(B, k) -> (B, k): q sharpened, with large clusters held back; nothing is learned through it."""
+    sharpened = q.detach() ** 2 / q.detach().sum(dim=0)
+    return sharpened / sharpened.sum(dim=1, keepdim=True)
+
+
+def cluster_loss(z: Tensor, centers: Tensor) -> Tensor:
+    """Cross-entropy from the sharpened assignments to the assignments."""
+    q = soft_assignment(z, centers)
+    return -(target_distribution(q) * torch.log(q + 1e-8)).sum(dim=1).mean()
+
+
+@torch.no_grad()
+def find_centers(encoder: nn.Module, X: Tensor, k: int, seed: int) -> Tensor:
+    """(k, d): k-means on the embeddings."""
+    found = KMeans(k, n_init=10, random_state=seed).fit(encoder(X).numpy())
+    return torch.from_numpy(found.cluster_centers_).to(X.dtype)
+
+
+@torch.no_grad()
+def soft_reset_(encoder: nn.Sequential, keep: float) -> None:
+    """Every layer but the last moves towards fresh weights: keep × old + (1 - keep) × fresh."""
+    fresh = copy.deepcopy(encoder)
+    for layer in fresh:
+        if isinstance(layer, nn.Linear):
+            layer.reset_parameters()
+    for old, new in zip(encoder[:-1].parameters(), fresh[:-1].parameters(), strict=True):
+        old.mul_(keep).add_(new, alpha=1 - keep)
+
+
+def reset_momentum_(optimizer: torch.optim.Optimizer, centers: Tensor) -> None:
+    """The optimizer forgets where the old centres were heading."""
+    for name, moment in optimizer.state[centers].items():
+        if name != "step":
+            moment.zero_()
+
+
+def fit(X: Tensor, k: int, *, epochs: int = 40, interval: int | None = 10, keep: float = 0.8, reconstruction: float = 1.0,
+        weight: float = 0.1, seed: int = 0) -> Tensor:
+    """The cluster of each row of X (n, features), which should be standardised: (n,).
+
+    interval: a reset every so many epochs, None for none. reconstruction=1, weight=0.1 is IDEC; 0 and 1 are DEC.
+    """
+    torch.manual_seed(seed)
+    sizes = [X.shape[1], 256, 128, 64, k]
+    encoder, decoder = network(sizes), network(sizes[::-1])
+    centers = nn.Parameter(find_centers(encoder, X, k, seed))
+    optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters(), centers], lr=1e-3)
+    for epoch in range(epochs):
+        if interval is not None and epoch > 0 and epoch % interval == 0:  # BRB, in three steps
+            soft_reset_(encoder, keep)
+            centers.data.copy_(find_centers(encoder, X, k, seed + epoch))
+            reset_momentum_(optimizer, centers)
+        for rows in torch.randperm(len(X)).split(64):
+            z = encoder(X[rows])
+            loss = weight * cluster_loss(z, centers)
+            if reconstruction:
+                loss = loss + reconstruction * nn.functional.mse_loss(decoder(z), X[rows])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    with torch.no_grad():
+        return soft_assignment(encoder(X), centers).argmax(dim=1)
+
+
+def main() -> None:
+    from sklearn.metrics import adjusted_rand_score
+
+    images, y = load_digits(return_X_y=True)
+    X = torch.tensor((images - images.mean()) / images.std(), dtype=torch.float32)
+    for name, interval in (("without BRB", None), ("with BRB", 10)):
+        scores = [adjusted_rand_score(y, fit(X, 10, interval=interval, seed=seed)) for seed in range(3)]
+        print(f"{name:12} ARI {', '.join(f'{score:.3f}' for score in scores)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""The reproduction of the paper: pages and figures from committed records, by one command."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..figures import FIGURES, MissingData, draw
+from ..reading import StoreReader
+from ..records import gathered
+from ..toml import read_toml
+from .cells import MAIN
+from .claims import CLAIMS
+from .coverage import ABLATIONS, BEYOND, study_of
+from .page import FIGURES_FOLDER, Remarks, cell_names, pages
+
+__all__ = ["REMARKS", "drawn", "opened", "pages", "read_remarks", "reproduce"]
+
+REMARKS = "reproduction_remarks.toml"
+_log = logging.getLogger(__name__)
+
+
+@contextmanager
+def opened(folder: str | os.PathLike[str]) -> Iterator[StoreReader]:
+    """All stores of a folder as one, by the order of their names; parts of the paper's studies are put together."""
+    stores = sorted(Path(folder).glob("*.sqlite"))
+    with gathered(stores, study=study_of) as reader:
+        yield reader
+
+
+def read_remarks(path: str | os.PathLike[str]) -> Remarks:
+    """Key -> text, from a TOML file: STUDY/SET/ALGORITHM/VARIANT/pretrained or scratch, or claims/NAME; none without a file."""
+    path = Path(path)
+    found = read_toml(path) if path.is_file() else {}
+    known = {f"claims/{claim.name}" for claim in CLAIMS}.union(*(cell_names(study) for study in (MAIN, *ABLATIONS, *BEYOND)))
+    for key, text in found.items():
+        if key not in known:
+            raise ValueError(f"{path} has a remark on {key!r}, which is no cell: name STUDY/SET/ALGORITHM/VARIANT/START, such "
+                             "as acc-table/usps/dec/brb/scratch or …/pretrained, or claims/NAME.")
+        if not isinstance(text, str):
+            raise ValueError(f"{path}: the remark on {key!r} must be a text, got {text!r}.")
+    return found
+
+
+def drawn(folder: str | os.PathLike[str]) -> list[str]:
+    """The figures that are there."""
+    return [name for name in FIGURES if (Path(folder) / FIGURES_FOLDER / f"{name}.svg").is_file()]
+
+
+def reproduce(records: str | os.PathLike[str], output: str | os.PathLike[str]) -> list[Path]:
+    """Write the pages and the figures that the stores in a folder have records for into another; the files written.
+
+    Remarks are read from `reproduction_remarks.toml` there. The same records give the same pages, byte for byte.
+    """
+    output = Path(output)
+    remarks = read_remarks(output / REMARKS)
+    with opened(records) as reader:
+        written = list(_figures(reader, output / FIGURES_FOLDER))
+        for name, text in pages(reader, remarks, drawn(output)).items():
+            (output / name).write_text(text, encoding="utf-8", newline="\n")
+            written.append(output / name)
+    return written
+
+
+def _figures(reader: StoreReader, folder: Path) -> Iterable[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in FIGURES:
+        path = folder / f"{name}.svg"
+        path.unlink(missing_ok=True)
+        try:
+            draw(reader, name, path)
+            yield path
+        except MissingData as missing:
+            _log.info("left out: %s", missing)

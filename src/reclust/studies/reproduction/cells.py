@@ -1,0 +1,171 @@
+"""Our numbers beside the paper's, cell by cell: agreement in units of the combined standard error, and what BRB gains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from .. import labels, published
+from ..reading import StoreReader
+from ..tables.comparison import Comparison, compare
+from ..tables.table import Cell, Row, Table, number, signed
+
+MAIN = "acc-table"
+SETS = ("mnist", "usps", "optdigits", "fmnist", "gtsrb")
+"""The sets that are the paper's."""
+APART = {"kmnist_test": "kmnist"}
+"""Parts of the paper's sets, which stand apart from the others -> the whole set."""
+POINTS = 2.0
+"""Below the paper by no more than so many points, or twice the combined standard error: agrees."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """One cell in percent. stderr: not a number for a single seed. paper_stderr: where the paper gives none, 0."""
+
+    dataset: str
+    algorithm: str
+    pretrained: bool
+    variant: str
+    runs: int
+    mean: float
+    stderr: float
+    paper: float
+    paper_stderr: float
+
+    @property
+    def name(self) -> str:
+        """By which remarks refer to it, behind the study's."""
+        return f"{self.dataset}/{self.algorithm}/{self.variant}/{'pretrained' if self.pretrained else 'scratch'}"
+
+    @property
+    def difference(self) -> float:
+        return self.mean - self.paper
+
+    @property
+    def error(self) -> float:
+        """The combined standard error."""
+        return math.hypot(self.stderr, self.paper_stderr)
+
+    @property
+    def units(self) -> float:
+        return self.difference / self.error if self.error else math.nan
+
+    @property
+    def agrees(self) -> bool:
+        """Within the tolerance, or above the paper."""
+        return self.difference >= -max(POINTS, 0.0 if math.isnan(self.error) else 2 * self.error)
+
+    @property
+    def differs(self) -> bool:
+        """By more than two combined standard errors, to either side."""
+        return abs(self.units) > 2
+
+
+def agreements(reader: StoreReader, measure: str = "acc") -> list[Agreement]:
+    """The cells of the main table that have records and a number in the paper, in the order of the plan."""
+    made = []
+    for entry in reader.means(MAIN, measures=(measure,)) if MAIN in reader.studies() else ():
+        paper = published.find(MAIN, {**entry, "dataset": APART.get(entry["dataset"], entry["dataset"])}, measure)
+        if paper is not None:
+            made.append(Agreement(
+                entry["dataset"], entry["algorithm"], entry["pretrained"], entry["variant"], entry["runs"],
+                100 * entry[f"{measure}_mean"], 100 * entry[f"{measure}_stderr"], paper.mean, paper.stderr or 0.0))
+    return made
+
+
+def agreement_table(cells: Sequence[Agreement], dataset: str, measure: str = "acc") -> Table:
+    """All cells of a set that have records, in the paper's order of rows."""
+    own = sorted((cell for cell in cells if cell.dataset == dataset),
+                 key=lambda cell: (cell.pretrained, labels.DEEP.index(cell.algorithm)))
+    blocks: dict[tuple, list[Row]] = {}
+    for cell in own:
+        blocks.setdefault((cell.pretrained, cell.algorithm), []).append(_agreement_row(cell))
+    return Table(
+        f"{labels.dataset(dataset)}, {labels.measure(measure)}",
+        ("", "seeds", "ours", "paper", "difference", "in standard errors", ""), tuple(map(tuple, blocks.values())))
+
+
+def _agreement_row(cell: Agreement) -> Row:
+    verdict = ("above" if cell.difference > max(POINTS, 2 * cell.error) else "agrees") if cell.agrees else "below"
+    return Row(labels.method(cell.algorithm, cell.variant, pretrained=cell.pretrained), (
+        Cell(str(cell.runs), numbers={"": float(cell.runs)}), _spread(cell.mean, cell.stderr),
+        _spread(cell.paper, cell.paper_stderr), Cell(signed(cell.difference), numbers={"": cell.difference}),
+        Cell("" if math.isnan(cell.units) else signed(cell.units, 1), numbers={"": cell.units}, best=cell.differs),
+        Cell(verdict, best=verdict == "below")))
+
+
+def _spread(mean: float, stderr: float) -> Cell:
+    text = f"{mean:.2f}" + ("" if math.isnan(stderr) else f" ± {stderr:.2f}")
+    return Cell(text, numbers={"": mean, "stderr": stderr})
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """By how much BRB's accuracy exceeds its baseline's, in points, paired by seed. paper: the difference of its means."""
+
+    dataset: str
+    algorithm: str
+    pretrained: bool
+    pairs: int
+    wins: int
+    difference: float
+    low: float
+    high: float
+    paper: float
+
+    @property
+    def sign(self) -> str:
+        return "better" if self.low > 0 else "worse" if self.high < 0 else "open"
+
+
+def improvements(reader: StoreReader, study: str = MAIN) -> list[Improvement]:
+    """Every cell in which BRB and its baseline have finished runs of the same seeds, in the order of the plan."""
+    variants = {variant for (variant,) in reader.finished(study, ("variant",), ())} if study in reader.studies() else set()
+    made = []
+    for one in compare(reader, study) if {"none", "brb"} <= variants else ():
+        cell = {**vars(one), "dataset": APART.get(one.dataset, one.dataset)}
+        brb, none = (published.find(study, {**cell, "variant": variant}, "acc") for variant in ("brb", "none"))
+        if brb is not None and none is not None:
+            made.append(Improvement(one.dataset, one.algorithm, one.pretrained, one.pairs, one.wins, one.difference, one.low,
+                                    one.high, brb.mean - none.mean))
+    return made
+
+
+def improvement_table(found: Sequence[Improvement]) -> Table:
+    blocks: dict[tuple[bool, str], list[Row]] = {}
+    for one in sorted(found, key=lambda one: (one.pretrained, labels.DEEP.index(one.algorithm))):
+        label = f"{labels.method(one.algorithm, 'brb', pretrained=one.pretrained)}, {labels.dataset(one.dataset)}"
+        *cells, sign = _paired(one)
+        paper = Cell(signed(one.paper), numbers={"": one.paper})
+        blocks.setdefault((one.pretrained, one.algorithm), []).append(Row(label, (*cells, paper, sign)))
+    return Table("BRB less its baseline, points of ACC",
+                 ("", "pairs", "wins", "difference", "95 % interval", "the paper's difference", ""),
+                 tuple(map(tuple, blocks.values())))
+
+
+def against_brb_table(reader: StoreReader, study: str) -> Table | None:
+    """All other variants of a study less BRB, paired by seed; None where it has no BRB."""
+    variants = dict.fromkeys(variant for (variant,) in reader.finished(study, ("variant",), ()))
+    others = [variant for variant in variants if variant not in ("none", "brb")]
+    if "brb" not in variants or not others:
+        return None
+    blocks = [tuple(Row(f"{labels.method(one.algorithm, variant, pretrained=one.pretrained)}, {labels.dataset(one.dataset)}",
+                        tuple(_paired(one))) for one in compare(reader, study, variant=variant, baseline="brb"))
+              for variant in others]
+    return Table(f"{study}: less BRB, points of ACC", ("", "pairs", "wins", "difference", "95 % interval", ""), tuple(blocks),
+                 "Paired by seed; better or worse than BRB where the interval leaves out 0, else open.")
+
+
+def _paired(one: Comparison | Improvement) -> list[Cell]:
+    interval = "" if math.isnan(one.low) else f"{signed(one.low)} to {signed(one.high)}"
+    sign = "better" if one.low > 0 else "worse" if one.high < 0 else "open"
+    return [number(one.pairs, 0), number(one.wins, 0), Cell(signed(one.difference), numbers={"": one.difference}),
+            Cell(interval, numbers={"low": one.low, "high": one.high}), Cell(sign, best=sign != "open")]
+
+
+def count(cells: Sequence[Agreement]) -> Mapping[str, int]:
+    """Of the cells of the paper's own sets: how many have records, agree, and differ."""
+    own = [cell for cell in cells if cell.dataset in SETS]
+    return {"known": len(own), "agree": sum(cell.agrees for cell in own), "differ": sum(cell.differs for cell in own)}

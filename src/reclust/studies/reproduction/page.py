@@ -1,0 +1,187 @@
+"""docs/reproduction.md and its second page, as functions of the records and of remarks written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from .. import labels
+from ..catalog import named
+from ..figures import FIGURES
+from ..reading import StoreReader
+from ..tables import markdown, tables
+from ..tables.table import Cell, Row, Table
+from .cells import (
+    APART,
+    MAIN,
+    SETS,
+    Agreement,
+    against_brb_table,
+    agreement_table,
+    agreements,
+    count,
+    improvement_table,
+    improvements,
+)
+from .claims import CLAIMS
+from .coverage import ABLATIONS, BEYOND, coverage_table, covered, provenance_table
+from .evidence import Evidence, Judged, Verdict
+
+WANTED, CELLS = 100, 120
+"""Cells that should agree, and how many there are beside KMNIST's."""
+SECOND = "reproduction_nmi_ari.md"
+FIGURES_FOLDER = "figures/reproduction"
+NO_REMARK = "no remark yet"
+Remarks = Mapping[str, str]
+
+HEAD = """# The paper, reproduced
+
+Written by `make reproduction` from the records under `results/` and the remarks in `reproduction_remarks.toml`: do not edit it.
+Scores are in percent, mean ± standard error over seeds. KMNIST stands apart: here it is its 10,000 test images, the paper
+has all 70,000. NMI and ARI are on [a page of their own](reproduction_nmi_ari.md).
+"""
+CLAIMS_HEAD = """## The paper's claims
+
+Each claim is judged by what was written down before there were records. A number is taken for each seed; where the 95 %
+interval (Student's t) of its mean lies wholly on the claimed side the claim holds, wholly on the other side it does not, and
+else the records cannot tell. Of a claim with parts all must hold, and one part that does not is enough against it. Differences
+of scores are in points.
+"""
+ABLATIONS_HEAD = """## Ablations
+
+In parentheses the paper's number and the difference, where it prints one; most of these are figures there.
+"""
+
+
+def pages(reader: StoreReader, remarks: Remarks, figures: Collection[str]) -> dict[str, str]:
+    """File name -> Markdown. figures: names of those that were drawn."""
+    evidence = Evidence(reader)
+    judged = [claim.judge(evidence) for claim in CLAIMS]
+    main = [HEAD, summary(reader, [verdict for verdict, _ in judged]), markdown(coverage_table(reader)),
+            main_section(reader, remarks), brb_section(reader), claims_section(judged, remarks),
+            ABLATIONS_HEAD, studies_section(reader, ABLATIONS, remarks),
+            "## Beyond the paper\n", studies_section(reader, BEYOND, remarks), figures_section(figures),
+            "## Where the numbers come from\n", markdown(provenance_table(reader))]
+    return {"reproduction.md": _joined(main), SECOND: _joined(second_page(reader))}
+
+
+def summary(reader: StoreReader, verdicts: Sequence[Verdict]) -> str:
+    cells, found = agreements(reader), improvements(reader)
+    counted = count(cells)
+    lines = [f"- **Cells of the main table**: {counted['known']} of {CELLS} have records; {counted['agree']} of these agree "
+             f"with the paper or lie above it (wanted: {WANTED} of {CELLS}). More than two combined standard errors apart, to "
+             f"either side: {counted['differ']}.",
+             f"- **BRB against its baseline**: {_counted(found)}",
+             f"- **Claims**: of {len(verdicts)}, {verdicts.count('holds')} hold, {verdicts.count('does not hold')} do not, of "
+             f"{verdicts.count('cannot tell')} the records cannot tell (yet)."]
+    whole = covered(reader, MAIN)
+    if whole.missing:
+        lines.append("- **Not there yet**: of the main table "
+                     f"{', '.join(labels.dataset(one) for one in whole.missing)}; of the other studies what the table says.")
+    return "## In short\n\n" + "\n".join(lines) + "\n"
+
+
+def _counted(found: Sequence) -> str:
+    if not found:
+        return "no records yet."
+    better, paper = sum(one.difference > 0 for one in found), sum(one.paper > 0 for one in found)
+    sure, against = (sum(one.sign == sign for one in found) for sign in ("better", "worse"))
+    return (f"higher mean in {better} of {len(found)} cells with records (the paper: {paper} of the same {len(found)}, 32 of "
+            f"all 36); by its 95 % interval better in {sure}, worse in {against}, open in {len(found) - sure - against}.")
+
+
+def main_section(reader: StoreReader, remarks: Remarks) -> str:
+    cells = agreements(reader)
+    parts = ["## The main table, cell by cell\n",
+             "The combined standard error is that of ours and the paper's together. A cell *agrees* where it is not below the "
+             "paper by more than two of these or two points, whichever is more; *above* and *below* lie outside. Bold: more "
+             "than two standard errors apart.\n"]
+    for dataset in (*SETS, *APART):
+        own = [cell for cell in cells if cell.dataset == dataset]
+        if own:
+            agree = sum(cell.agrees for cell in own)
+            parts += [f"### {labels.dataset(dataset)}\n", f"{agree} of {len(own)} cells agree or lie above."
+                      + (" Fewer images than in the paper: not counted." if dataset in APART else "") + "\n",
+                      _table(agreement_table(cells, dataset)), _remarks(own, remarks)]
+        else:
+            parts += [f"### {labels.dataset(dataset)}\n", "No records yet.\n"]
+    return "\n".join(parts)
+
+
+def _remarks(cells: Sequence[Agreement], remarks: Remarks, study: str = MAIN) -> str:
+    """Of all cells that differ, and of others that somebody said something of."""
+    lines = [f"- {labels.method(cell.algorithm, cell.variant, pretrained=cell.pretrained)}: "
+             f"{remarks.get(f'{study}/{cell.name}', NO_REMARK)}"
+             for cell in cells if cell.differs or f"{study}/{cell.name}" in remarks]
+    return "More than two standard errors apart:\n\n" + "\n".join(lines) + "\n" if lines else ""
+
+
+def brb_section(reader: StoreReader) -> str:
+    found = improvements(reader)
+    head = ("## BRB against its baseline\n\nPaired by seed. *Better* and *worse* where the 95 % interval leaves out 0, else "
+            f"*open*. {_counted(found)[0].upper()}{_counted(found)[1:]}\n")
+    return f"{head}\n{_table(improvement_table(found))}" if found else head
+
+
+def claims_section(judged: Sequence[tuple[Verdict, list[Judged]]], remarks: Remarks) -> str:
+    rows, details = [], []
+    for number, (claim, (verdict, parts)) in enumerate(zip(CLAIMS, judged, strict=True), 1):
+        rows.append(Row(f"{number}. {claim.text}", (Cell(claim.paper or "–"), Cell(verdict, best=verdict == "does not hold"))))
+        said = [f"**{number}. {claim.text}** {verdict.capitalize()}.", *([claim.rule] if claim.rule else [])]
+        details += [" ".join(said) + "\n",
+                    *(f"- {one.what}: {one.ours}; expected {one.expected}: {one.verdict}" for one in parts),
+                    *([f"- Remark: {remarks[f'claims/{claim.name}']}"] if f"claims/{claim.name}" in remarks else []), ""]
+    return "\n".join([CLAIMS_HEAD, _table(Table("", ("claim", "in the paper", "verdict"), (tuple(rows),))), *details])
+
+
+def studies_section(reader: StoreReader, studies: Sequence[str], remarks: Remarks) -> str:
+    """The tables of studies beside the main one."""
+    parts = []
+    for name in studies:
+        parts.append(f"### {name}\n\n{named(name).about}\n")
+        if not covered(reader, name).finished:
+            parts.append("No records yet.\n")
+            continue
+        paired = against_brb_table(reader, name)
+        parts += [markdown(table) for table in (*tables(reader, name), *([paired] if paired else []))]
+        own = [f"- {key.removeprefix(name + '/')}: {text}" for key, text in remarks.items() if key.startswith(f"{name}/")]
+        parts += ["\n".join(own) + "\n"] if own else []
+    return "\n".join(parts)
+
+
+def figures_section(figures: Collection[str]) -> str:
+    drawn = [f"![{recipe.about}]({FIGURES_FOLDER}/{name}.svg)\n\n*{name}*: {recipe.about}\n"
+             for name, recipe in FIGURES.items() if name in figures]
+    left = [f"{name} ({' or '.join(recipe.studies)})" for name, recipe in FIGURES.items() if name not in figures]
+    missing = f"Not drawn for lack of records: {', '.join(left)}.\n" if left else ""
+    return "\n".join(["## Figures\n", *drawn, missing])
+
+
+def second_page(reader: StoreReader) -> list[str]:
+    parts = ["# The paper, reproduced: NMI and ARI\n", "Written by `make reproduction`, as [the page of accuracies]"
+             "(reproduction.md) is, and to be read the same way.\n"]
+    for measure in ("nmi", "ari"):
+        cells = agreements(reader, measure)
+        counted = count(cells)
+        parts.append(f"## {labels.measure(measure)}\n\n{counted['agree']} of {counted['known']} cells with records agree with "
+                     "the paper or lie above it, KMNIST not counted.\n")
+        parts += [markdown(agreement_table(cells, dataset, measure)) for dataset in (*SETS, *APART)
+                  if any(cell.dataset == dataset for cell in cells)]
+    return parts
+
+
+def cell_names(study: str) -> set[str]:
+    """What remarks may name of a study: STUDY/SET/ALGORITHM/VARIANT/pretrained or scratch."""
+    spec = named(study)
+    whole = {whole: part for part, whole in APART.items()}
+    return {f"{study}/{whole.get(dataset, dataset)}/{algorithm}/{variant.name}/{'pretrained' if pretrained else 'scratch'}"
+            for dataset in spec.datasets for algorithm in spec.algorithms for pretrained in spec.pretrained
+            for variant in spec.variants}
+
+
+def _table(table: Table) -> str:
+    """Without its title, where a heading says it."""
+    return markdown(table).split("\n", 2)[2]
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return "\n".join(part.rstrip("\n") + "\n" for part in parts if part)

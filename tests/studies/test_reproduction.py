@@ -1,0 +1,239 @@
+"""The pages of the reproduction say what the records say: cells, claims and what is missing, from invented records."""
+
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from reclust.studies import Store, named, published
+from reclust.studies import reproduction as made
+from reclust.studies.reproduction import cells, coverage
+from reclust.studies.reproduction.claims import CLAIMS
+from reclust.studies.reproduction.evidence import Above, Below, Evidence, Interval, Within, interval
+from reclust.studies.reproduction.page import cell_names
+from studies.invented import fill, paper
+
+ROOT = Path(__file__).parents[2]
+ABLATED = ("without-augmentation", "noise-and-disentangled", "soft-reset-components", "embedding-reset", "momentum-reset",
+           "native-reclustering", "reclustering-methods", "subsample-size", "training-curves")
+
+
+def lowered(cell, rng):
+    """Eight points below the paper in the twelve cells of USPS from scratch."""
+    return paper(cell, rng) - 8 * (cell["dataset"] == "usps" and not cell["pretrained"])
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    """The main table in two stores, KMNIST's test part under a name of its own."""
+    folder = tmp_path_factory.mktemp("results")
+    with Store(folder / "a.sqlite") as store:
+        fill(store, "acc-table", seeds=4, sets=cells.SETS, score=lowered)
+        fill(store, "acc-table-mini".removesuffix("-mini"), seeds=1, sets=("usps",), study="acc-table-mini")
+    with Store(folder / "b.sqlite") as store:
+        fill(store, "acc-table", seeds=3, sets=("kmnist_test",), study="acc-table-kmnist")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def main(records):
+    with made.opened(records) as reader:
+        yield reader
+
+
+def test_agreement_is_that_of_a_slow_computation(main):
+    found = cells.agreements(main)
+    assert len(found) == 144 and cells.count(found)["known"] == 120
+    frame = main.runs("acc-table")
+    for cell in found:
+        own = 100 * frame[(frame.dataset == cell.dataset) & (frame.algorithm == cell.algorithm) & (frame.variant == cell.variant)
+                          & (frame.pretrained == cell.pretrained)]["acc"].dropna()
+        dataset = "kmnist" if cell.dataset == "kmnist_test" else cell.dataset
+        theirs = published.paper()["acc-table", dataset, "yes" if cell.pretrained else "no", cell.algorithm, cell.variant, "acc"]
+        error = math.sqrt(own.sem() ** 2 + theirs.stderr ** 2)
+        assert cell.runs == len(own) == (3 if dataset == "kmnist" else 4)
+        assert (cell.mean, cell.error, cell.units) == pytest.approx((own.mean(), error, (own.mean() - theirs.mean) / error))
+        assert cell.agrees == (own.mean() >= theirs.mean - max(2, 2 * error))
+        assert cell.differs == (abs(own.mean() - theirs.mean) > 2 * error)
+    low = [cell for cell in found if not cell.agrees]
+    assert {(cell.dataset, cell.pretrained) for cell in low} == {("usps", False)} and len(low) >= 8
+
+
+def test_brb_is_compared_with_its_baseline_seed_by_seed(main):
+    found = cells.improvements(main)
+    assert len(found) == 36 and sum(one.paper > 0 for one in found) == 32, "as the paper counts"
+    frame = main.runs("acc-table").dropna(subset=["acc"])
+    one = next(one for one in found if (one.dataset, one.algorithm, one.pretrained) == ("gtsrb", "dcn", True))
+    own = frame[(frame.dataset == "gtsrb") & (frame.algorithm == "dcn") & frame.pretrained].pivot(index="seed", columns="variant")
+    low, high = stats.ttest_rel(own["acc"]["brb"], own["acc"]["none"]).confidence_interval()
+    assert (one.low, one.high) == pytest.approx((100 * low, 100 * high))
+
+
+def test_the_page_says_what_there_is_and_what_is_missing(main):
+    key = "acc-table/usps/dec/brb/scratch"
+    pages = made.pages(main, {key: "the *seeds* differ"}, ["radar"])
+    text = pages["reproduction.md"]
+    agree = sum(cell.agrees for cell in cells.agreements(main) if cell.dataset in cells.SETS)
+    assert f"120 of 120 have records; {agree} of these agree" in text
+    assert "- DEC+BRB: the *seeds* differ" in text and "no remark yet" in text
+    assert "| acc-table | 552 of 1440 |" in text and "| runtime | 0 of 10 |" in text
+    assert "![Relative improvement of accuracy by BRB, by data set.](figures/reproduction/radar.svg)" in text
+    assert "Not drawn for lack of records: learning-curves" in text
+    rows = [line for line in text.splitlines() if re.match(r"\| (DEC|IDEC|DCN)", line) and line.count("|") == 8 and "±" in line]
+    assert len(rows) == 144, "every cell once"
+    assert text.count("No records yet.") == len(coverage.ABLATIONS) + len(coverage.BEYOND)
+    assert sum(line.count("±") for line in pages["reproduction_nmi_ari.md"].splitlines()) == 2 * 2 * 144
+    assert made.pages(main, {key: "the *seeds* differ"}, ["radar"]) == pages, "the same bytes again"
+
+
+def test_without_records_all_is_missing_and_nothing_can_be_told(tmp_path):
+    with made.opened(tmp_path) as reader:
+        text = made.pages(reader, {}, [])["reproduction.md"]
+        assert all(claim.judge(Evidence(reader))[0] == "cannot tell" for claim in CLAIMS)
+    assert "0 of 120 have records" in text and f"of {len(CLAIMS)} the records cannot tell" in text
+    assert text.count("no records yet") >= len(CLAIMS)
+
+
+def test_a_cell_of_one_seed_has_no_error_and_no_verdict_by_it(tmp_path):
+    with Store(tmp_path / "one.sqlite") as store:
+        fill(store, "acc-table", seeds=1, sets=("usps",))
+    with made.opened(tmp_path) as reader:
+        found = cells.agreements(reader)
+        assert all(math.isnan(cell.units) and not cell.differs for cell in found)
+        assert "cannot tell" in {claim.judge(Evidence(reader))[0] for claim in CLAIMS}
+        assert "1 seed)" in made.pages(reader, {}, [])["reproduction.md"]
+
+
+def test_the_interval_is_that_of_scipy():
+    values = np.random.default_rng(0).normal(size=7)
+    low, high = stats.ttest_1samp(values, 0).confidence_interval()
+    seen = interval(list(values))
+    assert (seen.mean, seen.low, seen.high, seen.seeds) == pytest.approx((values.mean(), low, high, 7))
+
+
+@pytest.mark.parametrize(("expected", "low", "high", "verdict"), [
+    (Above(), 0.1, 2, "holds"), (Above(), -2, -0.1, "does not hold"), (Above(), -1, 1, "cannot tell"),
+    (Below(5), 1, 4, "holds"), (Below(5), 6, 7, "does not hold"), (Below(5), 4, 6, "cannot tell"),
+    (Within(2), -1, 1, "holds"), (Within(2), 3, 4, "does not hold"), (Within(2), -9, -3, "does not hold"),
+    (Within(2), 1, 3, "cannot tell"), (Above(), math.nan, math.nan, "cannot tell")])
+def test_verdicts_follow_from_the_interval_alone(expected, low, high, verdict):
+    assert expected.verdict(Interval((low + high) / 2, low, high, 10)) == verdict
+
+
+def claimed(cell, rng):
+    """Scores as the paper's text has them where its tables have none."""
+    levels = {"noise": 75, "disentangled": 78, "perturb": 60, "gaussian": 87.5 if cell["dataset"] == "optdigits" else 70,
+              "embedding reset": 55, "no momentum reset": 55, "random": 50}
+    level = levels.get(cell["variant"])
+    return paper(cell, rng) if level is None else level + rng.normal()
+
+
+def contrary(cell, rng):
+    """Everything but a reset helps, and BRB harms."""
+    helps = cell["variant"] not in ("none", "brb", "em", "70000 rows")
+    return 85 * helps + 60 * (cell["variant"] != "brb" and not helps) + 50 * (cell["variant"] == "brb") + rng.normal()
+
+
+@pytest.mark.parametrize(("score", "verdict"), [(claimed, "holds"), (contrary, "does not hold")])
+def test_claims_on_scores_are_decided_by_them(tmp_path, score, verdict):
+    with Store(tmp_path / "store.sqlite") as store:
+        fill(store, "acc-table", seeds=5, sets=cells.SETS, score=score)
+        for study in ABLATED:
+            fill(store, study, seeds=5, sets=("usps", "optdigits", "gtsrb", "mnist"), score=score)
+    with made.opened(tmp_path) as reader:
+        found = {claim.name: claim.judge(Evidence(reader)) for claim in CLAIMS}
+    decided = ("most-cells", "from-scratch", "without-augmentation", "controls", "gaussian", "embedding-reset",
+               "momentum-reset", "native", "subsample")
+    assert {name: found[name][0] for name in decided} == dict.fromkeys(decided, verdict)
+    if score is claimed:  # curves that jump at resets are always there
+        by_curves = ("label-change", "intra-class-distance", "inter-class-distance", "distance-ratios", "reconstruction")
+        assert {name: found[name][0] for name in by_curves} == dict.fromkeys(by_curves, "holds")
+    assert {found[name][0] for name in ("contrastive-cells", "blocks", "overhead")} == {"cannot tell"}, "no records of these"
+
+
+def test_curves_without_numbers_are_none(tmp_path):
+    from support import small_settings
+
+    from reclust.result import Curve
+    from reclust.studies import Outcome, PlannedRun
+
+    runs = [PlannedRun(f"{variant}{seed}", "g", "gtsrb", "dcn", variant, True, seed)
+            for variant in ("none", "brb") for seed in (1, 2, 3)]
+    values = np.array([[0.1, 0.2, np.nan, 0.5, 0.7, 0.9]])
+    with Store(tmp_path / "store.sqlite") as store:
+        store.plan("acc-table", named("acc-table"), runs)
+        store.add(Outcome("g", [run.key for run in runs], [small_settings()] * 6, {"acc": np.full(6, 0.5)}, {"clustering": {
+            "inter_class_distance": Curve(np.array([399]), values), "silhouette": Curve(np.array([399]), np.nan * values)}},
+            {}, {"a": 1.0}, {}))
+    with made.opened(tmp_path) as reader:
+        found = {claim.name: claim.judge(Evidence(reader))[1] for claim in CLAIMS}
+    assert found["inter-class-distance"][0].ours.startswith("+0.450 (2 seeds"), "of the seeds that have numbers"
+    assert "no records yet" in found["silhouette"][1].ours
+
+
+def test_ablations_stand_beside_the_paper_and_beside_brb(tmp_path):
+    with Store(tmp_path / "store.sqlite") as store:
+        for study in ("without-augmentation", "momentum-reset", "reclustering-methods"):
+            fill(store, study, seeds=3, sets=("optdigits", "usps"))
+    with made.opened(tmp_path) as reader:
+        text = made.pages(reader, {"momentum-reset/usps/dec/step reset/pretrained": "known"}, [])["reproduction.md"]
+    assert re.search(r"\| DEC\+BRB \| .*\(77\.00, ", text), "the paper's number without augmentation, not the main table's"
+    assert "momentum-reset: less BRB" in text and "- usps/dec/step reset/pretrained: known" in text
+    assert re.search(r"\| EM \| .*\(79\.93, ", text)
+
+
+def test_remarks_name_cells_that_exist(tmp_path):
+    assert len(cell_names("acc-table")) == 144 and "acc-table/kmnist_test/dcn/brb/scratch" in cell_names("acc-table")
+    path = tmp_path / "remarks.toml"
+    for text, message in (('"acc-table/usps/dec/none/never" = "x"', "no cell"), ('"claims/blocks" = 3', "must be a text")):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=message):
+            made.read_remarks(path)
+    path.write_text('"claims/blocks" = "so it is"')
+    assert made.read_remarks(path) == {"claims/blocks": "so it is"} and made.read_remarks(tmp_path / "none") == {}
+    made.read_remarks(ROOT / "docs" / made.REMARKS)
+
+
+def test_one_command_writes_pages_and_figures(records, tmp_path, monkeypatch):
+    monkeypatch.setattr(made, "FIGURES", {name: made.FIGURES[name] for name in ("relative-change", "runtime")})
+    once = {path.name: path.read_bytes() for path in made.reproduce(records, tmp_path)}
+    assert set(once) == {"relative-change.svg", "reproduction.md", "reproduction_nmi_ari.md"}
+    assert {path.name: path.read_bytes() for path in made.reproduce(records, tmp_path)} == once
+
+
+def test_parts_of_studies_are_known_by_their_names_and_checked(tmp_path):
+    table = named("acc-table")
+    with Store(tmp_path / "store.sqlite") as store:
+        for name in ("acc-table", "acc-table-kmnist", "acc-table-mini", "mine"):
+            store.plan(name, replace(table, datasets=("kmnist_test",), variants=table.variants[:2], seeds=(1,)), [])
+        store.plan("embedding-reset", named("embedding-reset"), [])
+        assert [coverage.study_of(store, name) for name in ("acc-table", "acc-table-kmnist", "acc-table-mini", "mine",
+                                                            "embedding-reset")] \
+            == ["acc-table", "acc-table", None, None, "embedding-reset"]
+        for other in (replace(table, protocol=replace(table.protocol, epochs=60)),
+                      replace(table, variants=(replace(table.variants[1], name="none"),))):
+            store.plan("acc-table-short", other, [])
+            with pytest.raises(ValueError, match="another protocol or other variants than acc-table"):
+                coverage.study_of(store, "acc-table-short")
+
+
+def test_the_committed_pages_are_those_of_the_committed_records():
+    with made.opened(ROOT / "results") as reader:
+        pages = made.pages(reader, made.read_remarks(ROOT / "docs" / made.REMARKS), made.drawn(ROOT / "docs"))
+    for name, text in pages.items():
+        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text, f"docs/{name} is old: run `make reproduction`"
+
+
+@pytest.mark.slow
+def test_figures_of_whole_studies_are_small(tmp_path):
+    (tmp_path / "records").mkdir()
+    with Store(tmp_path / "records" / "store.sqlite") as store:
+        for study in (*ABLATED, "acc-table", "sensitivity", "runtime", "embeddings", "voronoi"):
+            fill(store, study)
+    written = made.reproduce(tmp_path / "records", tmp_path)
+    assert made.drawn(tmp_path) == list(made.FIGURES)
+    assert all(path.stat().st_size < 210_000 for path in written if path.suffix == ".svg")
