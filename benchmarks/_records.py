@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -42,10 +43,21 @@ def processor() -> str:
         return platform.machine()
 
 
+def status_gb(field: str) -> float:
+    """What Linux says of this process's memory, in GB: VmHWM is all of it at its largest, mapped file pages included."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field)) * 1024 / 1e9
+
+
 def anonymous_memory() -> float:
     """This process's own memory now, in GB, without mapped file pages (Linux)."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) * 1024 / 1e9
+    return status_gb("RssAnon")
+
+
+def processor_seconds_of_children() -> float:
+    """Of all processes that this one started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def write_record(name: str, settings: dict[str, Any], measured: dict[str, Any], *, folder: Path = RECORDS) -> Path:

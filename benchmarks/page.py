@@ -85,6 +85,35 @@ def streaming(measured: dict[str, Any]) -> str:
             f"{measured['streamed_over_resident']:.2f} times what it costs from memory.")
 
 
+def streaming_rows(measured: dict[str, Any]) -> str:
+    rows = [[way, f"{seen['peak_gb']:.2f}", f"{seen['fit_seconds']:.0f}", f"{seen['predicted_rows_a_second'][0]:,.0f}",
+             f"{seen['predicted_rows_a_second'][-1]:,.0f}", f"{seen['fastest_over_slowest_part']:.2f}"] for way, seen in measured.items()]
+    return ("Five million rows of 32 features: IDEC for one epoch, then prediction of all rows in ten parts. Memory is that of the whole "
+            "process at its largest, the pages of the mapped file (0.64 GB) included; streaming should take less than 2 GB. Rates are rows in a second of the processor.\n\n" +
+            table(["rows are", "peak, GB", "fit, s", "rows a second, first tenth", "last tenth", "fastest / slowest tenth"], rows))
+
+
+def soak(measured: dict[str, Any]) -> str:
+    return (f"Two hundred times in one process: fit with a checkpoint, save, load, predict. Memory is {measured['gb_after_warm_up']:.3f} GB after "
+            f"the first tenth and {measured['gb_at_the_end']:.3f} GB at the end, {measured['growth']:.3f} times as much.")
+
+
+def store_size(measured: dict[str, Any]) -> str:
+    rows = [[name, f"{seen['seconds']:.2f}", f"{seen['whole_command']:.2f}"] for name, seen in measured["answers"].items()]
+    return (f"A store of {measured['runs']:,} finished runs, {measured['megabytes']:.0f} MB. Answers should take less than 2 s of a processor; "
+            "a whole command also starts Python and imports torch and scikit-learn.\n\n" +
+            table(["question", "answer, s", "whole command, s"], rows))
+
+
+def small_studies(measured: dict[str, Any]) -> str:
+    rows = [[f"`{name}`", str(seen["runs"]), str(seen["failed"]), f"{seen['processor_seconds']:.0f}"] for name, seen in measured["studies"].items()]
+    made = measured["from_all"]
+    return ("Every named study in its small form (`reclust study run NAME --mini`), each from nothing, with one thread; seconds of a "
+            f"processor. From one store of all {measured['runs']} runs the tables take {made['tables']['processor_seconds']:.0f} s, "
+            f"{measured['figures']} figures {made['figures']['processor_seconds']:.0f} s and the report "
+            f"{made['report']['processor_seconds']:.0f} s.\n\n" + table(["study", "runs", "failed", "seconds"], rows))
+
+
 def augmentation(measured: dict[str, Any]) -> str:
     grey, color = measured["grey_256x1x28x28"], measured["color_512x3x32x32"]
     return (f"Augmenting a grey batch takes {100 * grey['ratio']:.1f} % of the IDEC step it feeds; a colour batch is "
@@ -126,6 +155,10 @@ SECTIONS: list[tuple[str, str, str, Callable[[dict[str, Any]], str]]] = [
     ("Scaling on a CPU", "scaling_cpu", "benchmarks/scaling.py --device cpu", scaling),
     ("Scaling on a GPU", "scaling_cuda", "benchmarks/scaling.py", scaling),
     ("Streaming", "streaming", "benchmarks/streaming.py", streaming),
+    ("Many rows", "streaming_rows", "benchmarks/streaming_rows.py", streaming_rows),
+    ("Many fits", "soak", "benchmarks/soak.py", soak),
+    ("Many runs", "store_size", "benchmarks/store_size.py", store_size),
+    ("Small studies", "small_studies", "benchmarks/small_studies.py", small_studies),
     ("Augmentation", "augmentation", "benchmarks/augmentation.py", augmentation),
     ("Precomputed embeddings", "embeddings", "benchmarks/embeddings.py", embeddings),
     ("Import", "import_time", "benchmarks/import_time.py", import_time),

@@ -19,6 +19,7 @@ from test_checkpoint import assert_equal
 import reclust
 from reclust import IDEC, Autoencoder, Checkpoint, ReclustWarning, Schedule, SelfLabel, SelfLabeling, files, self_label, train
 from reclust.cli import main
+from reclust.values import from_json
 
 pytestmark = pytest.mark.filterwarnings("default::reclust.ReclustWarning")  # so short fits lose clusters, and say so
 
@@ -214,7 +215,7 @@ def test_a_file_system_without_links_keeps_two_states_as_well(tmp_path, monkeypa
 def test_estimators_take_a_folder_or_a_file(tmp_path, given, file):
     model = small(random_state=0).fit(X, checkpoint=str(tmp_path / given), every=2)
     header, _ = files.read(tmp_path / file, "checkpoint")
-    assert (header["phase"], header["epoch"]) == ("clustering", 5)
+    assert (header["phase"], header["epoch"], list(from_json(header["settings"]))) == ("clustering", 5, [model.result_.settings[0]])
     assert (small(random_state=0).fit(X, checkpoint=tmp_path / given).labels_ == model.labels_).all()
     with pytest.raises(ValueError, match="other settings"):
         small(random_state=0, epochs=6).fit(X, checkpoint=tmp_path / given)
@@ -257,6 +258,34 @@ def test_the_command_line_goes_on_after_a_kill_and_cleans_up(tmp_path, monkeypat
     assert "call again to go on" in capsys.readouterr().err and (tmp_path / "out" / "fit.checkpoint").is_file()
     assert main([*command, str(tmp_path / "out")]) == 0
     assert sorted(os.listdir(tmp_path / "out")) == ["labels.csv", "model.reclust"] and written == [0, 10, 11, 0, 10]
+    assert (tmp_path / "out" / "labels.csv").read_text() == (tmp_path / "whole" / "labels.csv").read_text()
+
+
+class Budget:
+    """Spends time by the epoch, so that a test decides when it is over."""
+
+    def __init__(self, epochs):
+        self.epochs = epochs
+
+    @property
+    def passed(self):
+        self.epochs -= 1
+        return self.epochs < 0
+
+
+@pytest.mark.parametrize("epochs", [0, 2, 5], ids=["at once", "in pretraining", "in clustering"])
+def test_the_command_line_goes_on_after_its_minutes(tmp_path, monkeypatch, capsys, epochs):
+    np.save(tmp_path / "x.npy", X)
+    command = ["fit", str(tmp_path / "x.npy"), "-k", "4", "--device", "cpu", "--pretrain-epochs", "3", "--epochs", "3", "--seed", "0", "-o"]
+    assert main([*command, str(tmp_path / "whole")]) == 0
+    with monkeypatch.context() as patched:
+        patched.setattr("reclust.training.Deadline", lambda seconds: Budget(epochs))
+        assert main([*command, str(tmp_path / "out"), "--minutes", "1"]) == 3
+    assert "call again to go on" in capsys.readouterr().err
+    assert {"fit.checkpoint", "labels.csv", "model.reclust"} <= set(os.listdir(tmp_path / "out"))
+    assert len(reclust.load(tmp_path / "out" / "model.reclust").labels_) == 60
+    assert main([*command, str(tmp_path / "out"), "--minutes", "9"]) == 0
+    assert sorted(os.listdir(tmp_path / "out")) == ["labels.csv", "model.reclust"]
     assert (tmp_path / "out" / "labels.csv").read_text() == (tmp_path / "whole" / "labels.csv").read_text()
 
 

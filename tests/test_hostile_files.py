@@ -239,9 +239,12 @@ def test_networks_larger_than_the_file_are_never_made(tmp_path, change):
     (lambda h, t: h["settings"][0].update(kind="Popen"), "Unknown kind of value 'Popen'"),
     (lambda h, t: h.update(n_features_in=10**15), "takes 12 numbers a sample, but it was fitted on 1000000000000000"),
     (lambda h, t: h.update(sample_shape=[10**15]), "cannot be used"),
+    (lambda h, t: h.update(sample_shape=[-12]), "each number of sample_shape must be a whole number"),
+    (lambda h, t: t.update({"fitted/labels": torch.zeros(0, dtype=torch.int64)}), "not whole numbers below|damaged"),  # old safetensors refuse what is empty
     (lambda h, t: h.update(seeds=[1] * 3), "it says that it holds 3 replicas"),
     (lambda h, t: t.update({"fitted/labels": torch.full((40,), 7)}), "not whole numbers below"),
-    (lambda h, t: t.update({"fitted/living": torch.tensor([0, 99])}), "cannot be used: IndexError"),
+    *((lambda h, t, given=given: t.update({"fitted/living": torch.tensor(given)}), "clusters with samples are not whole numbers below 4|damaged")
+      for given in ([0, 99], [-1, 0], [0, 0], [1, 0], [False, True, True, True], [0.0], [[0]], [])),
     (lambda h, t: t.update({"scaling/first.shift": torch.zeros(5)}), "cannot be used"),
     (lambda h, t: t.pop("fitted/living"), "cannot be used: KeyError"),
 ])

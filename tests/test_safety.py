@@ -16,7 +16,7 @@ import torch
 from support import blobs
 
 import reclust
-from reclust import BRB, DCN, DEC, IDEC, Autoencoder, DECObjective, KMeans, OwnAutoencoder, ReclustWarning, TrainingFailed
+from reclust import BRB, DCN, DEC, IDEC, Autoencoder, KMeans, OwnAutoencoder, Recluster, ReclustWarning, TrainingFailed
 from reclust.arithmetic import Arithmetic
 
 X, Y = blobs(n=60)
@@ -85,16 +85,27 @@ def test_batches_of_one_are_refused_where_batchnorm_needs_more():
         small(representation=Autoencoder((8,), batch_norm=True), batch_size=1).fit(X)
 
 
+class Banished:
+    """Two centres are sent where no sample is, and k-means calls them back."""
+
+    def fires(self, epoch):
+        return epoch in (3, 13)
+
+    def check(self, blocks):
+        pass
+
+    def __call__(self, epoch, target):
+        if epoch == 3:
+            target.centers[..., :2, :] = 1e4
+        elif epoch == 13:
+            Recluster(KMeans(n_init=5))(target.at(epoch))
+        return self.fires(epoch)
+
+
 def test_the_history_tells_when_clusters_die_and_are_revived():
-    """Two of four clusters have no samples from the start; a reclustering in epoch 2 revives them."""
-    data = np.repeat(X, 2, axis=0)
-    model = small(DEC, objective=DECObjective(), intervention=BRB(2, keep=0.9, method=KMeans(n_init=5)), epochs=5)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ReclustWarning)
-        model.fit(data)
-    columns = model.history_["clustering"]
-    assert columns["clusters"].epochs.tolist() == [1, 3, 4] and columns["clusters_after_reset"].epochs.tolist() == [2, 4]
-    assert columns["clusters"].values[-1] == model.n_clusters_ and (columns["clusters_after_reset"].values == 4).all()
+    columns = small(DEC, intervention=Banished(), epochs=15).fit(X).history_["clustering"]
+    assert columns["clusters"].epochs.tolist() == [-1, 2, 3, 9, 12, 13, 14] and columns["clusters"].values.tolist() == [4, 4, 2, 2, 2, 4, 4]
+    assert columns["clusters_after_reset"].epochs.tolist() == [3, 13] and columns["clusters_after_reset"].values.tolist() == [2, 4]
 
 
 # Nobody is disturbed

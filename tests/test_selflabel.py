@@ -114,7 +114,7 @@ def test_the_warm_up_learns_the_clusters_and_leaves_the_network_alone(clustered,
     assert all(torch.equal(stack, clustered.parameters[name]) for name, stack in warm.parameters.items())
     assert torch.equal(warm.state["centers"], clustered.state["centers"])
     assert (warm.labels == clustered.labels).mean() > 0.9
-    losses = warm.history["clustering"]["loss"].values
+    losses = warm.history["warm-up"]["loss"].values
     assert (losses[-1] < losses[0]).all()
 
 
@@ -133,19 +133,17 @@ def test_both_stages_report_what_is_active_and_repeat_bit_for_bit(clustered, tmp
 
     checkpoint = Checkpoint(tmp_path / "run.ckpt", every=1)
     with pytest.raises(Stop):
-        self_label(X, clustered, QUICK, checkpoint=checkpoint, monitors=[stop_at("clustering", 2)])  # ends the warm-up
+        self_label(X, clustered, QUICK, checkpoint=checkpoint, monitors=[stop_at("warm-up", 2)])
     with pytest.raises(Stop):
-        self_label(X, clustered, QUICK, checkpoint=checkpoint, monitors=[_stop_at_of(3, 1)])
+        self_label(X, clustered, QUICK, checkpoint=checkpoint, monitors=[stop_at("self-labeling", 1)])
     assert equal(self_label(X, clustered, QUICK, checkpoint=checkpoint), labeled)
 
 
-def _stop_at_of(epochs, epoch):
-    """Ends the stage of so many epochs, at the end of this one."""
-    def monitor(snapshot):
-        if (snapshot.epochs, snapshot.moment, snapshot.epoch) == (epochs, "epoch", epoch):
-            raise Stop
-
-    return monitor
+def test_stages_have_names_of_their_own_and_failures_stay(clustered):
+    seen = []
+    labeled = self_label(X, replace(clustered, failed={1: ("clustering", 7)}), QUICK, monitors=[lambda snapshot: seen.append(snapshot.phase)])
+    assert list(dict.fromkeys(seen)) == ["warm-up", "self-labeling"] and {part.partition(".")[0] for part in labeled.seconds} == set(seen)
+    assert labeled.failed == {1: ("clustering", 7)} and labeled.living == [0]
 
 
 def test_colour_images_go_through_all_three_stages():

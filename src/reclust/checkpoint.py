@@ -22,7 +22,8 @@ from . import files
 from .data.inputs import Inputs
 from .exceptions import ReclustWarning
 from .representations import OwnAutoencoder, OwnSimCLR
-from .result import History, group_of, pack_history, unpack_history
+from .result import History, group_of, pack_history, pack_settings, unpack_history
+from .settings import Settings
 from .values import real, whole
 from .version import __version__
 
@@ -112,12 +113,13 @@ class Progressed:
     seconds: dict[str, float]
     failed: dict[int, tuple[str, int]]
 
-    def write(self, checkpoint: Checkpoint, identity: str, seeds: Sequence[int]) -> None:
+    def write(self, checkpoint: Checkpoint, identity: str, seeds: Sequence[int], settings: list[Settings]) -> None:
         groups = {**self.tensors, "optimizer": self.optimizer, "memory": self.memory}
         tensors = {f"{group}/{name}": tensor for group, members in groups.items() for name, tensor in members.items()}
         header: dict[str, Any] = {
-            "version": __version__, "identity": identity, "seeds": list(seeds), "phase": self.phase, "epoch": self.epoch,
-            "seconds": self.seconds, "failed": [[replica, *when] for replica, when in self.failed.items()],
+            "version": __version__, "identity": identity, "seeds": list(seeds), "settings": pack_settings(settings),
+            "phase": self.phase, "epoch": self.epoch, "seconds": self.seconds,
+            "failed": [[replica, *when] for replica, when in self.failed.items()],
         }
         files.write(checkpoint.path, "checkpoint", header, tensors | pack_history(self.history), previous=checkpoint.previous)
 

@@ -71,8 +71,9 @@ class DeepClustering(FittedClustering):
     Attributes
     ----------
     labels_ (n,), cluster_centers_ (n_clusters_, d), n_clusters_ : of the clusters that have samples, counted from 0.
-    history_ : phase -> column -> `Curve` of the kept replica; in "clustering", "clusters" says how many had samples before and
-        (ending _after_reset) after each intervention, and at the end, "label_change" how labels change from epoch to epoch.
+    history_ : phase -> column -> `Curve` of the kept replica. In "clustering", "clusters" says how many had samples: at the
+        start, every ten epochs, around each intervention (right after it: clusters_after_reset) and at the end;
+        "label_change" how labels change from epoch to epoch.
     replicas_ : all `n_init` replicas with scores and labels. best_replica_ : which one was kept.
     consensus_labels_ (n,) : with `consensus=True`, what the replicas agree on, in the names of labels_.
     ids_ : names of the samples, where X had any.

@@ -80,16 +80,16 @@ class Remembering:
 
 
 class Around(ABC):
-    """A monitor that measures clustering before its first epoch, at every `every`-th one (None: none but those named here) and
-    the last, and around each firing of an intervention: at the end of the epoch before, right after it, and at the end of
-    the epoch that follows."""
+    """A monitor that measures clustering, and stages after it: before the first epoch, at every `every`-th one (None: none but
+    those named here) and the last, and around each firing of an intervention: at the end of the epoch before, right after
+    it, and at the end of the epoch that follows."""
 
     def __init__(self, *, every: int | None = 1) -> None:
         self.every = None if every is None else whole("every", every, 1)
 
     def __call__(self, snapshot: Snapshot) -> Measured | None:
         recorded = snapshot.moment == "start" and snapshot.epoch >= 0  # by the run that this one resumes
-        if snapshot.phase != "clustering" or recorded or not self.due(snapshot):
+        if snapshot.phase == "pretraining" or recorded or not self.due(snapshot):
             return None
         ending = AFTER_RESET if snapshot.moment == "intervention" else ""
         # Copied, because training goes on writing to some of what is measured, such as the centres.
@@ -136,7 +136,7 @@ class Evaluation(Remembering, Around):
         self.memory: dict[str, Tensor] = {}
 
     def __call__(self, snapshot: Snapshot) -> Measured | None:
-        if snapshot.phase == "clustering" and snapshot.moment == "start":
+        if snapshot.phase != "pretraining" and snapshot.moment == "start":
             if snapshot.epoch < 0:
                 self.memory.clear()
             elif "labels" not in self.memory:  # a resumed run that nobody looked at before
@@ -167,16 +167,12 @@ class Evaluation(Remembering, Around):
 
 
 class Living(Around):
-    """How many clusters have samples, among at most `limit` evenly spread ones: right before and after each intervention,
-    and at the end. Column: clusters; where it falls clusters died, where it rises they were revived."""
+    """How many clusters have samples, among at most `limit` evenly spread ones: at the start, every so many epochs, around
+    each intervention and at the end. Column: clusters; where it falls clusters died, where it rises they were revived."""
 
-    def __init__(self, *, limit: int = 10_000) -> None:
-        super().__init__(every=None)
+    def __init__(self, *, every: int | None = 10, limit: int = 10_000) -> None:
+        super().__init__(every=every)
         self.limit = whole("limit", limit, 1)
-
-    def due(self, snapshot: Snapshot) -> bool:
-        last = snapshot.moment == "epoch" and snapshot.epoch == snapshot.epochs - 1
-        return snapshot.moment != "start" and bool(last or snapshot.moment == "intervention" or snapshot.fires_next.any())
 
     def measure(self, snapshot: Snapshot) -> Measured:
         assert snapshot.centers is not None and snapshot.n_samples is not None  # training always gives them

@@ -21,7 +21,7 @@ from .data.augment import perturbation_of
 from .exceptions import ReclustWarning, StopTraining
 from .interventions import Intervention, Peers, Target
 from .monitors import Deadline, Snapshot
-from .objectives import Objective, State, Still
+from .objectives import Objective, Staged, State, Still
 from .optimizer import Adam, Leaf
 from .replicas import NETWORK, make_executor
 from .settings import Schedule, Settings
@@ -46,7 +46,10 @@ class Phase:
     """One pass of the loop over its epochs: pretraining (no objective) or clustering."""
 
     def __init__(self, run: Run, name: str, schedule: Schedule, resumed: Progressed | None) -> None:
+        """name: of its draws and checkpoints, and what it is called unless the objective is of a stage of its own."""
         self.owner, self.name, self.schedule = run, name, schedule
+        objective = run.settings[0].objective
+        self.called = objective.stage if name == "clustering" and isinstance(objective, Staged) else name
         self.replicas, self.inputs = run.replicas, run.inputs
         self.batches = Batches(run.inputs, schedule, run.settings[0].augment)
         if self._worth_compiling_views(run.execution.compile):
@@ -106,7 +109,7 @@ class Phase:
         for epoch in range(self.first_epoch, self.schedule.epochs):
             if deadline.passed:
                 warnings.warn(f"The time budget of {self.owner.execution.time_budget:g} s was spent after {epoch} of "
-                              f"{self.schedule.epochs} epochs of {self.name}.", ReclustWarning, stacklevel=5)
+                              f"{self.schedule.epochs} epochs of {self.called}.", ReclustWarning, stacklevel=5)
                 self.owner.write_checkpoint(self, epoch)
                 finished = False
                 break
@@ -115,9 +118,9 @@ class Phase:
                 loss = self._train(epoch)
             with self.clock("centers"):
                 self._move_centers(epoch)
-            self.owner.drop_failed(self.name, epoch, loss["loss"], self.schedule)
+            self.owner.drop_failed(self.called, epoch, loss["loss"], self.schedule)
             self._warn_of_explosion(epoch, loss)
-            self.owner.record(self.name, epoch, {**loss, **({"fired": fired} if fired.any() else {})})
+            self.owner.record(self.called, epoch, {**loss, **({"fired": fired} if fired.any() else {})})
             try:
                 self._look("epoch", epoch, loss, fired)
             except StopTraining:
@@ -132,7 +135,7 @@ class Phase:
         self._follow.release()
         self.keep_time()
         # Losses are taken before a step, so only what was learned tells what the last one did.
-        self.owner.drop_failed(self.name, self.schedule.epochs - 1, self.replicas.damage(), self.schedule)
+        self.owner.drop_failed(self.called, self.schedule.epochs - 1, self.replicas.damage(), self.schedule)
         return finished
 
     def _warn_of_explosion(self, epoch: int, loss: dict[str, np.ndarray]) -> None:
@@ -141,7 +144,7 @@ class Phase:
         if self._exploded or limit is None or norm is None or not (norm > EXPLODED * limit).any():
             return
         self._exploded = True
-        warnings.warn(f"Gradients explode in epoch {epoch} of {self.name}: their norm is {np.nanmax(norm):.3g}, and they are "
+        warnings.warn(f"Gradients explode in epoch {epoch} of {self.called}: their norm is {np.nanmax(norm):.3g}, and they are "
                       f"clipped to {limit:g}. Scale the data (estimators do with standardize=True), or try a smaller lr "
                       f"(now {self.schedule.lr:g}).", ReclustWarning, stacklevel=5)
 
@@ -295,7 +298,7 @@ class Phase:
         parameters, state = ({name: stack.detach() for name, stack in stacks.items()}
                              for stacks in (self.replicas.parameters, self.replicas.state))
         snapshot = Snapshot(
-            self.name, moment, epoch, self.schedule.epochs, loss, fired, self.embed, self.assign,
+            self.called, moment, epoch, self.schedule.epochs, loss, fired, self.embed, self.assign,
             fires_next=self._will_fire(epoch + 1), parameters=parameters, centers=state.get("centers"),
             representation_loss=self.representation_loss, n_samples=self.inputs.n_samples, state=state,
         )
@@ -303,11 +306,11 @@ class Phase:
             for monitor in self.owner.monitors:
                 measured = monitor(snapshot)
                 if measured and not (moment == "start" and self.resumed):  # recorded before the run was stopped
-                    self.owner.record(self.name, epoch, measured)
+                    self.owner.record(self.called, epoch, measured)
                     snapshot.measured.update(measured)
 
     def seconds(self) -> dict[str, float]:
-        parts = {f"{self.name}.{part}": spent for part, spent in self.clock.seconds.items()}
+        parts = {f"{self.called}.{part}": spent for part, spent in self.clock.seconds.items()}
         return {part: self.owner.seconds.get(part, 0.0) + spent for part, spent in parts.items()}
 
     def keep_time(self) -> None:

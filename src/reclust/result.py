@@ -19,7 +19,7 @@ from .objectives import Objective, State
 from .replicas import Replicas
 from .representations import Representation, build_network
 from .settings import Settings
-from .values import NotStored, from_json, storable, to_json
+from .values import NotStored, from_json, storable, to_json, whole
 from .version import __version__
 
 
@@ -159,9 +159,8 @@ class Result:
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Everything as a JSON header and named tensors."""
-        same = all(settings == self.settings[0] for settings in self.settings)
         header = {
-            "settings": to_json([_storable_fields(one) for one in (self.settings[:1] if same else self.settings)]),
+            "settings": pack_settings(self.settings),
             "seeds": list(self.seeds),
             "sample_shape": list(self.sample_shape),
             "seconds": self.seconds,
@@ -199,6 +198,8 @@ class Result:
             raise ValueError(f"it says that it holds {len(self)} replicas, but its tensors and settings are of others.")
         if not all(isinstance(settings, Settings) for settings in self.settings):
             raise ValueError("its settings are of another kind.")
+        for side in self.sample_shape:
+            whole("each number of sample_shape", side, 1)
         if isinstance(self.settings[0].representation, NotStored):
             return
         try:
@@ -250,10 +251,11 @@ def _beside(one: Result, other: Result, phase: str, column: str) -> Curve:
     return Curve(epochs, values)
 
 
-def _storable_fields(settings: Settings) -> Settings:
-    """Settings whose own modules and functions are left out of a file; the values among them stay."""
-    fields = {field.name: storable(getattr(settings, field.name)) for field in dataclasses.fields(settings)}
-    return replace(settings, **fields)
+def pack_settings(each: list[Settings]) -> Any:
+    """Of all replicas as JSON, once where they are equal. Modules and functions of one's own are left out, values stay."""
+    same = all(settings == each[0] for settings in each)
+    return to_json([replace(one, **{field.name: storable(getattr(one, field.name)) for field in dataclasses.fields(one)})
+                    for one in (each[:1] if same else each)])
 
 
 def group_of(tensors: dict[str, Tensor], group: str) -> State:

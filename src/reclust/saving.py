@@ -97,12 +97,20 @@ def _unpacked(path: str | os.PathLike[str], header: dict[str, Any], tensors: dic
         model.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
     model.ids_ = None if header.get("ids") is None else np.array(header["ids"])
     model._adopt(result, preparation, header["scores"], header["best_replica"])
+    _check_living(fitted["living"], result.n_clusters)
     model._keep_living(fitted["living"])
     model.labels_ = fitted["labels"]
     if "consensus_labels" in fitted:
         model.consensus_labels_ = fitted["consensus_labels"]
     model.baseline_ = Baseline(fitted["baseline_labels"], fitted["baseline_centers"], header["baseline_inertia"])
     return model
+
+
+def _check_living(living: np.ndarray, k: int) -> None:
+    """Numbers that could pick centres in another way, such as truth values or negative ones, are no names of clusters."""
+    whole = living.ndim == 1 and living.dtype.kind == "i" and len(living) > 0
+    if not whole or not (np.diff(living) > 0).all() or living[0] < 0 or living[-1] >= k:
+        raise ValueError(f"its clusters with samples are not whole numbers below {k}, each once and in order.")
 
 
 def _check(model: FittedClustering) -> None:
@@ -114,7 +122,8 @@ def _check(model: FittedClustering) -> None:
     labels, expected = model.labels_, math.prod(model.result_.sample_shape)
     if model.n_features_in_ != expected:
         raise ValueError(f"its network takes {expected} numbers a sample, but it was fitted on {model.n_features_in_!r}.")
-    if labels.ndim != 1 or labels.dtype.kind != "i" or not ((labels >= 0) & (labels < model.n_clusters_)).all():
+    given = labels.ndim == 1 and labels.dtype.kind == "i" and len(labels) > 0
+    if not given or not ((labels >= 0) & (labels < model.n_clusters_)).all():
         raise ValueError(f"its labels are not whole numbers below its {model.n_clusters_} clusters.")
     if expected <= TRIED:
         model._over(np.zeros((1, expected)), Model.assign)

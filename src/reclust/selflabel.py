@@ -23,7 +23,7 @@ from .data.inputs import Inputs
 from .data.strong import StrongViews
 from .exceptions import ReclustWarning
 from .monitors import Measured, Monitor, Snapshot
-from .objectives import State, Still, nearest
+from .objectives import Staged, State, Still, nearest
 from .result import Result
 from .settings import Execution, Schedule, Settings
 from .training import train
@@ -48,7 +48,7 @@ def _members(labels: Tensor, k: int) -> Tensor:
     return labels.unsqueeze(-1) == torch.arange(k, device=labels.device)
 
 
-class _Headed(Still):
+class _Headed(Still, Staged):
     """What the objectives of both stages share: centres that stay, a head that learns and decides."""
 
     weight: ClassVar[float] = 1.0
@@ -68,6 +68,8 @@ class _Headed(Still):
 class HeadObjective(_Headed):
     """The warm-up: cross-entropy of the head with the nearest centre of the first view, averaged over the views."""
 
+    stage: ClassVar[str] = "warm-up"
+
     def loss(self, state: State, z: Tensor) -> Tensor:
         labels = nearest(z[0].detach(), state["centers"])
         return _errors(state, z, labels).mean()
@@ -80,6 +82,8 @@ class SelfLabelObjective(_Headed):
     The first view only decides, the others learn. Classes count the same however many confident samples they have in a
     batch; without any the loss is 0.
     """
+
+    stage: ClassVar[str] = "self-labeling"
 
     threshold: float = 0.99
 
@@ -161,7 +165,8 @@ def self_label(
 ) -> Result:
     """Self-labeling of every replica of a clustering result; data as `train` takes it.
 
-    The result's labels are the head's; its history has the phases "warm-up" and "self-labeling".
+    The result's labels are the head's; its history has the phases "warm-up" and "self-labeling". Replicas that failed before
+    are counted as failed.
     checkpoint: as in `train`; the warm-up has a file of its own beside it.
     """
     started, before = time.monotonic(), None if checkpoint is None else checkpoint.named("warmup")
@@ -171,14 +176,9 @@ def self_label(
     if execution.time_budget is not None:
         left = execution.time_budget - (time.monotonic() - started)
         given["execution"] = replace(execution, time_budget=max(left, 1e-9))
-    if warm.trained_epochs("clustering") < how.warmup.epochs:
+    if warm.trained_epochs("warm-up") < how.warmup.epochs:
         checkpoint = None  # what follows a warm-up that was cut short is not what would have been
     watched = [Activity(how.threshold), *monitors]
     labeled = train(data, labeling, start=warm, monitors=watched, checkpoint=checkpoint, **given)  # type: ignore[arg-type]
-    phases = {"warm-up": warm, "self-labeling": labeled}
-    return replace(
-        labeled, history={name: result.history["clustering"] for name, result in phases.items()},
-        seconds={part.replace("clustering", name): spent
-                 for name, result in phases.items() for part, spent in result.seconds.items()},
-        failed={replica: (name, epoch) for name, result in phases.items() for replica, (_, epoch) in result.failed.items()},
-    )
+    return replace(labeled, history=warm.history | labeled.history, seconds=warm.seconds | labeled.seconds,
+                   failed=labeled.failed | warm.failed | clustered.failed)

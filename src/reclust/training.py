@@ -169,7 +169,7 @@ class Run:
             z = clustering.embed()
             # Weights may be finite and still too large for the embeddings to be.
             wrong = np.where(z.isfinite().all(-1).all(-1).cpu().numpy(), 0.0, np.nan)
-            self.drop_failed("clustering", common.clustering.epochs - 1, wrong, common.clustering)
+            self.drop_failed(clustering.called, common.clustering.epochs - 1, wrong, common.clustering)
             labels = clustering.assign(z).cpu().numpy()
         return self._result(labels)
 
@@ -240,7 +240,7 @@ class Run:
             Progressed(
                 phase.name, next_epoch, stacked_result_tensors(self.replicas), phase.optimizer.tensors(), memory,
                 self.history, {**self.seconds, **phase.seconds()}, self.failed,
-            ).write(self.checkpoint, self._identity, self.replicas.seeds)
+            ).write(self.checkpoint, self._identity, self.replicas.seeds, self.settings)
 
     @property
     def _remembering(self) -> dict[str, Remembering]:

@@ -32,7 +32,7 @@ def whole(name: str, given: Any, least: int) -> int:
         number = operator.index(given)
     except TypeError:
         number = least - 1
-    if isinstance(given, bool) or number < least:
+    if isinstance(given, (bool, np.bool_)) or number < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {given!r}.")
     return number
 

@@ -3,6 +3,7 @@
 import itertools
 import multiprocessing
 import os
+import random
 import signal
 import sys
 import time
@@ -14,7 +15,7 @@ import pytest
 from reclust import train
 from reclust.metrics import scores
 from reclust.phase import Phase
-from reclust.studies import Conditions, Store, Variant, execute, run
+from reclust.studies import Conditions, Store, StoreReader, Variant, execute, run
 from reclust.studies.backends import base
 from reclust.studies.execute import Outcome, attempt, pretrained
 from studies.tiny import same_table, tiny_study
@@ -173,3 +174,29 @@ def test_a_killed_study_ends_like_an_undisturbed_one(undisturbed, tmp_path):
         ran = run(tiny_study(), store, progress=False)
         assert (ran.finished, ran.waiting, ran.failures) == (24 - finished, 0, [])
         assert same_table(store, undisturbed, "tiny")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="runners are forked, which Windows cannot do")
+def test_random_kills_lose_no_run(undisturbed, tmp_path):
+    """25 kills, at moments spread over all of a study; one that is done is followed by another."""
+    fork, seed, killed = multiprocessing.get_context("fork"), random.randrange(2**31), 0
+    chance, begun = random.Random(seed), time.monotonic()
+    _run(tmp_path / "timed")
+    span = time.monotonic() - begun
+    for number in itertools.count():
+        if killed >= 25:
+            break
+        while True:
+            runner = fork.Process(target=_run, args=(tmp_path / f"store{number}",))
+            runner.start()
+            runner.join(chance.uniform(0, span))
+            runner.kill()
+            runner.join()
+            if runner.exitcode == 0:
+                break
+            assert runner.exitcode == -signal.SIGKILL, seed
+            killed += 1
+        with StoreReader(tmp_path / f"store{number}") as store:
+            assert same_table(store, undisturbed, "tiny"), seed
+            assert not list((tmp_path / f"store{number}.work" / "checkpoints").iterdir()), seed

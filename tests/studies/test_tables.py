@@ -277,7 +277,8 @@ def test_tables_of_a_hundred_thousand_runs_come_quickly(tmp_path):
     with Store(tmp_path / "store") as store:
         store._db.execute("PRAGMA synchronous = OFF")  # the disk is not what is measured
         fill(store, "s", cells, seeds=tuple(range(40)))
-        for ask in (lambda: made.markdown(made.scores(store, "s")[0]), lambda: made.latex(made.comparison(store, "s"))):
-            start = time.perf_counter()
+        for ask in (lambda: made.markdown(made.scores(store, "s")[0]), lambda: made.latex(made.comparison(store, "s")),
+                    lambda: made.runtime(store, "s")):
+            start = time.process_time()  # others may use the processor too
             ask()
-            assert time.perf_counter() - start < 2
+            assert time.process_time() - start < 2

@@ -1,4 +1,4 @@
-"""The command line: reclust fit | predict | suggest-k | study | table | figure | report | reproduce | data | doctor | completion."""
+"""The command line: reclust fit | predict | suggest-k | study | table | figure | report | …"""
 
 from __future__ import annotations
 

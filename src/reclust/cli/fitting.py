@@ -45,7 +45,8 @@ def add(commands: argparse._SubParsersAction) -> None:
     fit.add_argument("--image-shape", type=int, nargs="+", metavar="N", help="height width [channels] of images in flat rows")
     fit.add_argument("--seed", type=int, metavar="N", help="the same seed gives the same result")
     fit.add_argument("--device", default="auto", help="auto, cpu, cuda, … (default: %(default)s)")
-    fit.add_argument("--minutes", type=float, metavar="M", help="stop training after so long, with what there is")
+    fit.add_argument("--minutes", type=float, metavar="M", help="stop training after so long and write what there is; the same "
+                     "command goes on from there")
     add_json(fit)
     fit.set_defaults(run=_fit)
     predict = commands.add_parser(
@@ -84,17 +85,26 @@ def _fit(arguments: argparse.Namespace) -> int:
     with open(folder / "labels.csv", "w", newline="") as file:
         _write(file, found, model.labels_)
     model.save(folder / "model.reclust")
-    checkpoint.remove()
     if arguments.report is not None:
         model.report(arguments.report, found, found.labels, title=f"{found.name} in {model.n_clusters_} clusters")
     _report(arguments, found, model, folder)
+    if _cut_short(model):
+        print("reclust: stopped before the end, with what there is: call again to go on", file=sys.stderr)
+        return 3
+    checkpoint.remove()
     return 0
+
+
+def _cut_short(model: DeepClustering) -> bool:
+    """Whether time ran out; where it did so in pretraining, no epoch of clustering was trained."""
+    planned = model.result_.settings[0].clustering
+    return planned is not None and model.result_.trained_epochs("clustering") < planned.epochs
 
 
 def _report(arguments: argparse.Namespace, found: Dataset, model: DeepClustering, folder: Path) -> None:
     report: dict[str, Any] = {
         "samples": len(found), "clusters": model.n_clusters_, "sizes": np.bincount(model.labels_).tolist(),
-        "seconds": round(sum(model.result_.seconds.values()), 1), "output": str(folder)}
+        "seconds": round(sum(model.result_.seconds.values()), 1), "complete": not _cut_short(model), "output": str(folder)}
     if found.labels is not None:
         report |= scores(found.labels, model.labels_)
         report |= {f"k-means {name}": value for name, value in scores(found.labels, model.baseline_.labels_).items()}

@@ -1,6 +1,6 @@
 """Clustering objectives."""
 
-from .base import Objective, State, Still, nearest, squared_distances
+from .base import Objective, Staged, State, Still, nearest, squared_distances
 from .dcn import DCNObjective
 from .dec import DECObjective, IDECObjective, soft_assignment, target_distribution
 
@@ -9,6 +9,7 @@ __all__ = [
     "DECObjective",
     "IDECObjective",
     "Objective",
+    "Staged",
     "State",
     "Still",
     "nearest",

@@ -56,6 +56,13 @@ class Still:
         return state
 
 
+class Staged:
+    """An objective of a stage after clustering, which trains as clustering does: history, progress, seconds and warnings call
+    its epochs by this name."""
+
+    stage: ClassVar[str]
+
+
 def squared_distances(z: Tensor, centers: Tensor) -> Tensor:
     """(..., B, d), (..., k, d) -> (..., B, k), by differences: exact where z meets a centre, and safe to differentiate."""
     return (z.unsqueeze(-2) - centers.unsqueeze(-3)).pow(2).sum(-1)

@@ -98,9 +98,9 @@ def attempt(group: Group, conditions: Conditions, *, stop: Asked = never, tick: 
     except StopTraining:
         return Stopped()
     except Exception:
-        _forget(checkpoint)  # it would lead to the same failure again
+        checkpoint.remove()  # it would lead to the same failure again
         return Failed(traceback.format_exc())
-    _forget(checkpoint)
+    checkpoint.remove()
     return outcome
 
 
@@ -123,9 +123,8 @@ def _clustered(group: Group, start: Result | None, sample: Sample, conditions: C
             result.save(kept)
     if group.labeling is None:
         return result
-    third = replace(checkpoint, path=Path(checkpoint.path).with_suffix(".labeling"))
     labeled = self_label(sample.inputs, result, group.labeling, monitors=[monitors[0], watch], execution=execution,
-                         checkpoint=third)
+                         checkpoint=checkpoint.named("labeling"))
     return replace(labeled, settings=result.settings, history={**result.history, **labeled.history},
                    seconds={**result.seconds, **labeled.seconds}, failed={**labeled.failed, **result.failed})
 
@@ -139,7 +138,7 @@ def attempt_pretraining(pretraining: Pretraining, conditions: Conditions, *, sto
     except StopTraining:
         return Stopped()
     except Exception:
-        _forget(_checkpoint(conditions, pretraining.key, pretraining.settings.pretraining))
+        _checkpoint(conditions, pretraining.key, pretraining.settings.pretraining).remove()
         return Failed(traceback.format_exc())
     return pretrained_path(pretraining, conditions)
 
@@ -157,7 +156,7 @@ def pretrained(pretraining: Pretraining, conditions: Conditions, *, stop: Asked 
         result = train(inputs, pretraining.settings, seeds=pretraining.seeds, execution=_execution(pretraining, conditions),
                        monitors=[_Stop(conditions, stop, tick, pretraining.cost)], checkpoint=checkpoint)
     result.save(path)
-    _forget(checkpoint)
+    checkpoint.remove()
     return result
 
 
@@ -200,13 +199,6 @@ def _checkpoint(conditions: Conditions, key: str, schedule: Any) -> Checkpoint:
 
 def _execution(task: Group | Pretraining, conditions: Conditions) -> Execution:
     return Execution(device=conditions.device, precision=task.precision)
-
-
-def _forget(checkpoint: Checkpoint) -> None:
-    """Its file, and those of the parts of a group that did not fit into memory as one."""
-    path = Path(checkpoint.path)
-    for one in path.parent.glob(f"{path.stem}*"):
-        one.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,6 +70,11 @@ class StoreReader:
         self._db = self._connect()
         schema.check(self._db, self.path)
 
+    @cached_property
+    def _settings(self) -> dict[str, Settings]:
+        """By the hash of their content, which therefore never changes."""
+        return {}
+
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(readable(self.path), uri=True, timeout=60, isolation_level=None)
 
@@ -115,12 +121,12 @@ class StoreReader:
         ari, seconds, or the name of a further measure. Each dict holds what is in `by`, `runs` (how many), and for each measure
         MEASURE_mean, _std (n - 1), _stderr and _best. Sums are exact, so the order in which runs finished changes nothing.
         """
-        rows = self.finished(study, by, measures)
-        width = len(by)
-        order = {cell: i for i, cell in reversed(list(enumerate(row[:width] for row in rows)))}
+        width, cells = len(by), {}  # type: int, dict[tuple, list[tuple]]
+        for row in self.finished(study, by, measures):
+            cells.setdefault(row[:width], []).append(row[width:])
         made = []
-        for cell, members in groupby(sorted(rows, key=lambda row: order[row[:width]]), key=lambda row: row[:width]):
-            columns_of = list(zip(*(row[width:] for row in members), strict=True))
+        for cell, members in cells.items():
+            columns_of = list(zip(*members, strict=True))
             entry = {name: bool(given) if name == "pretrained" else given for name, given in zip(by, cell, strict=True)}
             entry["runs"] = len(columns_of[0])
             for name, values in zip(measures, columns_of, strict=True):
@@ -135,6 +141,20 @@ class StoreReader:
         return self._db.execute(
             f"SELECT {wanted} FROM plan p JOIN runs r USING (run) "
             "WHERE p.study = ? AND r.state = 'finished' ORDER BY p.position", (study,)).fetchall()
+
+    def members(self, study: str) -> list[tuple]:
+        """Which groups the finished runs of a study are in, in the order of the plan: what `CELL` names, the group, how many of
+        its runs are of that cell, and the key of one of them."""
+        self._known(study)
+        cell = ", ".join(f"p.{name}" for name in CELL)
+        return self._db.execute(
+            f"SELECT {cell}, p.group_key, count(*), min(p.run) FROM plan p JOIN runs r USING (run) "
+            "WHERE p.study = ? AND r.state = 'finished' GROUP BY 1, 2, 3, 4, 5 ORDER BY min(p.position)", (study,)).fetchall()
+
+    def shares(self) -> dict[str, dict[str, float]]:
+        """Group -> part -> seconds of one of its runs, its share of what the group took."""
+        rows = self._db.execute("SELECT group_key, size, seconds FROM groups")
+        return {group: {part: spent / size for part, spent in json.loads(seconds).items()} for group, size, seconds in rows}
 
     def runs(self, study: str | None = None) -> pandas.DataFrame:
         """All planned runs, one row each: study, run, dataset, algorithm, variant, pretrained, seed, one column for each
@@ -163,9 +183,7 @@ class StoreReader:
         `clustering.reset`, … A run's share of what its group took, the pretraining it shares with others included."""
         import pandas
 
-        frame = self.runs(study)
-        parts = {group: {part: spent / size for part, spent in json.loads(seconds).items()}
-                 for group, size, seconds in self._db.execute("SELECT group_key, size, seconds FROM groups")}
+        frame, parts = self.runs(study), self.shares()
         frame = frame[frame["state"] == "finished"].reset_index(drop=True)
         known = list(dict.fromkeys(frame["group"]))
         shares = pandas.DataFrame([parts[group] for group in known], index=known)
@@ -234,12 +252,17 @@ class StoreReader:
         return schema.unpack_array(*row)[position]
 
     def settings(self, run: str) -> Settings:
-        return from_json(json.loads(self._content("SELECT settings FROM runs WHERE run = ?", run)))
+        """Of one run; those of equal content are one object."""
+        content = self._one("SELECT settings FROM runs WHERE run = ?", run)
+        if content not in self._settings:
+            self._settings[content] = from_json(json.loads(self._one("SELECT content FROM contents WHERE hash = ?", content)))
+        return self._settings[content]
 
     def provenance(self, run: str) -> dict[str, Any]:
         """Versions, commit, device, data, and when: what a number depends on beside its settings and seed."""
         group, _ = self._place(run)
-        found = json.loads(self._content("SELECT provenance FROM groups WHERE group_key = ?", group))
+        content = self._one("SELECT provenance FROM groups WHERE group_key = ?", group)
+        found = json.loads(self._one("SELECT content FROM contents WHERE hash = ?", content))
         return {**found, "finished_at": self._one("SELECT finished_at FROM runs WHERE run = ?", run)}
 
     def _groups(self, study: str) -> Iterator[tuple[str, dict[int, str]]]:
@@ -263,9 +286,6 @@ class StoreReader:
         if row is None:
             raise KeyError(f"{self.path} has no finished run {run}.")
         return row
-
-    def _content(self, query: str, key: str) -> str:
-        return self._one("SELECT content FROM contents WHERE hash = ?", self._one(query, key))
 
     def _one(self, query: str, key: str) -> Any:
         row = self._db.execute(query, (key,)).fetchone()

@@ -197,6 +197,8 @@ def legend(figure: Figure, axes: Axes, **options: Any) -> None:
 
 def curve_panels(runs: Runs, columns: Sequence[str], *, title: str = "") -> Figure:
     """Rows of panels, one for each curve; columns of panels, one for each data set and algorithm of these runs."""
+    from matplotlib.ticker import MaxNLocator
+
     curves, resets, kept = runs.curves(*columns), runs.resets(), runs.variants
     cells = list(dict.fromkeys(runs.frame[["dataset", "algorithm", "pretrained"]].itertuples(index=False, name=None)))
     figure, grid = panels(len(columns), len(cells), height=2.4 if len(columns) == 1 else 1.7, sharex="col")
@@ -211,5 +213,6 @@ def curve_panels(runs: Runs, columns: Sequence[str], *, title: str = "") -> Figu
                 axes.set_ylabel("")
         place[0].set_title(title or f"{labels.method(algorithm, 'none', pretrained=pretrained)}, {labels.dataset(dataset)}")
         place[-1].set_xlabel("epochs")
+        place[-1].xaxis.set_major_locator(MaxNLocator(6, integer=True))
     legend(figure, grid[0, 0])
     return figure

@@ -17,7 +17,10 @@ def draw(runs: Runs, choice: Choice) -> Figure:
     curves = chosen.curves("accuracy")
     base = curves[curves["variant"] == "none"].groupby("epoch")["accuracy"].mean()
     if len(base) and len(figure.axes) == 1:
-        figure.axes[0].axhline(100 * base.max(), color="0.4", linewidth=0.8, linestyle="--", zorder=1)
+        (axes,), height = figure.axes, 100 * base.max()
+        axes.axhline(height, color="0.4", linewidth=0.8, linestyle="--", zorder=1)
+        axes.annotate("barrier", (1, height), (-2, 2), xycoords=axes.get_yaxis_transform(), textcoords="offset points",
+                      ha="right", color="0.4", fontsize=7)
     return figure
 
 

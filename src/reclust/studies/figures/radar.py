@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import labels
-from .base import Choice, Recipe, Runs, legend, panels
+from .base import Choice, Recipe, Runs, legend, name_of, panels
 from .relative_change import relative_changes
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def draw(runs: Runs, choice: Choice) -> Figure:
         axes.fill(np.append(angles, angles[0]), closed, color=color, alpha=0.15)
         highest = max(highest, np.nanmax(np.abs(values)))
     ring = np.linspace(0, 2 * np.pi, 100)
-    axes.plot(ring, np.zeros(100), color="black", linewidth=0.8)  # the algorithm itself
+    axes.plot(ring, np.zeros(100), color="black", linewidth=0.8, label=name_of("none"))
     axes.set_xticks(angles, [labels.dataset(dataset) for dataset in datasets])
     axes.tick_params(axis="x", pad=6)
     axes.set_rlabel_position(180 / len(datasets))  # between two data sets
@@ -42,7 +42,7 @@ def draw(runs: Runs, choice: Choice) -> Figure:
     axes.tick_params(axis="y", labelsize=6, labelcolor="0.3")
     axes.grid(color="0.85", linewidth=0.6)
     axes.set_rmin(min(0.0, *(line.get_ydata().min() for line in axes.lines)) - 0.15 * highest)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:+.0f} %" if value else "0 %")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:+.0f} %" if value else "")  # the black ring
     axes.set_title("relative change of accuracy")
     legend(figure, axes)
     return figure

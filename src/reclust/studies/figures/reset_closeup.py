@@ -58,7 +58,7 @@ def _nmi(axes: Axes, runs: Runs, run: str, window: tuple[int, int]) -> None:
     seen = values[(epochs >= left) & (epochs <= right)]
     axes.set_xlim(left, right)
     axes.set_ylim(seen.min() - 0.1 * np.ptp(seen) - 0.1, seen.max() + 0.25 * np.ptp(seen) + 0.1)
-    for number, place in (("1", epoch), ("3", later + 1)):
+    for number, place in (("1", epoch), ("2", epoch), ("3", later + 1)):
         axes.annotate(f"({number})", (place, 1), xycoords=("data", "axes fraction"), xytext=(-2 if number == "1" else 2, -2),
                       textcoords="offset points", ha="right" if number == "1" else "left", va="top", fontsize=7)
     axes.set_xlabel("epochs")

@@ -45,8 +45,9 @@ NATURAL: dict[str, tuple[Maker, ...]] = {
 
 def tables(reader: StoreReader, study: str) -> list[Table]:
     """A study's natural tables, those of the paper where it has them, and the comparison of BRB with its baseline."""
-    made: list[Table] = []
-    for maker in NATURAL.get(study.removesuffix("-mini"), (Layout(),)):
-        made += scores(reader, study, maker) if isinstance(maker, Layout) else maker(reader, study)
-    variants = {variant for variant, in reader.finished(study, ("variant",), ())}
+    makers = NATURAL.get(study.removesuffix("-mini"), (Layout(),))
+    layouts = [maker for maker in makers if isinstance(maker, Layout)]
+    made = scores(reader, study, *layouts) if layouts else []
+    made += [table for maker in makers if not isinstance(maker, Layout) for table in maker(reader, study)]
+    variants = {variant for *_, variant, _, _, _ in reader.members(study)}
     return [*made, comparison(reader, study)] if {"none", "brb"} <= variants else made

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import fsum
 
 from ...settings import Settings
 from .. import labels, published
-from ..reading import CELL, StoreReader
+from ..reading import StoreReader
 from .table import Cell, Row, Table, number, score
 
 PARTS = ("reset", "embedding", "clustering", "momentum")
@@ -48,24 +49,36 @@ class Spent:
 
 def spent(reader: StoreReader, study: str) -> list[Spent]:
     """One entry for each cell with interventions, in the order of the plan."""
-    frame = reader.seconds(study)
-    first = frame.drop_duplicates(list(CELL))
-    schedules = {cell: _epochs_and_firings(reader.settings(run)) for *cell, run in
-                 first[[*CELL, "run"]].itertuples(index=False, name=None) for cell in [tuple(cell)]}
-    frame["firings"] = [schedules[cell][1] for cell in frame[list(CELL)].itertuples(index=False, name=None)]
+    groups: dict[tuple, list[tuple[str, int]]] = {}
+    settings: dict[tuple, Settings] = {}
+    for *named, group, count, run in reader.members(study):
+        groups.setdefault(tuple(named), []).append((group, count))
+        settings.setdefault(tuple(named), reader.settings(run))
+    known = {id(own): _epochs_and_firings(own) for own in {id(own): own for own in settings.values()}.values()}
+    firings: dict[str, list[tuple[float, int]]] = {}
+    for cell, own in groups.items():
+        for group, count in own:
+            firings.setdefault(group, []).append((known[id(settings[cell])][1], count))
     # A run's time is its share of its group's, whether or not all of them fire.
-    firings = frame.groupby("group")["firings"].transform("mean")
-    frame = frame.reindex(columns=[*CELL, *(f"clustering.{part}" for part in (*PARTS, "training", "centers"))]).fillna(0.0)
-    parts = [f"clustering.{part}" for part in PARTS]
-    frame[parts] = frame[parts].div(firings.where(firings > 0), axis=0)
-    made = []
-    for cell, *seconds in frame.groupby(list(CELL), sort=False).mean().itertuples(name=None):
-        epochs, fired = schedules[cell]
-        if fired:
+    fired, shares, made = {group: _mean(own) for group, own in firings.items()}, reader.shares(), []
+    for cell, own in groups.items():
+        epochs, times = known[id(settings[cell])]
+        if times:
             dataset, algorithm, pretrained, variant = cell
-            own = dict(zip(PARTS, seconds[: len(PARTS)], strict=True))
-            made.append(Spent(dataset, algorithm, bool(pretrained), variant, own, sum(seconds[len(PARTS) :]) / epochs))
+            parts = {part: _mean([(_share(shares, group, part) / fired[group], count) for group, count in own])
+                     for part in PARTS}
+            trained = _mean([(_share(shares, group, "training") + _share(shares, group, "centers"), count)
+                             for group, count in own])
+            made.append(Spent(dataset, algorithm, bool(pretrained), variant, parts, trained / epochs))
     return made
+
+
+def _share(shares: dict[str, dict[str, float]], group: str, part: str) -> float:
+    return shares[group].get(f"clustering.{part}", 0.0)
+
+
+def _mean(weighed: list[tuple[float, int]]) -> float:
+    return fsum(given * count for given, count in weighed) / sum(count for _, count in weighed)
 
 
 def _epochs_and_firings(settings: Settings) -> tuple[int, int]:

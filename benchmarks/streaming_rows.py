@@ -1,0 +1,67 @@
+"""Five million rows of 32 features: memory of the whole process, streamed from a mapped file and held in memory, and whether
+prediction keeps its rate from the first row to the last.
+
+    python benchmarks/streaming_rows.py [--rows 5000000] [--columns 32] [--folder DIR]
+
+So few bytes would be held in memory by themselves (`resident_limit`), so each way is asked for, in a process of its own: IDEC
+for one epoch on all rows, then `predict` of them in ten parts. Peak memory is that of the whole process, the interpreter, torch
+and the pages of the mapped file included, as the system counts it (VmHWM). Rates are by the processor's own seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from _records import status_gb, write_record
+from streaming import fit, make_file, predict_rates
+
+from reclust import estimators
+
+BATCH, MEMORY_LIMIT, FLATNESS_LIMIT = 2048, 2.0, 1.3
+WAYS = {"streamed": 0.0, "in memory": float("inf")}
+"""Way -> bytes that may be held."""
+
+
+def one_way(path: Path, way: str) -> dict[str, object]:
+    estimators.resident_limit = lambda device: WAYS[way]
+    rows = np.load(path, mmap_mode="r")
+    model, microseconds, seconds = fit(rows, batch_size=BATCH)
+    rates = predict_rates(model, rows)
+    return {"peak_gb": status_gb("VmHWM"), "fit_seconds": seconds, "microseconds_a_row": microseconds,
+            "predicted_rows_a_second": rates, "fastest_over_slowest_part": max(rates) / min(rates)}
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--rows", type=int, default=5_000_000)
+    options.add_argument("--columns", type=int, default=32)
+    options.add_argument("--folder", type=Path, default=None)
+    options.add_argument("--one", nargs=2, metavar=("FILE", "WAY"), help=argparse.SUPPRESS)
+    given = options.parse_args()
+    if given.one:
+        print(json.dumps(one_way(Path(given.one[0]), given.one[1])))
+        return
+    measured = {}
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        path = Path(folder) / "rows.npy"
+        make_file(path, given.rows, given.columns)
+        for way in WAYS:
+            command = [sys.executable, __file__, "--one", str(path), way]
+            seen = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+            print(f"{way}: at most {seen['peak_gb']:.2f} GB (limit {MEMORY_LIMIT} where streamed), "
+                  f"fit {seen['fit_seconds']:.0f} s, prediction's fastest tenth {seen['fastest_over_slowest_part']:.2f} times "
+                  f"the slowest (limit {FLATNESS_LIMIT})", flush=True)
+            measured[way] = seen
+    settings = {"rows": given.rows, "columns": given.columns, "batch_size": BATCH,
+                "gigabytes": given.rows * given.columns * 4 / 1e9}
+    print(f"record: {write_record('streaming_rows', settings, measured)}")
+
+
+if __name__ == "__main__":
+    main()
