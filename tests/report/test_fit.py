@@ -16,6 +16,8 @@ import reclust
 from reclust import IDEC, Curve, SelfLabeling, geometry, metrics
 from reclust.cli import main
 from reclust.data import read
+from reclust.data.augment import Noise
+from reclust.interventions import Every, Exchange, ResetMomentum
 from reclust.report import clusters as parts
 from reclust.report.comparison import MARGIN, SAME, Evidence, compare
 from reclust.report.fit import fit_data
@@ -118,6 +120,7 @@ def evidence(**changes):
 @pytest.mark.parametrize(("changes", "kind"), [
     ({"agreement": SAME, "views": (0.1, 0.9)}, "same"), ({}, "unclear"), ({"views": (0.8 + 2 * MARGIN, 0.8)}, "deep"),
     ({"views": (0.8 + MARGIN / 2, 0.8)}, "unclear"), ({"refits": (0.5, 0.8)}, "k-means"), ({"refits": (None, 0.2)}, "unclear"),
+    ({"views": (0.99, 0.2), "unfair": {"views": "why"}}, "unclear"), ({"refits": (0.2, 0.8), "unfair": {"views": "why"}}, "k-means"),
     ({"views": (0.9, 0.8), "refits": (0.2, 0.8)}, "unclear"), ({"silhouettes_embedding": (0.99, 0.0)}, "unclear"),
 ])
 def test_the_verdict_follows_from_steadiness_alone(changes, kind):
@@ -132,10 +135,27 @@ def test_the_evidence_is_what_it_says(table):
     z = torch.from_numpy(model.transform(X))
     assert made.silhouettes_embedding[0] == pytest.approx(float(geometry.squared_silhouette(z, torch.from_numpy(model.labels_)).mean()))
     assert all(-1 <= number <= 1 for pair in (made.views, made.neighbours, made.silhouettes_input) for number in pair)
+    assert made.unfair == {}
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("augment", [None, Noise()])
+@pytest.mark.parametrize("step", [Exchange(), ResetMomentum()])
+def test_what_training_aimed_at_has_no_vote(replicas, augment, step):
+    X, _ = blobs(n=60)
+    model = small(n_init=replicas, augment=augment, intervention=Every(2, (step,))).fit(X)
+    copied = replicas > 1 and isinstance(step, Exchange)
+    made = compare(model, X, np.arange(len(X)))
+    assert ("views" in made.unfair, "refits" in made.unfair) == (copied or augment is not None, copied)
+    assert (made.refits[0] is None) == (copied or replicas == 1)
+    blank = replace(made, agreement=0.0)
+    assert blank.verdict[0] == "unclear" or not (copied or augment is not None and replicas == 1)
+    assert ("without a vote" in blank.rows()[0]["about"], "copied" in blank.rows()[1]["about"]) == ("views" in made.unfair, copied)
+    assert fit_data(model, X, title="t")["replicas"]["exchanged"] == copied
 
 
 def facts(**changes):
-    given = {"asked": 3, "sizes": np.array([40, 30, 30]), "replicas": 4, "failed": 0, "between": 0.9, "dimensions": 2.5,
+    given = {"asked": 3, "sizes": np.array([40, 30, 30]), "replicas": 4, "failed": 0, "between": 0.9, "exchanged": False, "dimensions": 2.5,
              "ratio": 0.5, "columns": {"label_change": Curve(np.arange(5), np.array([9, 9, 1, 1, 1.0]))}, "epochs": 5, "planned": 5, "batch_size": 2}
     return Facts(**{**given, **changes})
 
@@ -143,7 +163,7 @@ def facts(**changes):
 @pytest.mark.parametrize(("changes", "title"), [
     ({"asked": 5}, "Clusters died"), ({"sizes": np.array([60, 37, 3])}, "Very small clusters"),
     ({"sizes": np.array([60, 20, 20])}, "One cluster holds most samples"), ({"failed": 1}, "Replicas failed"),
-    ({"between": 0.3}, "Replicas disagree"), ({"between": None}, "One replica only"), ({"dimensions": 1.1}, "The embedding is collapsed"),
+    ({"between": 0.3}, "Replicas disagree"), ({"between": None}, "One replica only"), ({"exchanged": True}, "Replicas were copied from each other"), ({"dimensions": 1.1}, "The embedding is collapsed"),
     ({"ratio": 0.95}, "Most samples lie between clusters"), ({"epochs": 3}, "Training was cut short"), ({"batch_size": 60}, "Training was short"),
     ({"columns": {"label_change": Curve(np.arange(3), np.array([1, 20, 20.0]))}}, "Labels had not settled"),
     ({"columns": {"clusters": Curve(np.array([1, 3]), np.array([2, 3])), "clusters_after_reset": Curve(np.array([2]), np.array([3]))}},

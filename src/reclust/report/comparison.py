@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from torch import Tensor
 from .. import draws, metrics
 from ..data.augment import perturbation_of
 from ..geometry import local_purity, squared_silhouette
+from ..interventions import Every, Exchange
 from ..kmeans import kmeans
 from ..objectives import nearest
 from ..result import Model
@@ -27,9 +28,12 @@ MARGIN = 0.05
 """How much steadier one of them must be to be called so."""
 
 CANNOT = ("No labels were used, so this cannot say which of the two is closer to the groups that you have in mind: clusters "
-          "may be steady and still not those. A model trained with augmentation has learned to ignore the random changes of "
-          "the first line (of images: rotations and shifts; of tables: noise). Silhouettes flatter whoever was trained in "
-          "the space they are measured in, and are shown for orientation only.")
+          "may be steady and still not those. Of several replicas the one is kept that such random changes as those of the "
+          "first line (of images: rotations and shifts; of tables: noise) disturb least, which favours it a little. "
+          "Silhouettes flatter whoever was trained in the space they are measured in, and are shown for orientation only.")
+TRAINED = "without a vote: the model was trained to ignore such changes"
+SELECTED = "without a vote: replicas that such changes disturb were replaced while they trained"
+COPIED = "not known of this model: its replicas were copied from each other while they trained"
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,9 @@ class Evidence:
     """Pairs are (deep model, k-means). All numbers but silhouettes and neighbours are adjusted Rand indices.
 
     views: labels of samples against those of their random views. refits: mean over pairs of replicas, and of k-means runs from
-    other seeds; None where there is one replica. neighbours: share of a sample's ten nearest neighbours in input space that
-    are in its cluster. silhouettes_input, silhouettes_embedding: of both labelings in both spaces.
+    other seeds; None where replicas do not tell, as a single one does not. neighbours: share of a sample's ten nearest
+    neighbours in input space that are in its cluster. silhouettes_input, silhouettes_embedding: of both labelings in both spaces. unfair: which of views and
+    refits has no vote, and why.
     """
 
     agreement: float
@@ -47,6 +52,7 @@ class Evidence:
     neighbours: tuple[float, float]
     silhouettes_input: tuple[float, float]
     silhouettes_embedding: tuple[float, float]
+    unfair: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def verdict(self) -> tuple[str, str]:
@@ -54,21 +60,25 @@ class Evidence:
         if self.agreement >= SAME:
             return "same", (f"K-means finds nearly the same clusters (adjusted Rand index {self.agreement:.2f}). On this "
                             "evidence plain k-means would do for the labels; what the deep model adds is its embedding.")
-        pairs = [pair for pair in (self.views, self.refits) if pair[0] is not None]
-        votes = sum(int(np.sign(deep - plain)) for deep, plain in pairs
-                    if deep is not None and abs(deep - plain) > MARGIN)
+        fair = [(deep, plain) for name, (deep, plain) in (("views", self.views), ("refits", self.refits))
+                if name not in self.unfair and deep is not None]
+        votes = sum(int(np.sign(deep - plain)) for deep, plain in fair if abs(deep - plain) > MARGIN)
         others = f"The two found different clusters (adjusted Rand index {self.agreement:.2f}). "
         if votes > 0:
             return "deep", others + "Those of the deep model are steadier: it was probably worth it."
         if votes < 0:
             return "k-means", others + ("Those of k-means are steadier: on this evidence the deep model was not worth it as it "
                                         "is. More replicas (n_init), more epochs or preset=\"best\" may change that.")
-        return "unclear", others + "Neither is clearly steadier: look at samples of both, or score a few that you know."
+        found = "Neither is clearly steadier" if fair else "Nothing here could fairly tell which of them are steadier"
+        return "unclear", others + found + ": look at samples of both, or score a few that you know."
 
     def rows(self) -> list[dict[str, Any]]:
         """The evidence as lines of a table."""
-        said = (("Same cluster after a small random change", self.views, "adjusted Rand index, 0 for chance"),
-                ("Same clusters from other seeds", self.refits, "mean adjusted Rand index between runs"),
+        why = {name: f"; {reason}" for name, reason in self.unfair.items()}
+        said = (("Same cluster after a small random change", self.views,
+                 "adjusted Rand index, 0 for chance" + why.get("views", "")),
+                ("Same clusters from other seeds", self.refits,
+                 "mean adjusted Rand index between runs" + why.get("refits", "")),
                 ("Nearest neighbours in the same cluster", self.neighbours, "share of the ten nearest in input space"),
                 ("Silhouette in input space", self.silhouettes_input, "flatters k-means"),
                 ("Silhouette in the embedding", self.silhouettes_embedding, "flatters the deep model"))
@@ -81,15 +91,25 @@ def compare(model: FittedClustering, X: Any, rows: np.ndarray) -> Evidence:
     x = model._preparation.network_input(X[rows]).flatten(1).float()
     z = torch.from_numpy(model._over(X[rows], lambda _, z: z))
     deep, plain = (torch.from_numpy(labels[rows].astype(np.int64)) for labels in (model.labels_, model.baseline_.labels_))
-    neighbours = min(10, len(rows) - 1)
+    neighbours, copied = min(10, len(rows) - 1), exchanged(model)
+    between = None if copied else _between([one.labels[rows] for one in model.replicas_ if one.failed is None])
     return Evidence(
         agreement=metrics.ari(deep, plain),
         views=_under_views(model, X, rows),
-        refits=(_between([one.labels[rows] for one in model.replicas_ if one.failed is None]), _k_means_again(model, x)),
+        refits=(between, _k_means_again(model, x)),
         neighbours=_pair(float(local_purity(x, own, neighbors=neighbours).mean()) for own in (deep, plain)),
         silhouettes_input=_pair(_silhouette(x, own) for own in (deep, plain)),
         silhouettes_embedding=_pair(_silhouette(z, own) for own in (deep, plain)),
+        unfair={**({"views": SELECTED, "refits": COPIED} if copied else {}),
+                **({"views": TRAINED} if model.result_.settings[model.best_replica_].augmentations else {})},
     )
+
+
+def exchanged(model: FittedClustering) -> bool:
+    """Whether replicas were copied from each other, so that what they agree on says nothing of other seeds."""
+    intervention = model.result_.settings[model.best_replica_].intervention
+    return (len(model.replicas_) > 1 and isinstance(intervention, Every)
+            and any(isinstance(step, Exchange) for step in intervention.steps))
 
 
 def _under_views(model: FittedClustering, X: Any, rows: np.ndarray) -> tuple[float, float]:

@@ -20,7 +20,7 @@ from ..preparation import as_array, opened
 from ..result import Model
 from ..version import __version__
 from . import clusters as parts
-from .comparison import CANNOT, Evidence, compare
+from .comparison import CANNOT, Evidence, compare, exchanged
 from .page import write
 from .parts import confusion, contact_sheet, curve, records
 from .remarks import Facts, remarks
@@ -148,7 +148,8 @@ def _remarkable(seen: Seen) -> Facts:
     pairs = parts.off_diagonal(seen.between)
     return Facts(
         asked=settings.n_clusters, sizes=seen.sizes, replicas=len(model.replicas_), failed=len(model.result_.failed),
-        between=float(pairs.mean()) if len(pairs) else None, dimensions=parts.effective_dimensions(seen.z),
+        between=float(pairs.mean()) if len(pairs) else None, exchanged=exchanged(model),
+        dimensions=parts.effective_dimensions(seen.z),
         ratio=None if seen.ratio is None else float(np.median(seen.ratio)), columns=model.history_[last],
         epochs=model.result_.trained_epochs(last), planned=settings.clustering.epochs,
         batch_size=settings.clustering.batch_size)
@@ -227,7 +228,7 @@ def _replicas(seen: Seen) -> Plain:
              "nmi": None if one.failed is not None else seen.between[places.index(i), places.index(model.best_replica_)],
              "accuracy": None if seen.classes is None or one.failed is not None else metrics.accuracy(seen.classes, one.labels)}
             for i, one in enumerate(model.replicas_)]
-    return {"rows": rows, "between": seen.between, "places": places,
+    return {"rows": rows, "between": seen.between, "places": places, "exchanged": exchanged(model),
             "agreement": None if seen.agreement is None else parts.histogram(seen.agreement, bins=10)}
 
 

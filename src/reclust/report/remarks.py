@@ -37,13 +37,15 @@ class Remark:
 @dataclass(frozen=True)
 class Facts:
     """What remarks are made of. sizes (k,), the largest first or not. between: mean NMI of replicas, None for one replica.
-    columns: the history of the kept replica in its last phase. ratio: median distance ratio, None for one cluster."""
+    exchanged: whether replicas were copied from each other. columns: the history of the kept replica in its
+    last phase. ratio: median distance ratio, None for one cluster."""
 
     asked: int
     sizes: np.ndarray
     replicas: int
     failed: int
     between: float | None
+    exchanged: bool
     dimensions: float
     ratio: float | None
     columns: Mapping[str, Curve]
@@ -90,6 +92,10 @@ def _replicas(facts: Facts) -> Iterator[Remark]:
         yield Remark("warning", "Replicas disagree", f"Two replicas share an NMI of {facts.between:.2f} on average: other "
                      "seeds find other clusters. The number of clusters may not suit the data (reclust.suggest_k), or training "
                      "is too short.")
+    elif facts.exchanged:
+        yield Remark("note", "Replicas were copied from each other", "While they trained, poorer ones went on from better ones "
+                     "(Exchange), so that what they agree on says little about other seeds. Fit again with another "
+                     "random_state to see that.")
 
 
 def _embedding(facts: Facts) -> Iterator[Remark]:

@@ -93,7 +93,9 @@ function replicasView(replicas) {
     ...(rows.some((row) => known(row.accuracy)) ? [{ title: "Accuracy %", numeric: true, show: (row) => percent(row.accuracy), key: (row) => row.accuracy }] : []),
     { title: "", show: (row) => (row.kept ? "kept" : row.failed ? el("span", { class: "state failed" }, `failed: ${row.failed}`) : "") },
   ];
-  return section("Stability", "Replicas differ in their seed alone. What all of them find is there; what one of them finds may be luck.",
+  return section("Stability", replicas.exchanged
+    ? "Poorer replicas went on from copies of better ones while they trained: that they agree says little about what other seeds would find."
+    : "Replicas differ in their seed alone. What all of them find, other seeds would probably find, too; what one of them finds may be luck.",
     table("Replicas", columns, rows),
     el("div", { class: "pair" }, replicas.places.length > 1 ? el("section", { class: "part" }, betweenView(replicas)) : null,
       replicas.agreement ? el("section", { class: "part" }, histogramView("Agreement on each sample",
