@@ -82,6 +82,18 @@ def test_mlflow_reads_back_what_was_written(tmp_path, owner, monkeypatch):
     assert mlflow.active_run() is None
 
 
+def test_a_fit_that_raises_ends_as_failed_in_mlflow(tmp_path, monkeypatch):
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+
+    def interrupt(snapshot):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), MLflow("digits", tracking_uri=tmp_path.as_uri()) as tracker:
+        small_model().fit(blobs()[0], monitors=[tracker, interrupt])
+    assert mlflow.MlflowClient(tmp_path.as_uri()).get_run(tracker.run_id).info.status == "FAILED"
+
+
 def test_weights_and_biases_offline(tmp_path, monkeypatch):
     wandb = pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_SILENT", "true")

@@ -25,14 +25,14 @@ class Tracker(ABC):
     def write(self, phase: str, epoch: int, numbers: Mapping[str, float]) -> None:
         """Numbers by their full names; epoch -1 is before the first one."""
 
-    def close(self) -> None:  # noqa: B027 - some have nothing to close
-        """Everything is written after this."""
+    def close(self, failed: bool = False) -> None:  # noqa: B027 - some have nothing to close
+        """Everything is written after this. failed: whether what was followed ended in an exception."""
 
     def __enter__(self) -> Tracker:
         return self
 
-    def __exit__(self, *raised: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *raised: object) -> None:
+        self.close(failed=kind is not None)
 
     def _numbers(self, snapshot: Snapshot) -> dict[str, float]:
         if snapshot.moment == "start" and snapshot.epoch >= 0:  # written by the run that this one resumes

@@ -32,6 +32,6 @@ class MLflow(Tracker):
         now = int(1000 * time.time())
         self._client.log_batch(self.run_id, [self._metric(name, number, now, epoch) for name, number in numbers.items()])
 
-    def close(self) -> None:
+    def close(self, failed: bool = False) -> None:
         if self._owned:
-            self._client.set_terminated(self.run_id)
+            self._client.set_terminated(self.run_id, "FAILED" if failed else "FINISHED")

@@ -23,5 +23,5 @@ class TensorBoard(Tracker):
             self._writer.add_scalar(name, number, epoch)
         self._writer.flush()  # an epoch is worth a look at once
 
-    def close(self) -> None:
+    def close(self, failed: bool = False) -> None:
         self._writer.close()
