@@ -42,8 +42,8 @@ class Evidence:
 
     views: labels of samples against those of their random views. refits: mean over pairs of replicas, and of k-means runs from
     other seeds; None where replicas do not tell, as a single one does not. neighbours: share of a sample's ten nearest
-    neighbours in input space that are in its cluster. silhouettes_input, silhouettes_embedding: of both labelings in both spaces. unfair: which of views and
-    refits has no vote, and why.
+    neighbours in input space that are in its cluster. silhouettes_input, silhouettes_embedding: of both
+    labelings in both spaces. unfair: which of views and refits has no vote, and why.
     """
 
     agreement: float
