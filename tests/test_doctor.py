@@ -38,6 +38,18 @@ def test_a_data_folder_that_cannot_be_written_is_broken(tmp_path, capsys):
     assert data["state"] == "broken" and "RECLUST_DATA" in data["note"]
 
 
+def test_a_set_that_is_here_and_cannot_be_read_is_broken_not_missing(tmp_path, capsys):
+    file = tmp_path / "mnist.npz"
+    file.write_bytes(b"PK no archive")
+    mnist = found(doctor.examine(folder=tmp_path), "data", "mnist")
+    assert mnist.state == "broken" and str(file) in mnist.note and "Remove it, then: reclust data fetch mnist" in mnist.note
+    assert main(["data", "check", "mnist", "usps", "nothing", "--folder", str(tmp_path), "--json"]) == 1
+    assert [one["state"] for one in json.loads(capsys.readouterr().out)] == ["broken", "missing", "missing"]
+    assert main(["data", "list", "--folder", str(tmp_path), "--json"]) == 0
+    where = {one["name"]: one["where"] for one in json.loads(capsys.readouterr().out)}
+    assert where["mnist"] == str(file) and where["usps"] == "not here" and where["digits"] == "embedded"
+
+
 def test_exit_codes_and_text(tmp_path, capsys):
     assert main(["doctor", "--folder", str(tmp_path / "new")]) == 0
     said = capsys.readouterr().out

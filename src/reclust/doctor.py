@@ -16,7 +16,7 @@ import torch
 
 from .data import DataError, load
 from .data.folder import data_folder
-from .data.named import SETS
+from .data.named import SETS, located
 from .version import __version__
 
 CORE = ("torch", "numpy", "scipy", "scikit-learn", "tqdm", "safetensors", "typing-extensions")
@@ -84,14 +84,21 @@ def _writable(name: str, place: Path) -> Finding:
 
 
 def _data(folder: str | os.PathLike[str] | None) -> list[Finding]:
-    found = []
-    for name in SETS:
-        try:
-            files = load(name, folder=folder, download=False).files
-            found.append(Finding("data", name, "fine", ", ".join(files) or "embedded"))
-        except (DataError, ImportError):
-            found.append(Finding("data", name, "missing", f"not here: reclust data fetch {name}"))
-    return found
+    return [_set(name, folder) for name in SETS]
+
+
+def _set(name: str, folder: str | os.PathLike[str] | None) -> Finding:
+    """Sets that are here are read, which is how one finds out whether they are whole."""
+    files = located(name, folder=folder)
+    if files is None:
+        return Finding("data", name, "missing", f"not here: reclust data fetch {name}")
+    try:
+        load(name, folder=folder, download=False)
+    except ImportError as error:  # of an extra
+        return Finding("data", name, "missing", str(error))
+    except DataError as error:
+        return Finding("data", name, "broken", f"{error} Remove it, then: reclust data fetch {name}")
+    return Finding("data", name, "fine", ", ".join(map(str, files)) or "embedded")
 
 
 def _extras() -> list[Finding]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..data import DataError, Dataset, load, names
 from ..data.folder import data_folder
-from ..data.named import SETS
+from ..data.named import SETS, located
 from .output import add_json, show
 
 
@@ -32,10 +32,8 @@ def _list(arguments: argparse.Namespace) -> int:
     for name in names():
         known = SETS[name]
         channels, height, width = known.image_shape
-        try:
-            where = ", ".join(load(name, folder=arguments.folder, download=False).files) or "embedded"
-        except DataError:
-            where = "not here"
+        files = located(name, folder=arguments.folder)
+        where = "not here" if files is None else ", ".join(map(str, files)) or "embedded"
         rows.append({"name": name, "samples": sum(known.counts), "classes": known.n_clusters,
                      "size": f"{height}×{width}×{channels}", "where": where})
     show(rows, as_json=arguments.json)
@@ -59,6 +57,7 @@ def _each(arguments: argparse.Namespace, read: Callable[[str], Dataset]) -> int:
             found = read(name)
             rows.append({"name": name, "state": "complete", "samples": len(found), "note": found.licence})
         except DataError as error:
-            rows.append({"name": name, "state": "missing", "samples": 0, "note": str(error)})
+            here = name in SETS and located(name, folder=arguments.folder) is not None
+            rows.append({"name": name, "state": "broken" if here else "missing", "samples": 0, "note": str(error)})
     show(rows, as_json=arguments.json)
     return 0 if all(row["state"] == "complete" for row in rows) else 1

@@ -33,13 +33,11 @@ def load(name: str, *, folder: str | os.PathLike[str] | None = None, download: b
     name too; one whose name starts with that of a known set, as kmnist_test, is checked and described as part of it.
     """
     root, known = data_folder(folder), SETS.get(name)
-    if known is not None:
-        for form in known.forms:
-            paths = [_find(known, file.name, root) for file in form.files]
-            if all(path is not None for path in paths):
-                return _from_form(known, form, [path for path in paths if path is not None])
+    original = None if known is None else _original(known, root)
+    if known is not None and original is not None:
+        return _from_form(known, *original)
     packed = root / f"{name}.npz"
-    if re.fullmatch(r"\w[\w.+-]*", name) and packed.is_file():
+    if _is_packed(name, packed):
         return _from_npz(name, packed)
     if known is None:
         raise DataError(
@@ -48,6 +46,31 @@ def load(name: str, *, folder: str | os.PathLike[str] | None = None, download: b
     if not download:
         raise DataError(f"{name} is not in {root}. {_what_to_put_where(known, root)}")
     return _downloaded(known, root)
+
+
+def located(name: str, *, folder: str | os.PathLike[str] | None = None) -> tuple[Path, ...] | None:
+    """The files that `load` would read of a known set, none where it is embedded; None where it would have to download them.
+
+    Nothing is opened: whether they are what they should be is for `load` to say.
+    """
+    root = data_folder(folder)
+    original, packed = _original(SETS[name], root), root / f"{name}.npz"
+    if original is not None:
+        return tuple(original[1])
+    return (packed,) if _is_packed(name, packed) else None
+
+
+def _original(known: NamedSet, root: Path) -> tuple[Form, list[Path]] | None:
+    """The first form of which every file is here."""
+    for form in known.forms:
+        paths = [path for file in form.files if (path := _find(known, file.name, root)) is not None]
+        if len(paths) == len(form.files):
+            return form, paths
+    return None
+
+
+def _is_packed(name: str, packed: Path) -> bool:
+    return re.fullmatch(r"\w[\w.+-]*", name) is not None and packed.is_file()
 
 
 def _downloaded(known: NamedSet, root: Path) -> Dataset:
