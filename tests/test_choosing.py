@@ -1,5 +1,7 @@
 """How many clusters: the measures against slow transcriptions, and answers where the answer is known."""
 
+import json
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -83,10 +85,26 @@ def test_groups_are_counted_and_none_are_invented(k):
 @pytest.mark.parametrize(("given", "message"), [
     ({"ks": [1, 2]}, "each k must be a whole number of at least 2, got 1"), ({"ks": []}, "at least one number"),
     ({"ks": [12]}, "for k=12, 48 samples: X has 40"), ({"n_init": 0}, "n_init"), ({"splits": 0}, "splits"), ({"random_state": -1}, "random_state"),
+    ({"settings": replace(QUICK, representation=Autoencoder((24,)))}, r"pretrained once .* Autoencoder\(embedding=10\)"),
+    ({"image_shape": (2, 2)}, "image_shape"),
 ])
 def test_mistakes_are_named(given, message):
     with pytest.raises(ValueError, match=message):
         suggest_k(np.random.default_rng(0).random((40, 3)), **{"ks": [2], "settings": QUICK, **given})
+
+
+def test_flat_rows_of_images_are_images(tmp_path, monkeypatch, capsys):
+    X = load_digits().data[:60]
+    given = {"ks": [2], "n_init": 1, "splits": 1}
+    rows, images, table = (suggest_k(x, **given, settings=QUICK, image_shape=shape).silhouette
+                           for x, shape in ((X, (8, 8)), (X.reshape(-1, 8, 8), None), (X, None)))
+    np.testing.assert_array_equal(rows, images)
+    assert (rows != table).any()
+    np.save(tmp_path / "x.npy", X)
+    monkeypatch.setattr("reclust.choosing._usual", lambda n: QUICK)
+    assert main(["suggest-k", str(tmp_path / "x.npy"), "--to", "2", "--n-init", "1", "--splits", "1", "--image-shape", "8", "8", "--json"]) == 0
+    (said,) = json.loads(capsys.readouterr().out)
+    assert said["silhouette"] == rows[0, 0]
 
 
 def test_the_command_line_prints_it(tmp_path, monkeypatch, capsys):

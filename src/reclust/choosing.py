@@ -5,7 +5,7 @@ Shapes: n samples, r replicas, K numbers of clusters that are tried.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -32,6 +32,8 @@ from .values import whole
 
 STRONG = 0.8
 """Prediction strength from which clusters count as found again."""
+LIMIT = 4000
+"""Samples that are used; of more, so many are drawn at random."""
 
 
 @dataclass(frozen=True)
@@ -110,24 +112,29 @@ class KSuggestion:
         return ax
 
 
-def suggest_k(X: Any, ks: Iterable[int] = range(2, 15), *, n_init: int = 3, splits: int = 2, limit: int = 4000,
-              settings: Settings | None = None, random_state: int = 0) -> KSuggestion:
+def suggest_k(X: Any, ks: Iterable[int] = range(2, 15), *, n_init: int = 3, splits: int = 2,
+              image_shape: Sequence[int] | None = None, settings: Settings | None = None, random_state: int = 0) -> KSuggestion:
     """Which number of clusters is found again from another half of the data.
 
-    X: samples as `DeepClustering.fit` takes them; at most `limit` of them are used, drawn at random.
+    X: samples as `DeepClustering.fit` takes them; at most LIMIT of them are used, drawn at random.
     n_init: replicas that train side by side on each half. splits: how often the data is halved.
+    image_shape: (height, width) or (height, width, channels) of images that are given as flat rows.
     settings: how to train, None for a short run of IDEC with BRB. Its representation must not depend on the number of
         clusters (`Autoencoder(embedding=10)`), since it is pretrained once for all of them.
     """
     ks = tuple(sorted({whole("each k", k, 2) for k in ks}))
-    n_init, splits, limit = whole("n_init", n_init, 1), whole("splits", splits, 1), whole("limit", limit, 8)
+    n_init, splits = whole("n_init", n_init, 1), whole("splits", splits, 1)
     X = check_samples(IDEC(), opened(X), reset=True)
     key = draws.fold(draws.key(whole("random_state", random_state, 0)), "suggest_k")
-    X = dense_rows(X, np.sort(draws.permutation(key, X.shape[0])[:limit].numpy()))
+    X = dense_rows(X, np.sort(draws.permutation(key, X.shape[0])[:LIMIT].numpy()))
     if not ks or len(X) < 4 * ks[-1]:
         most = max(ks, default=2)
         raise ValueError(f"ks={ks} needs at least one number and, for k={most}, {4 * most} samples: X has {len(X)}.")
-    trial = _Trial(X, ks, n_init, settings or _usual(len(X) // 2))
+    settings = settings or _usual(len(X) // 2)
+    _check_embedding(settings)
+    preparation = Preparation.fit(X, image_shape, standardize=True)
+    everything = preparation.inputs(X).to(choose_device("auto"), torch.float32)
+    trial = _Trial(ks, n_init, settings, everything, lambda rows: preparation.inputs(X[rows]))
     with tqdm(total=2 * splits * len(ks), desc="suggest_k", unit="fit", disable=None, delay=1.0, leave=False) as bar:
         halvings = [trial.halving(draws.fold(key, split), bar) for split in range(splits)]
     measures = {name: np.stack([_mean_and_error([one[i][name] for one in halvings]) for i in range(len(ks))])
@@ -147,24 +154,25 @@ def prediction_strength(labels: np.ndarray, predicted: np.ndarray, k: int) -> fl
 
 @dataclass(frozen=True)
 class _Trial:
-    X: np.ndarray
+    """everything: all samples. some: those of these rows."""
+
     ks: tuple[int, ...]
     n_init: int
     settings: Settings
+    everything: Inputs
+    some: Callable[[np.ndarray], Inputs]
 
     def halving(self, key: torch.Tensor, bar: tqdm) -> list[dict[str, np.ndarray]]:
         """For each k: strength and agreement of each pair of models, (r, r), resets and silhouette of each model, (2 r,)."""
-        preparation = Preparation.fit(self.X, None, standardize=True)
-        everything = preparation.inputs(self.X).to(choose_device("auto"), torch.float32)
-        order = draws.permutation(draws.fold(key, "halves"), len(self.X)).numpy()
+        order = draws.permutation(draws.fold(key, "halves"), self.everything.n_samples).numpy()
         halves = [np.sort(half) for half in np.array_split(order, 2)]
         found = []
         for number, rows in enumerate(halves):
             seeds = draws.integers(draws.fold(key, "seeds", number), 2**31 - 1, (self.n_init,)).tolist()
-            found.append(self._half(preparation.inputs(self.X[rows]), everything, seeds, bar))
+            found.append(self._half(self.some(rows), seeds, bar))
         return [_compared(k, halves, one, other) for k, one, other in zip(self.ks, *found, strict=True)]
 
-    def _half(self, inputs: Inputs, everything: Inputs, seeds: Sequence[int], bar: tqdm) -> list[_Half]:
+    def _half(self, inputs: Inputs, seeds: Sequence[int], bar: tqdm) -> list[_Half]:
         start = None
         if self.settings.pretraining is not None:
             start = train(inputs, replace(self.settings, clustering=None), seeds=seeds)
@@ -172,7 +180,7 @@ class _Trial:
         for k in self.ks:
             watch = _BeforeResets()
             result = train(inputs, replace(self.settings, n_clusters=k), seeds=seeds, start=start, monitors=[watch])
-            made.append(_Half.of(result, inputs, everything, watch))
+            made.append(_Half.of(result, inputs, self.everything, watch))
             bar.update()
         return made
 
@@ -235,6 +243,13 @@ def _mean_and_error(found: Sequence[np.ndarray]) -> np.ndarray:
     m = len(without)
     error = np.sqrt((m - 1) / m * np.square(np.array(without) - np.mean(without)).sum()) if m > 1 else np.nan
     return np.array([everything.mean(), error])
+
+
+def _check_embedding(settings: Settings) -> None:
+    representation = settings.representation
+    if settings.pretraining is not None and isinstance(representation, Autoencoder) and representation.embedding is None:
+        raise ValueError(f"The representation {representation!r} has as many dimensions as there are clusters, but it is "
+                         "pretrained once for all numbers of them: give it a size, as in Autoencoder(embedding=10).")
 
 
 def _usual(n: int) -> Settings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ..choosing import suggest_k
-from .fitting import add_data, read_data
+from .fitting import add_data, add_image_shape, read_data
 from .output import add_json, show
 
 
@@ -15,6 +15,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         description="Cluster two halves of DATA into several numbers of clusters, and say which of these are found again. It "
                     "takes minutes on a CPU.")
     add_data(parser)
+    add_image_shape(parser)
     parser.add_argument("--from", dest="least", type=int, default=2, metavar="K", help="(default: %(default)s)")
     parser.add_argument("--to", dest="most", type=int, default=14, metavar="K", help="(default: %(default)s)")
     parser.add_argument("--n-init", type=int, default=3, metavar="N", help="models on each half (default: %(default)s)")
@@ -26,7 +27,7 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     found = suggest_k(read_data(arguments), range(arguments.least, arguments.most + 1), n_init=arguments.n_init,
-                      splits=arguments.splits, random_state=arguments.seed)
+                      splits=arguments.splits, image_shape=arguments.image_shape, random_state=arguments.seed)
     if not arguments.json:
         print(found)
         return 0

@@ -42,7 +42,7 @@ def add(commands: argparse._SubParsersAction) -> None:
                      help="random views of samples to learn from (default: %(default)s)")
     fit.add_argument("--pretrain-epochs", type=int, metavar="N", help="0 starts from scratch")
     fit.add_argument("--epochs", type=int, metavar="N")
-    fit.add_argument("--image-shape", type=int, nargs="+", metavar="N", help="height width [channels] of images in flat rows")
+    add_image_shape(fit)
     fit.add_argument("--seed", type=int, metavar="N", help="the same seed gives the same result")
     fit.add_argument("--device", default="auto", help="auto, cpu, cuda, … (default: %(default)s)")
     fit.add_argument("--minutes", type=float, metavar="M", help="stop training after so long and write what there is; the same "
@@ -65,6 +65,11 @@ def add_data(parser: argparse.ArgumentParser) -> None:
                         "`folder`: the first-level folders of images")
     parser.add_argument("--ids", metavar="NAME", help="column that names the samples")
     parser.add_argument("--key", metavar="NAME", help="which array of a file that holds several")
+
+
+def add_image_shape(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--image-shape", type=int, nargs="+", metavar="N",
+                        help="height width [channels] of images in flat rows")
 
 
 def _fit(arguments: argparse.Namespace) -> int:
