@@ -76,6 +76,19 @@ def test_mistakes_are_said_in_a_line(given, message, tmp_path, monkeypatch, caps
         main(["--traceback", *given])
 
 
+@pytest.mark.parametrize(("given", "patched", "goes_on"), [
+    (["fit", "x.npy", "-k", "3"], "reclust.cli.fitting.read_data", True), (["study", "run", "acc-table"], "reclust.cli.study._study", True),
+    (["suggest-k", "x.npy"], "reclust.cli.choosing.read_data", False), (["study", "list"], "reclust.cli.study.names", False),
+])
+def test_only_what_goes_on_after_a_stop_says_so(given, patched, goes_on, monkeypatch, capsys):
+    def stop(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(patched, stop)
+    assert main(given) == 130
+    assert capsys.readouterr().err == ("reclust: stopped: call again to go on\n" if goes_on else "reclust: stopped\n")
+
+
 @pytest.mark.parametrize("given", [[], ["study"], ["fit"], ["fit", "x.npy"], ["study", "run"], ["no"]])
 def test_wrong_usage_is_2(given, capsys):
     with pytest.raises(SystemExit) as ended:

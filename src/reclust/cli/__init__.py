@@ -22,6 +22,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="reclust", description="Deep clustering that does not get stuck.", epilog=EPILOG)
     made.add_argument("--version", action="version", version=f"reclust {__version__}")
     made.add_argument("--traceback", action="store_true", help="show where in the program an error came from")
+    made.set_defaults(stopped="stopped")  # commands that can go on where they were say so
     commands = made.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for module in COMMANDS:
         module.add(commands)
@@ -34,7 +35,7 @@ def main(given: Sequence[str] | None = None) -> int:
     try:
         return arguments.run(arguments)
     except KeyboardInterrupt:
-        print("reclust: stopped: call again to go on", file=sys.stderr)
+        print(f"reclust: {arguments.stopped}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

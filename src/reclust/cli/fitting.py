@@ -48,7 +48,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     fit.add_argument("--minutes", type=float, metavar="M", help="stop training after so long and write what there is; the same "
                      "command goes on from there")
     add_json(fit)
-    fit.set_defaults(run=_fit)
+    fit.set_defaults(run=_fit, stopped="stopped: call again to go on")
     predict = commands.add_parser(
         "predict", help="assign new samples to the clusters of a model",
         description="Assign the samples in DATA to the clusters of a model that `reclust fit` wrote.")

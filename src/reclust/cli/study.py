@@ -110,7 +110,7 @@ def _add_run(actions: argparse._SubParsersAction) -> None:
     where.add_argument("--work", metavar="FOLDER", help="for shared pretraining and checkpoints (default: STORE.work)")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     add_json(parser)
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, stopped="stopped: call again to go on")
 
 
 def _study(arguments: argparse.Namespace) -> Study:
