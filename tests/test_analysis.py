@@ -26,7 +26,7 @@ from reclust import (
 from reclust.analysis import (
     DistanceRatios,
     Distances,
-    Embeddings,
+    EmbeddingRows,
     Norms,
     Purity,
     Reconstruction,
@@ -41,7 +41,7 @@ EXACT = Execution(device="cpu", precision="float64")
 
 def all_monitors(**given):
     return [Evaluation(Y, **given), Distances(Y, **given), DistanceRatios(bins=8, **given), Purity(Y, **given), Norms(**given),
-            Reconstruction(**given), Sizes(**given), Embeddings(range(0, 200, 10))]
+            Reconstruction(**given), Sizes(**given), EmbeddingRows(range(0, 200, 10))]
 
 
 def trained(monitors, settings=None, **given):
@@ -146,7 +146,7 @@ def test_values_with_axes_of_their_own_survive_a_file(tmp_path, looked_at):
 
 
 def test_embeddings_can_be_kept_at_chosen_epochs():
-    columns = trained([Embeddings([5, 7], epochs=(-1, 2, 3))]).history["clustering"]
+    columns = trained([EmbeddingRows([5, 7], epochs=(-1, 2, 3))]).history["clustering"]
     assert columns["embedding"].epochs.tolist() == [-1, 2, 3] and columns["embedding_after_reset"].epochs.tolist() == [2]
     assert columns["embedding"].values.shape == (3, 2, 2, 4) and columns["embedding"].values.dtype == np.float32
 
@@ -188,7 +188,7 @@ def test_every_column_is_documented(looked_at):
 
 def test_recorded_centres_are_those_of_their_moment():
     """Training goes on writing to the centres: what was recorded must not change with them."""
-    result = train(X.astype(np.float32), small_settings(), seeds=SEEDS, monitors=[Embeddings(range(5))], execution=Execution("cpu"))
+    result = train(X.astype(np.float32), small_settings(), seeds=SEEDS, monitors=[EmbeddingRows(range(5))], execution=Execution("cpu"))
     columns = result.history["clustering"]
     assert len(np.unique(columns["centers"].values.reshape(len(columns["centers"].epochs), -1), axis=0)) > 2
 

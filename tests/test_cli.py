@@ -61,6 +61,7 @@ def test_fit_of_an_array_reports_json(tmp_path, capsys):
 @pytest.mark.parametrize(("given", "message"), [
     (["fit", "nowhere.npy", "-k", "3", "-o", "out"], "no file or folder nowhere.npy"),
     (["predict", "nowhere.reclust", "x.npy"], "nowhere.reclust"),
+    (["fit", "digits", "-k", "3", "--labels", "group", "--key", "a"], "--labels, --key cannot be given for the set digits"),
     (["study", "run", "acc-tabel"], "no study named 'acc-tabel'.*acc-table"),
     (["study", "run", "missing.toml"], "missing.toml"),
     (["study", "status"], "no store studies.sqlite.*study run"),

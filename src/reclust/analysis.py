@@ -109,7 +109,7 @@ class Sizes(Around):
         return {"cluster_sizes": sizes, "empty_clusters": (sizes == 0).sum(-1)}
 
 
-class Embeddings(Around):
+class EmbeddingRows(Around):
     """Embeddings of the samples in these rows, and the centres beside them, for drawing.
 
     Columns: embedding, (r, rows, d), and centers, (r, k, d), in float32.

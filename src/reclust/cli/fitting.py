@@ -137,6 +137,10 @@ def _predict(arguments: argparse.Namespace) -> int:
 
 def read_data(arguments: argparse.Namespace) -> Dataset:
     if arguments.data in SETS and not Path(arguments.data).exists():
+        given = [f"--{name}" for name in ("labels", "ids", "key") if getattr(arguments, name) is not None]
+        if given:
+            raise ValueError(f"{', '.join(given)} cannot be given for the set {arguments.data}, whose labels are known: leave "
+                             "that out, or name a file.")
         return load(arguments.data)
     return read(arguments.data, key=arguments.key, labels=arguments.labels, ids=arguments.ids)
 

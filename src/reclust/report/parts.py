@@ -51,7 +51,7 @@ def scene(columns: Mapping[str, Curve], rows: np.ndarray, *, classes: np.ndarray
           frames: int = 40) -> dict[str, Any] | None:
     """One replica's embeddings over training as frames of a plane, None where there are none.
 
-    columns: of the clustering phase, as the monitor `Embeddings` records them, values (m, s, d) and (m, k, d).
+    columns: of the clustering phase, as the monitor `EmbeddingRows` records them, values (m, s, d) and (m, k, d).
     rows: the samples they belong to, (s,). classes: of all samples, (n,).
 
     All frames are shown from one direction, that of the two largest variances over all of them; each is centred and brought

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..analysis import DistanceRatios, Distances, Embeddings, Norms, Purity, Reconstruction, Sizes
+from ..analysis import DistanceRatios, Distances, EmbeddingRows, Norms, Purity, Reconstruction, Sizes
 from ..monitors import Monitor
 from ..selection import Compactness, Consistency, Selector, SharedInformation, Silhouette, SizeEntropy
 
@@ -21,7 +21,7 @@ MEASURES: Mapping[str, Callable[[np.ndarray, int], Monitor]] = MappingProxyType(
     "norms": lambda classes, every: Norms(every=every),
     "reconstruction": lambda classes, every: Reconstruction(every=every),
     "sizes": lambda classes, every: Sizes(every=every),
-    "embeddings": lambda classes, every: Embeddings(shown_rows(len(classes))),
+    "embeddings": lambda classes, every: EmbeddingRows(shown_rows(len(classes))),
 })
 """Name -> (classes (n,), epochs between two looks) -> monitor."""
 
