@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 import reclust
+from reclust.studies.execute import commit
 
 RECORDS = Path(__file__).parent / "records"
 
@@ -70,6 +71,7 @@ def write_record(name: str, settings: dict[str, Any], measured: dict[str, Any], 
                      "python": platform.python_version()},
         "machine": {"processor": processor(), "cores": os.cpu_count(), "threads": torch.get_num_threads(),
                     "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None},
+        "commit": commit(),
         "date": time.strftime("%Y-%m-%d"),
     }
     folder.mkdir(parents=True, exist_ok=True)

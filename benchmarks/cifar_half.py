@@ -167,15 +167,14 @@ class Stages:
         found: dict[str, Any] = {
             "finished": not any("time budget" in message for message in messages), "seconds": time.perf_counter() - started,
             "parts": result.seconds, "settings": to_json(settings), "warnings": messages,
-            "history": {f"{phase}/{column}": [curve.epochs.tolist(), curve.values[:, 0].tolist()]
-                        for phase, columns in result.history.items() for column, curve in columns.items()},
         }
         if result.labels is not None:
             model = result.model(0).to(self.device, torch.float32)
             test = model.predict(as_inputs(self.test).to(self.device, torch.float32))
             found |= {"train": metrics.scores(self.y_train, result.labels[0]), "test": metrics.scores(self.y_test, test)}
         self.measured[name] = found
-        settings_of_run = {key: str(value) if isinstance(value, Path) else value for key, value in vars(self.given).items()}
+        elsewhere = ("data", "out", "budget", "timing", "timing_images", "timing_epochs")  # says nothing of the numbers
+        settings_of_run = {key: value for key, value in vars(self.given).items() if key not in elsewhere}
         write_record(self.name, settings_of_run, self.measured, folder=self.given.out)
         scores = "".join(f"  {split} " + " ".join(f"{name} {100 * score:.1f}" for name, score in found[split].items())
                          for split in ("train", "test") if split in found)

@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from reclust import IDEC, Autoencoder
+from reclust import IDEC, Embeddings
 from reclust.metrics import scores
 
 WORDS = {
@@ -30,10 +30,10 @@ print(sentences[:2])
 vectors = make_pipeline(TfidfVectorizer(), TruncatedSVD(40, random_state=0), Normalizer()).fit_transform(sentences)
 
 # %% [markdown]
-# The hard part has been learned by whoever made the vectors: a small network is enough.
+# The hard part has been learned by whoever made the vectors: a small network and few epochs are enough.
 
 # %%
-model = IDEC(4, representation=Autoencoder(hidden=(128, 64)), augment="noise", random_state=0).fit(vectors)
+model = IDEC(4, representation=Embeddings(), random_state=0).fit(vectors)
 for name, labels in (("IDEC with BRB", model.labels_), ("k-means", model.baseline_.labels_)):
     print(f"{name:14}", {score: round(value, 3) for score, value in scores(topics, labels).items()})
 

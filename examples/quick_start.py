@@ -1,6 +1,6 @@
 """Quick start: cluster scikit-learn's digits.
 
-Fit, look, compare with k-means, save.
+Fit, look, compare with k-means, report, save.
 """
 
 # %%
@@ -30,6 +30,12 @@ sure = model.predict_proba(X).max(axis=1)
 print("sizes", [int((model.labels_ == cluster).sum()) for cluster in range(model.n_clusters_)])
 print("embeddings", model.transform(X).shape, " least sure of rows", sure.argsort()[:5])
 print("resets before epochs", model.history_["clustering"]["fired"].epochs)
+
+# %% [markdown]
+# All of it, and what to doubt, in one HTML file.
+
+# %%
+model.report("digits.html", X, y)
 
 # %%
 model.save("digits.reclust")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from sklearn.base import clone
 
-from reclust import IDEC, Every, KaimingNoise, KMeans, Recluster, ResetMomentum, ResNet, SimCLR, SoftReset, presets
+from reclust import IDEC, Autoencoder, Every, KaimingNoise, KMeans, Recluster, ResetMomentum, ResNet, SimCLR, SoftReset, presets
 from reclust.data.augment import Affine
 from reclust.data.color import ColorViews
 from reclust.data.strong import StrongViews
@@ -118,3 +118,10 @@ def test_small_sets_have_small_batches(n_samples, batch_size):
     settings = IDEC(3)._recipe(None, n_samples).settings
     assert settings.pretraining.batch_size == settings.clustering.batch_size == batch_size
     assert IDEC(3, batch_size=7)._recipe(None, n_samples).settings.clustering.batch_size == 7
+
+
+@pytest.mark.parametrize("preset", sorted(presets.PRESETS))
+def test_presets_take_any_representation(preset):
+    own = Autoencoder(hidden=(7,))
+    found = presets.PRESETS[preset](3, presets.OBJECTIVES["dec"], representation=own)
+    assert getattr(found, "settings", found).representation == own

@@ -139,7 +139,7 @@ def best_of_many(images: np.ndarray, y: np.ndarray) -> None:
     axis.scatter(100 * scores, right, color=COLOURS[0], label="replica")
     kept = model.best_replica_
     axis.scatter(100 * scores[kept], right[kept], s=160, facecolors="none", edgecolors=COLOURS[1], linewidths=2, label="kept")
-    axis.set(xlabel="samples that keep their cluster under augmentation, %", ylabel="accuracy in %")
+    axis.set(xlabel="score: shared information of samples and their views, %", ylabel="accuracy in %")
     axis.legend(frameon=False)
     figure.savefig(HERE / "best_of_many.svg", metadata={"Date": None})
 

@@ -262,7 +262,8 @@ class DeepClustering(FittedClustering):
                           "or pass intervention=None to say that you want none.", ReclustWarning, stacklevel=4)
 
     def _seeds(self, n_init: int, checkpoint: Checkpoint | None) -> list[int]:
-        """One seed a replica; those of a smaller `n_init` come first, so that more replicas never lose one."""
+        """One seed a replica; those of a smaller `n_init` come first, so that more replicas never lose one
+        (where they do not learn from each other by `Exchange`)."""
         if self.random_state is None:  # not scikit-learn's way: its global generator belongs to the caller
             begun = None if checkpoint is None else checkpoint.seeds()
             if begun is not None and len(begun) == n_init:

@@ -327,9 +327,11 @@ def _assign(net: nn.Module, objective: Objective, state: State, z: Tensor) -> Te
 
 
 def sharing(settings: Sequence[Settings]) -> list[tuple[slice, Intervention]]:
-    """Neighbouring replicas with equal interventions share one call, since slices of the stack can be written in place."""
+    """Neighbouring replicas with equal interventions and objectives share one call, since slices of the stack can be written in
+    place; those of another objective are no peers to go on from."""
     shared = []
-    for intervention, members in groupby(range(len(settings)), key=lambda i: settings[i].intervention):
+    alike = [(own.intervention, own.objective) for own in settings]
+    for (intervention, _), members in groupby(range(len(settings)), key=alike.__getitem__):
         first, *others = members
         if intervention is not None:
             shared.append((slice(first, first + len(others) + 1), intervention))

@@ -124,7 +124,7 @@ def paper_protocol(n_clusters: int, objective: Objective, *, channels: int | Non
     return Settings(
         n_clusters=n_clusters,
         objective=objective,
-        representation=Autoencoder(hidden=(1024, 512, 256)),
+        representation=representation or Autoencoder(hidden=(1024, 512, 256)),
         intervention=PAPER_INTERVENTIONS["brb"],
         pretraining=Schedule(epochs=250, views=("clean",)),
         clustering=Schedule(epochs=400, views=("clean", "augmented")),
@@ -170,23 +170,14 @@ def everyday(n_clusters: int, objective: Objective, *, channels: int | None = No
         assert base.pretraining is not None and base.clustering is not None
         return replace(base, pretraining=replace(base.pretraining, epochs=200), clustering=replace(base.clustering, epochs=100))
     batch_size = 2 ** round(math.log2(min(256, max(32, n_samples / 16))))
-    if isinstance(representation, Embeddings):
-        return Settings(
-            n_clusters=n_clusters,
-            objective=objective,
-            representation=representation,
-            intervention=BRB(interval=4),
-            pretraining=Schedule(epochs=5, batch_size=batch_size, views=("clean",)),
-            clustering=Schedule(epochs=12, batch_size=batch_size),
-            first_centers=Recluster(subsample=100_000),
-        )
+    interval, pretraining, clustering = (4, 5, 12) if isinstance(representation, Embeddings) else (10, 30, 60)
     return Settings(
         n_clusters=n_clusters,
         objective=objective,
-        representation=Autoencoder(hidden=(512, 256, 128)),
-        intervention=BRB(interval=10),
-        pretraining=Schedule(epochs=30, batch_size=batch_size, views=("clean",)),
-        clustering=Schedule(epochs=60, batch_size=batch_size),
+        representation=representation or Autoencoder(hidden=(512, 256, 128)),
+        intervention=BRB(interval=interval),
+        pretraining=Schedule(epochs=pretraining, batch_size=batch_size, views=("clean",)),
+        clustering=Schedule(epochs=clustering, batch_size=batch_size),
         first_centers=Recluster(subsample=100_000),
     )
 
@@ -216,10 +207,10 @@ def best(n_clusters: int, objective: Objective, *, channels: int | None = None, 
             clustering=Schedule(epochs=clustering, views=("clean", "augmented"))))
     return Recipe(n_init=4, settings=replace(
         protocol,
-        representation=Autoencoder(hidden=(512, 256, 128)),
+        representation=representation or Autoencoder(hidden=(512, 256, 128)),
         pretraining=Schedule(epochs=80, batch_size=128, views=("augmented",)),
         clustering=Schedule(epochs=160, batch_size=128),
-        intervention=Every(20, (Exchange(), SoftReset(0.9), Recluster(), ResetMomentum())),
+        intervention=BRB(interval=20),  # too few to go on from each other: they would soon all be alike
         first_centers=Recluster(subsample=100_000),
     ))
 

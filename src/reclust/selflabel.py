@@ -169,7 +169,9 @@ def self_label(
     are counted as failed.
     checkpoint: as in `train`; the warm-up has a file of its own beside it.
     """
-    started, before = time.monotonic(), None if checkpoint is None else checkpoint.named("warmup")
+    started = time.monotonic()
+    # Always written: what is labeled starts from it, and training it again on a GPU would give something a little different.
+    before = None if checkpoint is None else replace(checkpoint.named("warmup"), seconds=0.0)
     warming, labeling = zip(*(how.settings(own) for own in clustered.settings), strict=True)
     given = {"seeds": clustered.seeds, "execution": execution}
     warm = train(data, warming, start=clustered, monitors=monitors, checkpoint=before, **given)  # type: ignore[arg-type]

@@ -211,7 +211,8 @@ class Run:
         return history
 
     def drop_failed(self, phase: str, epoch: int, loss: np.ndarray, schedule: Schedule) -> None:
-        """Replicas do not influence each other, so one whose loss is not a number is left to itself and not counted."""
+        """Replicas do not influence each other, but for `Exchange`, so one whose loss is not a number is left to itself and not
+        counted."""
         for replica in np.flatnonzero(~np.isfinite(loss)):
             if int(replica) not in self.failed:
                 self.failed[int(replica)] = (phase, epoch)

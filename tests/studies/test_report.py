@@ -130,6 +130,8 @@ def test_the_command_line_writes_it(store, tmp_path, capsys):
     assert str(path) in capsys.readouterr().out
     assert main(["report", str(tmp_path / "none.sqlite"), "-o", str(path)]) == 1
     assert "There is no store" in capsys.readouterr().err
+    assert main(["report", str(tmp_path / "model.reclust"), "-o", str(path)]) == 1
+    assert "--report FILE" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")

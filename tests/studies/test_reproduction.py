@@ -237,3 +237,10 @@ def test_figures_of_whole_studies_are_small(tmp_path):
     written = made.reproduce(tmp_path / "records", tmp_path)
     assert made.drawn(tmp_path) == list(made.FIGURES)
     assert all(path.stat().st_size < 210_000 for path in written if path.suffix == ".svg")
+
+
+def test_a_folder_without_records_leaves_everything_as_it_is(tmp_path):
+    (tmp_path / "reproduction.md").write_text("mine")
+    with pytest.raises(FileNotFoundError, match="no stores .* in .*study compact"):
+        made.reproduce(tmp_path, tmp_path)
+    assert (tmp_path / "reproduction.md").read_text() == "mine"

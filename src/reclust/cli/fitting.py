@@ -37,7 +37,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     fit.add_argument("--algorithm", choices=ALGORITHMS, default="idec", help="(default: %(default)s)")
     fit.add_argument("--preset", choices=PRESETS, default="everyday", help="(default: %(default)s)")
     fit.add_argument("--n-init", type=int, metavar="N",
-                     help="train so many models side by side and keep the most stable one (default: the preset's)")
+                     help="train so many models side by side and keep the best by a label-free score (default: the preset's)")
     fit.add_argument("--augment", choices=("auto", *AUGMENTATIONS, "none"), default="auto",
                      help="random views of samples to learn from (default: %(default)s)")
     fit.add_argument("--pretrain-epochs", type=int, metavar="N", help="0 starts from scratch")

@@ -26,6 +26,10 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    if arguments.store.endswith(".reclust"):
+        raise ValueError(f"{arguments.store} is a model, and this command reports stores of studies. A fit is reported "
+                         "while its data are at hand: `reclust fit DATA -k K --report FILE`, or in Python "
+                         f"`reclust.load({arguments.store!r}).report(FILE, X)`.")
     limits = Limits(scenes=arguments.scenes, sheets=arguments.sheets, confusions=arguments.confusions)
     with StoreReader(arguments.store) as store:
         report(store, arguments.output, data=arguments.data, title=arguments.title, limits=limits)

@@ -56,6 +56,8 @@ def reproduce(records: str | os.PathLike[str], output: str | os.PathLike[str]) -
     Remarks are read from `reproduction_remarks.toml` there. The same records give the same pages, byte for byte.
     """
     output = Path(output)
+    if not any(Path(records).glob("*.sqlite")):
+        raise FileNotFoundError(f"There are no stores (*.sqlite) in {records}: `reclust study compact` makes them.")
     remarks = read_remarks(output / REMARKS)
     with opened(records) as reader:
         written = list(_figures(reader, output / FIGURES_FOLDER))
@@ -68,10 +70,12 @@ def reproduce(records: str | os.PathLike[str], output: str | os.PathLike[str]) -
 def _figures(reader: StoreReader, folder: Path) -> Iterable[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     for name in FIGURES:
-        path = folder / f"{name}.svg"
-        path.unlink(missing_ok=True)
+        path, made = folder / f"{name}.svg", folder / f".{name}.svg"
         try:
-            draw(reader, name, path)
-            yield path
+            draw(reader, name, made)
+            yield made.replace(path)
         except MissingData as missing:
+            path.unlink(missing_ok=True)
             _log.info("left out: %s", missing)
+        finally:
+            made.unlink(missing_ok=True)
