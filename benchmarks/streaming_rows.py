@@ -3,7 +3,7 @@ prediction keeps its rate from the first row to the last.
 
     python benchmarks/streaming_rows.py [--rows 5000000] [--columns 32] [--folder DIR]
 
-So few bytes would be held in memory by themselves (`resident_limit`), so each way is asked for, in a process of its own: IDEC
+They are streamed unless asked otherwise (`resident_limit`); here each way is asked for, in a process of its own: IDEC
 for one epoch on all rows, then `predict` of them in ten parts. Peak memory is that of the whole process, the interpreter, torch
 and the pages of the mapped file included, as the system counts it (VmHWM). Rates are by the processor's own seconds.
 """

@@ -307,7 +307,7 @@ def _choose(result: Result, inputs: Inputs, select: Selector) -> tuple[list[floa
 
 def resident_limit(device: torch.device) -> float:
     """Bytes of samples that may be kept on the device; more than that are streamed from where they are."""
-    return torch.cuda.mem_get_info(device)[0] / 2 if device.type == "cuda" else 2**30
+    return torch.cuda.mem_get_info(device)[0] / 2 if device.type == "cuda" else 2**29
 
 
 def _kind(objective: Objective) -> tuple[type, bool]:
