@@ -4,6 +4,7 @@ import signal
 
 import pytest
 import torch
+from browser import Browser, executable
 
 
 @pytest.fixture(autouse=True)
@@ -21,3 +22,12 @@ def interruptible():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if executable() is None:
+        pytest.skip("No Chromium here: `make chromium` installs Debian's where it may.")
+    opened = Browser(tmp_path_factory.mktemp("browser"))
+    yield opened
+    opened.close()

@@ -112,3 +112,9 @@ def test_sizes_and_empty_clusters_count_each_row():
 def test_mismatched_labels_are_refused_with_both_shapes(true, pred):
     with pytest.raises(ValueError, match="labels_true has shape .* labels_pred .* one label for each sample"):
         metrics.scores(true, pred)
+
+
+def test_matched_labels_have_the_names_of_the_reference():
+    reference = np.array([2, 2, 5, 5, 5, 7])
+    assert (metrics.matched(np.array([9, 9, 1, 1, 1, 4]), reference) == reference).all()
+    assert metrics.matched(np.array([0, 1, 2, 2, 2, 3]), reference).tolist() in ([2, -1, 5, 5, 5, 7], [-1, 2, 5, 5, 5, 7])

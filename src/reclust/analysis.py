@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from . import geometry, metrics
-from .monitors import AFTER_RESET, Around, Measured, Snapshot, TrueLabels
+from .monitors import AFTER_RESET, Around, Measured, Snapshot, TrueLabels, evenly_spread
 from .result import Curve
 from .values import whole
 
@@ -73,7 +73,7 @@ class Purity(Around):
 
     def measure(self, snapshot: Snapshot) -> Measured:
         z, truth = snapshot.embeddings, self._truth.on(snapshot.labels)
-        rows = torch.linspace(0, len(truth) - 1, min(self.limit, len(truth)), device=z.device, dtype=torch.float64).long()
+        rows = evenly_spread(len(truth), self.limit, z.device)
         shares = [geometry.local_purity(own[rows], truth[rows], neighbors=self.neighbors).mean() for own in z]
         return {"local_purity": torch.stack(shares)}
 

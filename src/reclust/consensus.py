@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
-from .metrics import contingency
+from .metrics import matched
 
 
 def consensus(labels: np.ndarray, reference: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -17,11 +16,7 @@ def consensus(labels: np.ndarray, reference: np.ndarray, weights: np.ndarray) ->
     samples, votes = np.arange(len(reference)), np.zeros((len(reference), int(reference.max()) + 1))
     for own, weight in zip(labels, weights, strict=True):
         if weight > 0:
-            table = contingency(own, reference)
-            named = np.full(table.shape[0], -1)
-            clusters, names = linear_sum_assignment(table, maximize=True)
-            named[clusters] = np.unique(reference)[names]
-            vote = named[np.unique(own, return_inverse=True)[1]]
+            vote = matched(own, reference)
             votes[samples[vote >= 0], vote[vote >= 0]] += weight
     leading = votes >= votes.max(1, keepdims=True) * (1 - 1e-12)  # sums of equal weights in another order
     return np.where(leading[samples, reference], reference, leading.argmax(1))

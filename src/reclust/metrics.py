@@ -63,6 +63,16 @@ def scores(labels_true: Labels, labels_pred: Labels) -> dict[str, float]:
     return scores_of_table(contingency(labels_true, labels_pred))
 
 
+def matched(labels: Labels, reference: Labels) -> npt.NDArray[np.int64]:
+    """Labels (n,) in the names of the reference's clusters, whole numbers from 0 on, after the best one-to-one match; -1 for
+    samples of a cluster that is left over."""
+    table, names = contingency(labels, reference), np.unique(_host(reference))
+    clusters, places = linear_sum_assignment(table, maximize=True)
+    named = np.full(len(table), -1)
+    named[clusters] = names[places]
+    return named[np.unique(_host(labels), return_inverse=True)[1]]
+
+
 def label_change(before: Labels, after: Labels) -> float:
     """How much a labeling changed, in percent: (1 - NMI) × 100."""
     return (1.0 - nmi(before, after)) * 100.0

@@ -105,7 +105,7 @@ class Phase:
         """Whether all epochs were trained; the alternative is that time ran out."""
         self._look("start", self.first_epoch - 1, {}, np.zeros(len(self.replicas), dtype=bool))
         if not self.resumed:
-            self.owner.keep_progress(self, 0)  # a disk that is full is found at once, and first centres are not lost
+            self.owner.keep_progress(self, 0)  # a full disk is found before an epoch is lost, unless it is to be written seldom
         for epoch in range(self.first_epoch, self.schedule.epochs):
             if deadline.passed:
                 warnings.warn(f"The time budget of {self.owner.execution.time_budget:g} s was spent after {epoch} of "

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from browser import Browser, executable
 from scipy import sparse
 from support import blobs, small_settings
 
@@ -243,15 +242,6 @@ def test_columns_of_files_keep_their_names(tmp_path):
     assert read(tmp_path / "named.csv", ids="who").feature_names == ("age", "height")
     assert read(tmp_path / "bare.csv").feature_names is None
     assert read(pandas.DataFrame({"u": [1.0, 2], "v": [3.0, 4]}), labels="v").feature_names == ("u",)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    if executable() is None:
-        pytest.skip("No Chromium here: `make chromium` installs Debian's where it may.")
-    opened = Browser(tmp_path_factory.mktemp("browser"))
-    yield opened
-    opened.close()
 
 
 @pytest.fixture(scope="module")

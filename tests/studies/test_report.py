@@ -5,7 +5,6 @@ import re
 
 import numpy as np
 import pytest
-from browser import Browser, executable
 from support import small_settings
 
 from reclust import Curve, metrics
@@ -132,15 +131,6 @@ def test_the_command_line_writes_it(store, tmp_path, capsys):
     assert "There is no store" in capsys.readouterr().err
     assert main(["report", str(tmp_path / "model.reclust"), "-o", str(path)]) == 1
     assert "--report FILE" in capsys.readouterr().err
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    if executable() is None:
-        pytest.skip("No Chromium here: `make chromium` installs Debian's where it may.")
-    opened = Browser(tmp_path_factory.mktemp("browser"))
-    yield opened
-    opened.close()
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from .. import metrics
 from .parts import as_bytes, centred, plane, spread
@@ -63,15 +62,7 @@ def profiles(x: np.ndarray, labels: np.ndarray, k: int, names: Sequence[str], *,
 def agreement(labels: np.ndarray, reference: np.ndarray) -> np.ndarray:
     """Of each sample, (m,), the share of labelings (r, m) that put it where the reference (m,) does, after each one's clusters
     were matched one to one with those of the reference."""
-    agreed = np.zeros(len(reference))
-    names, own = np.unique(reference, return_inverse=True)
-    for other in labels:
-        groups, place = np.unique(other, return_inverse=True)
-        rows, columns = linear_sum_assignment(metrics.contingency(other, reference), maximize=True)
-        matched = np.full(len(groups), -1)
-        matched[rows] = columns
-        agreed += matched[place] == own
-    return agreed / max(1, len(labels))
+    return np.mean([metrics.matched(other, reference) == reference for other in labels], axis=0)
 
 
 def pairwise(labels: Sequence[np.ndarray]) -> np.ndarray:
