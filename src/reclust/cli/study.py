@@ -27,7 +27,7 @@ from ..studies import (
     write_study,
 )
 from ..studies.backends import Backend
-from ..studies.baselines import baselines_of, run_baselines
+from ..studies.baselines import METHODS, baselines_of, best_baselines, run_baselines
 from ..studies.records import Kept, compact
 from ..studies.run import work_folder
 from .output import add_json, duration, show
@@ -47,6 +47,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     _add_study(showing)
     showing.set_defaults(run=_show)
     _add_run(actions)
+    _add_baselines(actions)
     status = actions.add_parser("status", help="how far studies are", description="What is planned, finished and failed.")
     status.add_argument("study", nargs="?", metavar="NAME", help="one study only")
     status.add_argument("--failures", action="store_true", help="also print why runs failed")
@@ -111,6 +112,36 @@ def _add_run(actions: argparse._SubParsersAction) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     add_json(parser)
     parser.set_defaults(run=_run, stopped="stopped: call again to go on")
+
+
+def _add_baselines(actions: argparse._SubParsersAction) -> None:
+    parser = actions.add_parser(
+        "baselines", help="what the best preset is held against",
+        description="K-means on the pixels, UMAP and a mixture, and k-means on the main table's autoencoders, on the data sets "
+                    "of the best preset's table. Finished runs are skipped; after a stop or a kill, call again.")
+    _add_store(parser)
+    parser.add_argument("--sets", nargs="+", metavar="SET", help="only these data sets for now")
+    parser.add_argument("--methods", nargs="+", choices=tuple(METHODS), metavar="METHOD",
+                        help=f"only these for now, of {', '.join(METHODS)}")
+    parser.add_argument("--minutes", type=float, metavar="M", help="begin no run after so long; call again to go on")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, … (default: %(default)s)")
+    parser.add_argument("--data", metavar="FOLDER", help="where data sets are (default: RECLUST_DATA, or your cache)")
+    parser.add_argument("--work", metavar="FOLDER", help="for shared pretraining (default: STORE.work)")
+    add_json(parser)
+    parser.set_defaults(run=_baselines, stopped="stopped: call again to go on")
+
+
+def _baselines(arguments: argparse.Namespace) -> int:
+    conditions = Conditions(
+        work=arguments.work or str(work_folder(Path(arguments.store))), data=arguments.data, device=arguments.device,
+        until=None if arguments.minutes is None else time.time() + 60 * arguments.minutes)
+    methods = None if arguments.methods is None else [METHODS[name] for name in arguments.methods]
+    with Store(arguments.store) as store:
+        finished = run_baselines(best_baselines(), store, conditions, datasets=arguments.sets, methods=methods)
+        (status,) = store.status("baselines")
+    show([{"study": status.study, "finished now": finished, "finished": status.finished, "waiting": status.waiting}],
+         as_json=arguments.json)
+    return 0
 
 
 def _study(arguments: argparse.Namespace) -> Study:

@@ -1,14 +1,17 @@
 """What a study's numbers are held against: shallow clusterings of the same samples, kept in the store as runs.
 
-`run_baselines(baselines_of(study), store, …)` computes them; tables put the runs of the study "baselines" above all others.
+`run_baselines(baselines_of(study), store, …)` computes them, `reclust study baselines` those of the best preset's table; tables
+put the runs of the study "baselines" above all others.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
+from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
@@ -22,7 +25,8 @@ from ..kmeans import kmeans
 from ..result import provenance
 from ..training import choose_device
 from ..values import value
-from .execute import Conditions, commit, pretrained
+from .catalog import named
+from .execute import Conditions, _version, commit, over, pretrained
 from .protocols import Protocol as StudyProtocol
 from .protocols import Sample
 from .spec import Precision, Pretraining, Study, _digest
@@ -116,70 +120,95 @@ class UmapMixture:
 
 
 ALWAYS: tuple[Baseline, ...] = (PixelKMeans(), EncodedKMeans())
+METHODS: Mapping[str, Baseline] = MappingProxyType(
+    {"pixels": PixelKMeans(), "umap": UmapMixture(), "autoencoder": EncodedKMeans()})
+"""By the names of the command line."""
+
+
+@value
+class Part:
+    """Every data set × method × seed. pretraining_seeds: as in `Study`."""
+
+    methods: tuple[Baseline, ...]
+    datasets: tuple[str, ...]
+    seeds: tuple[int, ...]
+    pretraining_seeds: tuple[int, ...] = ()
 
 
 @value
 class Baselines:
-    """Every data set × method × seed; the rest as in `Study`, so that encoders are shared with studies."""
+    """Parts that together are one study; the rest as in `Study`, so that encoders are shared with studies."""
 
     name: str
-    datasets: tuple[str, ...]
-    seeds: tuple[int, ...]
-    pretraining_seeds: tuple[int, ...]
+    parts: tuple[Part, ...]
     protocol: StudyProtocol
     precision: Precision = "float32"
-    methods: tuple[Baseline, ...] = ALWAYS
 
-    def groups(self) -> list[tuple[str, Baseline, Pretraining, list[PlannedRun]]]:
-        """One for each data set and method, with the pretraining that it may use."""
+    def runs(self) -> list[tuple[Baseline, Pretraining, PlannedRun]]:
+        """Each with the pretraining that its method may use, a group of its own: seeds may be added one by one."""
         made = []
-        for dataset in self.datasets:
-            settings = self.protocol.settings(dataset, "idec", pretrained=True)
-            pretraining = Pretraining.of(dataset, self.protocol, settings, self.pretraining_seeds or self.seeds, self.precision)
-            for method in self.methods:
-                key = _digest("baseline", dataset, self.protocol.preparation, method, self.seeds,
-                              pretraining.key if method.pretrained else None)
-                made.append((dataset, method, pretraining, [
-                    PlannedRun(_digest(key, seed), key, dataset, method.algorithm, "none", method.pretrained, seed)
-                    for seed in self.seeds]))
+        for part in self.parts:
+            for dataset in part.datasets:
+                settings = self.protocol.settings(dataset, "idec", pretrained=True)
+                seeds = part.pretraining_seeds or part.seeds
+                pretraining = Pretraining.of(dataset, self.protocol, settings, seeds, self.precision)
+                for method, seed in product(part.methods, part.seeds):
+                    key = _digest("baseline", dataset, self.protocol.preparation, method, seed,
+                                  pretraining.key if method.pretrained else None)
+                    made.append((method, pretraining, PlannedRun(
+                        key, key, dataset, method.algorithm, "none", method.pretrained, seed)))
         return made
 
 
 def baselines_of(study: Study, methods: Sequence[Baseline] = ALWAYS) -> Baselines:
     """The baselines of a study's data sets, under the name where the tables of that study look for them."""
     name = "baselines-mini" if study.name.endswith("-mini") else "baselines"
-    return Baselines(name, study.datasets, study.seeds, study.pretraining_seeds, study.protocol, study.precision,
-                     tuple(methods))
+    part = Part(tuple(methods), study.datasets, study.seeds, study.pretraining_seeds)
+    return Baselines(name, (part,), study.protocol, study.precision)
 
 
-def run_baselines(baselines: Baselines, store: Store, conditions: Conditions) -> int:
-    """Compute what is not in the store yet, one data set and method after the other; how many runs finished."""
-    groups = baselines.groups()
-    store.plan(baselines.name, baselines, [run for *_, runs in groups for run in runs])
-    waiting, finished = store.waiting(baselines.name), 0
-    for dataset, method, pretraining, runs in groups:
-        if runs[0].group in waiting:
-            sample = baselines.protocol.sample(dataset, conditions.data)
-            material = Material(sample, pretraining, conditions, pretraining.settings.n_clusters)
-            store.add(_outcome(method, runs, material))
-            finished += len(runs)
+def best_baselines() -> Baselines:
+    """Those that `preset="best"` is held against; encoders are those of the main table. UMAP of 70,000 samples takes minutes on
+    one core, so it gets fewer seeds there."""
+    main, small, large = named("acc-table"), named("best").datasets, named("best-of-many-samples").datasets
+    return Baselines("baselines", (
+        Part(ALWAYS, (*small, *large), main.seeds, main.pretraining_seeds),
+        Part((UmapMixture(),), small, main.seeds[:5]), Part((UmapMixture(),), large, main.seeds[:2]),
+    ), main.protocol, main.precision)
+
+
+def run_baselines(baselines: Baselines, store: Store, conditions: Conditions, *, datasets: Collection[str] | None = None,
+                  methods: Collection[Baseline] | None = None) -> int:
+    """Compute what is not in the store yet, one run after the other; how many finished. datasets, methods: only these."""
+    runs = baselines.runs()
+    store.plan(baselines.name, baselines, [run for *_, run in runs])
+    waiting, finished, material = store.waiting(baselines.name), 0, None  # type: set[str], int, Material | None
+    for method, pretraining, run in runs:
+        wanted = (datasets is None or run.dataset in datasets) and (methods is None or method in methods)
+        if wanted and run.group in waiting and not over(conditions):
+            if material is None or material.pretraining is not pretraining:
+                sample = baselines.protocol.sample(run.dataset, conditions.data)
+                material = Material(sample, pretraining, conditions, pretraining.settings.n_clusters)
+            store.add(_outcome(method, run, material))
+            finished += 1
     return finished
 
 
-def _outcome(method: Baseline, runs: Sequence[PlannedRun], material: Material) -> Outcome:
+def _outcome(method: Baseline, run: PlannedRun, material: Material) -> Outcome:
     if method.pretrained:
         material.encoders  # noqa: B018 - trained or read now, so that its time is not taken for the method's
     start = time.perf_counter()
-    labels = np.stack([method.labels(material, run.seed) for run in runs])
+    labels = method.labels(material, run.seed)
     spent = time.perf_counter() - start
-    scored = [metrics.scores(material.sample.classes, own) for own in labels]
+    scored = metrics.scores(material.sample.classes, labels)
     names = {"acc": "accuracy", "nmi": "nmi", "ari": "ari"}
     return Outcome(
-        group=runs[0].group, runs=[run.key for run in runs], settings=[cast(Any, method)] * len(runs),
-        scores={short: np.array([one[name] for one in scored]) for short, name in names.items()},
-        history={}, arrays={"labels": labels}, seconds={"baseline": spent},
-        provenance={**provenance(material.device), "commit": commit(),
-                    "data": {"name": runs[0].dataset, "samples": len(labels[0])}})
+        group=run.group, runs=[run.key], settings=[cast(Any, method)],
+        scores={short: np.array([scored[name]]) for short, name in names.items()},
+        history={}, arrays={"labels": labels[None]}, seconds={"baseline": spent},
+        provenance={**provenance(material.device), "commit": commit(), "precision": "float32",
+                    **{name: _version(name) for name in ("scikit-learn", "umap-learn")},
+                    "data": {"name": run.dataset, "samples": len(labels)}})
 
 
 def _kmeans(z: Tensor, k: int, seed: int, n_init: int) -> np.ndarray:
