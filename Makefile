@@ -102,7 +102,7 @@ bench-clustpy: $(CLUSTPY)/.installed
 
 # Tables, claims and figures beside the paper's, from the records under results/.
 reproduction: $(STAMP)
-	$(BIN)/reclust reproduce results -o docs
+	$(BIN)/reclust reproduce results -o docs --fill README.md docs/compare.md docs/selection.md
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info

@@ -131,6 +131,17 @@ def test_stores_merge_and_export(tmp_path, capsys):
     assert sorted(path.name for path in (tmp_path / "tables").iterdir()) == ["mine.clustering.csv", "mine.runs.csv"]
 
 
+def test_baselines_of_the_best_preset_go_on_where_they_were_stopped(tmp_path, capsys, monkeypatch):
+    from reclust.studies.baselines import baselines_of
+
+    monkeypatch.setattr("reclust.cli.study.best_baselines", lambda: baselines_of(tiny_study()))
+    run = ["study", "baselines", "--store", str(tmp_path / "s"), "--sets", "digits", "--device", "cpu", "--json"]
+    for more, now, finished in ((["--minutes", "0"], 0, 0), (["--methods", "pixels"], 2, 2), (["--sets", "usps"], 0, 2), ([], 2, 4)):
+        assert main([*run, *more]) == 0
+        assert json.loads(capsys.readouterr().out) == [
+            {"study": "baselines", "finished now": now, "finished": finished, "waiting": 4 - finished}]
+
+
 def test_tables_and_figures_of_a_study(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own.toml").write_text(write_study(tiny_study(name="own", variants=(Variant("none"), Variant("brb", reclust.BRB(1))))))

@@ -1,15 +1,12 @@
-"""The README's numbers are those of the committed records; its code is run by test_docs.py."""
+"""The README's numbers are those of the committed records; its code is run by test_docs.py, its tables of studies are checked by
+studies/test_best.py."""
 
-import csv
 import json
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-from reclust.studies import StoreReader
-from reclust.studies.tables.selection import repetitions
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -39,37 +36,10 @@ def test_the_timings_are_the_benchmarks_records():
     assert f"costs {stream['measured']['streamed_over_resident']:.2f} times" in words
 
 
-def test_the_kept_replicas_are_those_of_the_records():
-    with StoreReader(ROOT / "results/best.sqlite") as store:
-        every = repetitions(store, "best")
-    compare = (ROOT / "docs/compare.md").read_text()
-    words, count = " ".join(README.split()), {2: "two", 3: "three", 4: "four", 5: "five"}
-    for dataset, variant, said in (("usps", "exchange", "the kept replica has {} % ({} repetitions"),
-                                   ("usps", "independent", "without helping each other {} % ({} repetitions"),
-                                   ("optdigits", "independent", "and {} % on OPTDIGITS ({} repetitions")):
-        own = [one for one in every if (one.dataset, one.variant) == (dataset, variant)]
-        kept = np.array([one.kept("shared_information") for one in own])
-        cell, times = f"{kept.mean():.1f} ± {kept.std(ddof=1) / np.sqrt(len(kept)):.1f}", count[len(own)]
-        assert said.format(cell, times) in words
-        if (dataset, variant) != ("usps", "independent"):
-            assert f"| {cell} | one kept of twenty without labels, {times} repetitions" in compare
-        if variant == "exchange":
-            assert f"{np.mean([one.seconds for one in own]):.0f} s each on an H200" in words
-
-
 def test_the_cells_that_agree_are_those_of_the_page():
     page = (ROOT / "docs/reproduction.md").read_text()
     cells, agree = re.search(r"(\d+) of 120 have records; (\d+) of these agree", page).groups()
     assert f"of {cells} cells {agree} agree with the paper or lie above it" in " ".join(README.split())
-
-
-def test_the_papers_best_means_are_its_own():
-    words = " ".join(README.split())
-    with open(ROOT / "src/reclust/studies/published/paper.csv", newline="") as table:
-        printed = list(csv.DictReader(table))
-    for dataset in ("usps", "optdigits"):
-        best = max(float(row["mean"]) for row in printed if (row["table"], row["dataset"], row["metric"]) == ("acc-table", dataset, "acc"))
-        assert f"the paper's best mean is {best:.1f} %" in words
 
 
 def test_the_page_of_benchmarks_is_written_from_the_records(monkeypatch):

@@ -27,12 +27,13 @@ STUDIES = {
     "soft-reset-components": ("none", "brb", "perturb", "gaussian", "shrink"),
     "noise-and-disentangled": ("none", "brb", "noise", "disentangled", "recomputed centers"),
     "runtime": ("none", "7000 rows", "em"),
+    "best": ("independent", "exchange"),
     "sensitivity": tuple(f"keep={keep:g} T={interval} lr={lr:g}" for lr in (1e-3, 1e-4) for interval in (5, 20) for keep in (0.6, 0.8)),
 }
 
 
 ALGORITHMS = {"training-curves": ("idec", "dcn"), "embeddings": ("dec",), "voronoi": ("dec",), "soft-reset-components": ("dcn",),
-              "noise-and-disentangled": ("dcn",), "runtime": ("idec",)}
+              "noise-and-disentangled": ("dcn",), "runtime": ("idec",), "best": ("idec",)}
 FROM_SCRATCH_TOO = ("acc-table", "training-curves")
 
 
@@ -206,6 +207,13 @@ def test_runtime_bars_are_the_tables_numbers(store):
     assert widths["one epoch of training"] == pytest.approx([one.epoch for one in cells]) and len(cells) == 2
     assert widths["clustering"] == pytest.approx([one.parts["clustering"] for one in cells])
     assert [text.get_text().strip() for text in axes.texts] == [f"+{one.overhead:.1f} %" for one in cells]
+
+
+def test_replicas_are_kept_by_their_number(store):
+    (axes,) = figure(store, "n-init", Choice(datasets=("usps",))).axes
+    own = store.runs("best").query("dataset == 'usps' and variant == 'independent'")
+    x, y = line(axes, "USPS")
+    assert list(x) == [1] and y == pytest.approx([100 * own["acc"].mean()]), "of three replicas a subset is at most one"
 
 
 def test_histograms_before_and_after_a_reset(store):

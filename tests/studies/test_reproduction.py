@@ -232,7 +232,7 @@ def test_the_committed_pages_are_those_of_the_committed_records():
 def test_figures_of_whole_studies_are_small(tmp_path):
     (tmp_path / "records").mkdir()
     with Store(tmp_path / "records" / "store.sqlite") as store:
-        for study in (*ABLATED, "acc-table", "sensitivity", "runtime", "embeddings", "voronoi"):
+        for study in (*ABLATED, "acc-table", "sensitivity", "runtime", "embeddings", "voronoi", "best"):
             fill(store, study)
     written = made.reproduce(tmp_path / "records", tmp_path)
     assert made.drawn(tmp_path) == list(made.FIGURES)

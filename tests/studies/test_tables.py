@@ -223,7 +223,9 @@ def with_baselines(tmp_path_factory):
     study = tiny_study(datasets=("digits",))
     conditions = Conditions(work=str(folder / "work"))
     with Store(folder / "store") as store:
-        assert run_baselines(baselines_of(study), store, conditions) == 4
+        assert run_baselines(baselines_of(study), store, conditions, datasets=["usps"]) == 0
+        assert run_baselines(baselines_of(study), store, conditions, methods=[PixelKMeans()]) == 2
+        assert run_baselines(baselines_of(study), store, conditions) == 2
         assert run_baselines(baselines_of(study), store, conditions) == 0, "they are in the store"
         yield store, study, conditions
 

@@ -13,10 +13,12 @@ def add(commands: argparse._SubParsersAction) -> None:
         f"*.sqlite of a folder. Remarks are read from OUTPUT/{REMARKS}."))
     parser.add_argument("records", metavar="FOLDER", nargs="?", default="results", help="(default: %(default)s)")
     parser.add_argument("-o", "--output", metavar="FOLDER", default="docs", help="(default: %(default)s)")
+    parser.add_argument("--fill", nargs="+", default=[], metavar="PAGE",
+                        help="pages of one's own, whose blocks between <!-- records: NAME --> and its end are written anew")
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    written = reproduce(arguments.records, arguments.output)
+    written = reproduce(arguments.records, arguments.output, pages_to_fill=arguments.fill)
     print(f"{arguments.output}: {len(written)} files written")
     return 0

@@ -18,6 +18,7 @@ from . import (
     learning_curves,
     metric_bars,
     momentum_reset,
+    n_init,
     radar,
     reconstruction,
     relative_change,
@@ -55,6 +56,7 @@ FIGURES: dict[str, Recipe] = {recipe.name: recipe for recipe in (
     metric_bars.ARI,
     controls.RECIPE,
     soft_reset_components.RECIPE,
+    n_init.RECIPE,
 )}
 """All figures by name."""
 

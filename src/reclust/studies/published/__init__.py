@@ -64,7 +64,8 @@ def paper() -> Mapping[Key, Published]:
 
 @lru_cache(maxsize=1)
 def field() -> tuple[Mapping[str, str], ...]:
-    """The best that others report: dataset, method, acc in percent, and a note."""
+    """The best that others report: dataset, method, acc in percent, augmentation (yes, no, unknown), trained_from_scratch,
+    and a note."""
     return tuple(MappingProxyType(row) for row in _rows("field.csv"))
 
 

@@ -12,12 +12,13 @@ from ..figures import FIGURES, MissingData, draw
 from ..reading import StoreReader
 from ..records import gathered
 from ..toml import read_toml
+from .blocks import fill, filled
 from .cells import MAIN
 from .claims import CLAIMS
 from .coverage import ABLATIONS, BEYOND, study_of
 from .page import FIGURES_FOLDER, Remarks, cell_names, pages
 
-__all__ = ["REMARKS", "drawn", "opened", "pages", "read_remarks", "reproduce"]
+__all__ = ["REMARKS", "drawn", "filled", "opened", "pages", "read_remarks", "reproduce"]
 
 REMARKS = "reproduction_remarks.toml"
 _log = logging.getLogger(__name__)
@@ -50,9 +51,11 @@ def drawn(folder: str | os.PathLike[str]) -> list[str]:
     return [name for name in FIGURES if (Path(folder) / FIGURES_FOLDER / f"{name}.svg").is_file()]
 
 
-def reproduce(records: str | os.PathLike[str], output: str | os.PathLike[str]) -> list[Path]:
+def reproduce(records: str | os.PathLike[str], output: str | os.PathLike[str], *,
+              pages_to_fill: Iterable[str | os.PathLike[str]] = ()) -> list[Path]:
     """Write the pages and the figures that the stores in a folder have records for into another; the files written.
 
+    pages_to_fill: pages written by hand with blocks of tables in them, see `blocks`.
     Remarks are read from `reproduction_remarks.toml` there. The same records give the same pages, byte for byte.
     """
     output = Path(output)
@@ -64,6 +67,7 @@ def reproduce(records: str | os.PathLike[str], output: str | os.PathLike[str]) -
         for name, text in pages(reader, remarks, drawn(output)).items():
             (output / name).write_text(text, encoding="utf-8", newline="\n")
             written.append(output / name)
+        written += [fill(path, reader) for path in pages_to_fill]
     return written
 
 

@@ -11,6 +11,7 @@ from .. import labels
 from ..catalog import named, names
 from ..reading import StoreReader
 from ..spec import Study
+from ..tables.scores import BASELINES
 from ..tables.table import Cell, Row, Table
 from .cells import APART, MAIN
 
@@ -26,7 +27,10 @@ _WHOLE = {whole: part for part, whole in APART.items()}
 
 def study_of(reader: StoreReader, name: str) -> str | None:
     """The study of the catalog that a stored one is, or is a part of by its name as acc-table-kmnist is of acc-table; None for
-    small forms and for studies of one's own. A part that differs in more than what it leaves out is refused."""
+    small forms and for studies of one's own; the baselines stay what they are. A part that differs in more
+    than what it leaves out is refused."""
+    if name == BASELINES:
+        return name
     known = None if name.endswith("-mini") else max(
         (one for one in names() if name == one or name.startswith(one + "-")), key=len, default=None)
     if known is not None:
@@ -88,7 +92,7 @@ def coverage_table(reader: StoreReader) -> Table:
 def provenance_table(reader: StoreReader) -> Table:
     """One row for each study, data set and kind of run: device, precision, commit, versions, time."""
     rows = []
-    for study in STUDIES:
+    for study in (*STUDIES, BASELINES):
         if study in reader.studies():
             rows += [Row(f"{study}, {labels.dataset(dataset)}", tuple(map(Cell, cells)))
                      for dataset, *cells in _sources(reader, study)]

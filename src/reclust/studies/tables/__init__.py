@@ -9,13 +9,13 @@ from .comparison import Comparison, compare, comparison
 from .rendering import FORMATS, comma_separated, latex, markdown, terminal, write
 from .runtime import Spent, run_times, runtime, spent
 from .scores import Layout, scores
-from .selection import Repetition, chosen, repetitions
+from .selection import Pool, Repetition, chosen, n_init, pools, repetitions, variants
 from .table import Cell, Row, Table
 
 __all__ = [
-    "Cell", "Comparison", "FORMATS", "Layout", "NATURAL", "Repetition", "Row", "Spent", "Table", "chosen",
-    "comma_separated", "compare", "comparison", "latex", "markdown", "repetitions", "run_times", "runtime", "scores",
-    "spent", "tables", "terminal", "write",
+    "Cell", "Comparison", "FORMATS", "Layout", "NATURAL", "Pool", "Repetition", "Row", "Spent", "Table", "chosen",
+    "comma_separated", "compare", "comparison", "latex", "markdown", "n_init", "pools", "repetitions", "run_times", "runtime",
+    "scores", "spent", "tables", "terminal", "variants", "write",
 ]
 
 Maker = Layout | Callable[[StoreReader, str], list[Table]]

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
+from scipy import special
 
 from .. import labels
 from ..measures import LABEL_FREE
 from ..reading import StoreReader
 from .table import Cell, Row, Table, number, score
+
+USUAL = "shared_information"
+"""The score by which a fit keeps a replica unless told otherwise."""
+SIZES = (1, 2, 5, 10, 20, 50)
+"""Of n_init, to be compared."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +69,87 @@ def _row(dataset: str, variant: str, own: list[Repetition]) -> Row:
     columns = [[one.acc.mean() for one in own], [one.acc.max() for one in own],
                *([one.kept(name) for one in own] for name in LABEL_FREE)]
     highest = max(np.mean(column) for column in columns[2:])
-    cells = [_mean(column, best=i >= 2 and math.isclose(float(np.mean(column)), highest)) for i, column in enumerate(columns)]
+    cells = [mean(column, best=i >= 2 and math.isclose(float(np.mean(column)), highest)) for i, column in enumerate(columns)]
     return Row(f"{labels.dataset(dataset)}, {variant}", (
         number(len(own), 0), *cells, number(float(np.mean([one.seconds for one in own])), 0)))
 
 
-def _mean(values: list[float], *, best: bool) -> Cell:
+def variants(every: Sequence[Repetition]) -> Table:
+    """Kinds of replicas beside each other: what is kept, and its regret, by which it stays below the best replica."""
+    blocks = []
+    for dataset, of_set in groupby(every, key=lambda one: one.dataset):
+        rows = []
+        for variant, group in groupby(of_set, key=lambda one: one.variant):
+            own = list(group)
+            kept, best = ([one.kept(USUAL) for one in own], [one.acc.max() for one in own])
+            rows.append(Row(f"{labels.dataset(dataset)}, {variant}", (
+                number(len(own), 0), mean(kept), mean([one.acc.mean() for one in own]), mean(best),
+                mean(np.subtract(best, kept).tolist()), number(float(np.mean([one.seconds for one in own])), 0))))
+        blocks.append(tuple(rows))
+    return Table("Exchange against independent replicas, ACC",
+                 ("", "repetitions", "kept", "average replica", "best replica", "regret", "seconds"), tuple(blocks),
+                 f"Mean ± standard error over repetitions of twenty replicas, of which {labels.measure(USUAL)} keeps one; "
+                 "regret: the best replica less the kept one. Seconds are those of one repetition.")
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Replicas that know nothing of each other, of all repetitions, r of them: acc (r,) in percent and scores (r,)."""
+
+    dataset: str
+    acc: np.ndarray
+    scores: np.ndarray
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Those of n_init that the pool can speak of: half of it at most, so that subsets differ."""
+        return tuple(n for n in SIZES if 2 * n <= len(self.acc))
+
+    def kept(self, n: int) -> tuple[float, float]:
+        """Mean and standard deviation, over all subsets of n, of the accuracy of the replica with the highest score."""
+        return _best_of(self.acc, self.scores, n)
+
+    def regret(self, n: int) -> float:
+        """By how much that is below the best of the n, in the mean over all subsets."""
+        return _best_of(self.acc, self.acc, n)[0] - self.kept(n)[0]
+
+
+def _best_of(values: np.ndarray, scores: np.ndarray, n: int) -> tuple[float, float]:
+    """Exactly: the one at place i from the top is the best of a subset if the other n - 1 come from below it."""
+    total = len(values)
+    below = np.arange(total)[::-1]
+    chances = special.comb(below, n - 1) / special.comb(total, n)
+    ordered = values[np.argsort(-scores, kind="stable")]
+    expected = float(chances @ ordered)
+    return expected, math.sqrt(max(0.0, float(chances @ (ordered - expected) ** 2)))
+
+
+def pools(every: Iterable[Repetition], variant: str = "independent") -> list[Pool]:
+    found: dict[str, list[Repetition]] = {}
+    for one in every:
+        if one.variant == variant:
+            found.setdefault(one.dataset, []).append(one)
+    return [Pool(dataset, np.concatenate([one.acc for one in own]), np.concatenate([one.scores[USUAL] for one in own]))
+            for dataset, own in found.items()]
+
+
+def n_init(found: Sequence[Pool]) -> Table:
+    """What one more replica is worth: kept accuracy and regret by the number of replicas."""
+    blocks = []
+    for pool in found:
+        kept = [score(*pool.kept(n), None, extra={}) if n in pool.sizes else Cell() for n in SIZES]
+        regrets = [number(pool.regret(n)) if n in pool.sizes else Cell() for n in SIZES]
+        name = labels.dataset(pool.dataset)
+        blocks.append((Row(f"{name}, kept of {len(pool.acc)} replicas", tuple(kept)), Row(f"{name}, regret", tuple(regrets))))
+    return Table("n_init against the kept replica, ACC", ("n_init", *map(str, SIZES)), tuple(blocks),
+                 "Over all subsets of so many of the recorded independent replicas, exactly: the mean of what "
+                 f"{labels.measure(USUAL)} keeps ± its standard deviation from fit to fit, and its regret, by which it stays "
+                 "below the best of the subset in the mean. Subsets are at most half of what is recorded.")
+
+
+def mean(values: Sequence[float], digits: int = 2, *, best: bool = False) -> Cell:
+    """± standard error."""
+    middle = float(np.mean(values))
     stderr = float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
-    return score(float(np.mean(values)), stderr, None, extra={"stderr": stderr}, best=best)
+    text = f"{middle:.{digits}f}" + ("" if math.isnan(stderr) else f" ± {stderr:.{digits}f}")
+    return Cell(text, numbers={"": middle, "stderr": stderr}, best=best)

@@ -1,0 +1,42 @@
+"""Tables within pages that are written by hand: a block between two comments is what the records say.
+
+    <!-- records: best -->
+    …
+    <!-- end of records -->
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ..reading import StoreReader
+from ..tables import markdown
+from ..tables.selection import n_init, pools, variants
+from .best import all_repetitions, best_table
+
+BLOCKS: Mapping[str, Callable[[StoreReader], str]] = {
+    "best": lambda reader: markdown(best_table(reader)),
+    "exchange": lambda reader: markdown(variants(all_repetitions(reader))),
+    "n-init": lambda reader: markdown(n_init(pools(all_repetitions(reader)))),
+}
+_BLOCK = re.compile(r"(<!-- records: (\S+) -->\n).*?(<!-- end of records -->)", re.DOTALL)
+
+
+def filled(text: str, reader: StoreReader) -> str:
+    """A page with what stands in its blocks written anew."""
+
+    def block(found: re.Match[str]) -> str:
+        if found[2] not in BLOCKS:
+            raise ValueError(f"There are no records named {found[2]!r} to be filled in: choose among {', '.join(BLOCKS)}.")
+        return f"{found[1]}\n{BLOCKS[found[2]](reader)}\n{found[3]}"
+
+    return _BLOCK.sub(block, text)
+
+
+def fill(path: str | os.PathLike[str], reader: StoreReader) -> Path:
+    path = Path(path)
+    path.write_text(filled(path.read_text(encoding="utf-8"), reader), encoding="utf-8", newline="\n")
+    return path
