@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 from _records import processor_seconds_of_children, write_record
 
+from reclust.history import Curve
 from reclust.presets import paper
-from reclust.result import Curve
 from reclust.studies import Outcome, PlannedRun, Store, StoreReader
 from reclust.studies.tables import tables
 

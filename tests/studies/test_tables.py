@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 from support import small_settings
 
+from reclust.history import Curve
 from reclust.studies import Outcome, PlannedRun, Store, StoreReader, execute, published
 from reclust.studies import tables as made
 from reclust.studies.baselines import EncodedKMeans, PixelKMeans, UmapMixture, baselines_of, run_baselines
@@ -18,6 +19,11 @@ from reclust.studies.tables import Cell, Layout, Row, Table
 from studies.tiny import tiny_study
 
 SEEDS = (400, 148, 820)
+
+
+def fired(runs):
+    """The history of runs that were reset at epochs 2 and 4, where they were (r,)."""
+    return {"clustering": {"fired": Curve(np.array([2, 4]), np.stack([runs, runs]))}}
 
 
 def fill(store, study, cells, *, scores=None, settings=None, seconds=None, seeds=SEEDS, factors=None):
@@ -31,7 +37,7 @@ def fill(store, study, cells, *, scores=None, settings=None, seconds=None, seeds
     for group, cell, own in zip(groups, cells, scores, strict=True):
         store.add(Outcome(group, [f"{group}/{seed}" for seed in seeds],
                           [(settings or {}).get(cell[3], small_settings())] * len(seeds),
-                          {"acc": own, "nmi": own / 2, "ari": own / 4}, {}, {}, seconds or {"clustering.training": 1.0}, {}))
+                          {"acc": own, "nmi": own / 2, "ari": own / 4}, fired(np.ones(len(seeds))), {}, seconds or {"clustering.training": 1.0}, {}))
     return scores
 
 
@@ -141,7 +147,7 @@ def test_runtime_follows_the_papers_formula(store):
     runs = [PlannedRun(f"m{i}", "mixed", "mnist", "idec", variant, True, i) for i, variant in enumerate(("none", "brb"))]
     store.plan("mixed", "spec", runs)
     store.add(Outcome("mixed", ["m0", "m1"], [small_settings(intervention=None), small_settings()],
-                      {"acc": np.ones(2)}, {}, {}, seconds, {}))
+                      {"acc": np.ones(2)}, fired(np.array([0.0, 1.0])), {}, seconds, {}))
     (one,) = made.spent(store, "mixed")
     assert one.firing == pytest.approx((0.6 + 0.3 + 1.2 + 0.06) / 2), "all of it is the time of the one that fired"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from ..choosing import suggest_k
 from .fitting import add_data, add_image_shape, read_data
 from .output import add_json, show
 
@@ -26,6 +25,8 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from ..choosing import suggest_k
+
     found = suggest_k(read_data(arguments), range(arguments.least, arguments.most + 1), n_init=arguments.n_init,
                       splits=arguments.splits, image_shape=arguments.image_shape, random_state=arguments.seed)
     if not arguments.json:

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..result import Curve, History
-from ..settings import Settings
+from ..history import Curve, History
 from ..values import from_json
 from . import schema
 
 if TYPE_CHECKING:
     import pandas
+
+    from ..settings import Settings
 
 CELL = ("dataset", "algorithm", "pretrained", "variant")
 """What runs of one cell of a table have in common, beside the factors of their study."""
@@ -257,6 +258,14 @@ class StoreReader:
         if content not in self._settings:
             self._settings[content] = from_json(json.loads(self._one("SELECT content FROM contents WHERE hash = ?", content)))
         return self._settings[content]
+
+    def trained(self, run: str) -> tuple[int, int]:
+        """Over how many epochs a run was clustered, and at the start of how many of them an intervention fired."""
+        group, position = self._place(run)
+        epochs = self._one("SELECT json_extract(c.content, '$.fields.clustering.fields.epochs') FROM runs r JOIN contents c "
+                           "ON c.hash = r.settings WHERE r.run = ?", run)
+        fired = self._curves_of(group, "clustering", ["fired"]).get("fired")
+        return epochs or 0, 0 if fired is None else int(np.count_nonzero(np.nan_to_num(fired.values[:, position])))
 
     def provenance(self, run: str) -> dict[str, Any]:
         """Versions, commit, device, data, and when: what a number depends on beside its settings and seed."""
