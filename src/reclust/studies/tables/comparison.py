@@ -39,14 +39,14 @@ class Comparison:
 def compare(reader: StoreReader, study: str, *, variant: str = "brb", baseline: str = "none", measure: str = "acc",
             confidence: float = 0.95) -> list[Comparison]:
     """All cells of a study in which both have finished runs of the same seeds, in the order of the plan."""
-    rows = reader.finished(study, ("dataset", "algorithm", "pretrained", "variant", "seed"), (measure,))
-    known = dict.fromkeys(row[3] for row in rows)
-    absent = [name for name in (variant, baseline) if name not in known]
+    absent = [name for name in (variant, baseline) if not reader.has(study, name)]
     if absent:
+        known = dict.fromkeys(name for (name,) in reader.finished(study, ("variant",), ()))
         raise ValueError(f"{study} has no finished runs of {absent[0]!r}; it has {', '.join(known) or 'none at all'}.")
+    rows = reader.finished(study, ("dataset", "algorithm", "pretrained", "variant", "seed"), (measure,), (variant, baseline))
     found: dict[tuple, dict[str, dict[int, float]]] = {}
     for row in rows:
-        found.setdefault(row[:3], {variant: {}, baseline: {}}).setdefault(row[3], {})[row[4]] = row[5]
+        found.setdefault(row[:3], {variant: {}, baseline: {}})[row[3]][row[4]] = row[5]
     pairs = {}
     for cell, own in found.items():
         seeds = [seed for seed in own[baseline] if seed in own[variant]]

@@ -33,7 +33,7 @@ def _mean_and_error(differences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def signed_rank_test(differences: np.ndarray) -> np.ndarray:
-    """Two-sided p of Wilcoxon's test, (cells, pairs) -> (cells,). Differences of 0 are left out, equal ones share their rank."""
+    """Two-sided p of Wilcoxon's test, (cells, pairs) -> (cells,). Differences of 0 are left out, equal ones share a rank."""
     return np.array([_signed_rank(own[own != 0]) for own in differences])
 
 

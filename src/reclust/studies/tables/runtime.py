@@ -50,11 +50,9 @@ def spent(reader: StoreReader, study: str) -> list[Spent]:
     """One entry for each cell with interventions, in the order of the plan."""
     groups: dict[tuple, list[tuple[str, int]]] = {}
     known: dict[tuple, tuple[int, int]] = {}
-    for *named, group, count, run in reader.members(study):
-        cell = tuple(named)
-        groups.setdefault(cell, []).append((group, count))
-        if cell not in known:
-            known[cell] = reader.trained(run)
+    for *named, group, count, epochs, times in reader.trained(study):
+        groups.setdefault(tuple(named), []).append((group, count))
+        known.setdefault(tuple(named), (epochs, times))
     firings: dict[str, list[tuple[float, int]]] = {}
     for cell, own in groups.items():
         for group, count in own:
