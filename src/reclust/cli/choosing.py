@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from .fitting import add_data, add_image_shape, read_data
+from .fitting import add_data, add_image_shape, add_seed, read_data
 from .output import add_json, show
 
 
@@ -19,7 +19,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--to", dest="most", type=int, default=14, metavar="K", help="(default: %(default)s)")
     parser.add_argument("--n-init", type=int, default=3, metavar="N", help="models on each half (default: %(default)s)")
     parser.add_argument("--splits", type=int, default=2, metavar="N", help="how often to halve (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="the same seed gives the same result")
+    add_seed(parser, 0)
     add_json(parser)
     parser.set_defaults(run=_run)
 

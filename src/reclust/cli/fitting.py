@@ -42,7 +42,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     fit.add_argument("--pretrain-epochs", type=int, metavar="N", help="0 starts from scratch")
     fit.add_argument("--epochs", type=int, metavar="N")
     add_image_shape(fit)
-    fit.add_argument("--seed", type=int, metavar="N", help="the same seed gives the same result")
+    add_seed(fit)
     fit.add_argument("--device", default="auto", help="auto, cpu, cuda, … (default: %(default)s)")
     fit.add_argument("--minutes", type=float, metavar="M", help="stop training after so long and write what there is; the same "
                      "command goes on from there")
@@ -64,6 +64,11 @@ def add_data(parser: argparse.ArgumentParser) -> None:
                         "`folder`: the first-level folders of images")
     parser.add_argument("--ids", metavar="NAME", help="column that names the samples")
     parser.add_argument("--key", metavar="NAME", help="which array of a file that holds several")
+
+
+def add_seed(parser: argparse.ArgumentParser, default: int | None = None) -> None:
+    parser.add_argument("--seed", "--random-state", type=int, default=default, metavar="N",
+                        help="the same seed gives the same result")
 
 
 def add_image_shape(parser: argparse.ArgumentParser) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 
+DESCRIPTION = ("Write reproduction.md, our numbers beside the paper's, its claims one by one and its figures, from all stores "
+               "*.sqlite of a folder. Remarks are read from OUTPUT/reproduction_remarks.toml.")
+
 
 def add(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser("reproduce", help="the paper's tables, claims and figures from records", description=(
-        "Write reproduction.md, our numbers beside the paper's, its claims one by one and its figures, from all stores "
-        "*.sqlite of a folder. Remarks are read from OUTPUT/reproduction_remarks.toml."))
+    parser = commands.add_parser("reproduce", help="the paper's tables, claims and figures from records",
+                                 description=DESCRIPTION)
     parser.add_argument("records", metavar="FOLDER", nargs="?", default="results", help="(default: %(default)s)")
     parser.add_argument("-o", "--output", metavar="FOLDER", default="docs", help="(default: %(default)s)")
     parser.set_defaults(run=_run)

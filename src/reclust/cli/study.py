@@ -78,7 +78,7 @@ def _add_run(actions: argparse._SubParsersAction) -> None:
         description="Compute the waiting runs of a study. Finished ones are skipped; after a stop or a kill, call again.")
     _add_study(parser)
     _add_store(parser)
-    parser.add_argument("--sets", nargs="+", metavar="SET", help="only these data sets for now")
+    parser.add_argument("--datasets", "--sets", nargs="+", metavar="SET", help="only these data sets for now")
     parser.add_argument("--precision", choices=("auto", "float32", "float64", "bf16"),
                         help="of the arithmetic, instead of the study's own; runs of another precision are other runs")
     parser.add_argument("--minutes", type=float, metavar="M", help="stop cleanly after so long; call again to go on")
@@ -106,11 +106,9 @@ def _study(arguments: argparse.Namespace) -> studies.Study:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    rows = []
-    for name in studies.names():
-        study = studies.named(name)
-        rows.append({"name": name, "runs": study.n_runs, "mini": study.mini().n_runs, "about": study.about})
-    show(rows, as_json=arguments.json)
+    from ..studies.listing import listed
+
+    show(listed(), as_json=arguments.json)
     return 0
 
 
@@ -132,7 +130,7 @@ def _run(arguments: argparse.Namespace) -> int:
     with studies.Store(arguments.store) as store:
         if arguments.retry and study.name in store.studies():
             store.retry(study.name)
-        ran = studies.run(study, store, conditions=conditions, backend=_backend(arguments), datasets=arguments.sets,
+        ran = studies.run(study, store, conditions=conditions, backend=_backend(arguments), datasets=arguments.datasets,
                           progress=False if arguments.quiet or arguments.json else None)
         if arguments.baselines and not ran.waiting:
             studies.run_baselines(studies.baselines_of(study), store, conditions)
