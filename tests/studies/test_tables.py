@@ -15,7 +15,7 @@ from reclust.studies import Outcome, PlannedRun, Store, StoreReader, execute, pu
 from reclust.studies import tables as made
 from reclust.studies.baselines import EncodedKMeans, PixelKMeans, UmapMixture, baselines_of, run_baselines
 from reclust.studies.execute import Conditions
-from reclust.studies.tables import Cell, Layout, Row, Table
+from reclust.studies.tables import Cell, Layout, Row, Table, paired
 from studies.tiny import tiny_study
 
 SEEDS = (400, 148, 820)
@@ -111,6 +111,17 @@ def test_comparison_agrees_with_scipy_cell_by_cell(store):
         assert one.p_wilcoxon == pytest.approx(stats.wilcoxon(ours, theirs).pvalue)
     table = made.comparison(store, "acc-table")
     assert f"in {sum(one.difference > 0 for one in found)} of 8 rows" in table.note
+
+
+@pytest.mark.parametrize(("pairs", "digits"), [(2, 9), (10, 9), (10, 0), (13, 0), (40, 9), (60, 9), (90, 0)])
+def test_tests_are_those_of_scipy(pairs, digits):
+    """Few digits make equal differences and zeros; there scipy counts all signs too, up to 13 pairs, or takes them for normal."""
+    differences = np.round(np.random.default_rng(pairs).normal(0.3, 2, (5, pairs)), digits)
+    low, high = paired.mean_interval(differences, 0.95)
+    for i, own in enumerate(differences):
+        theirs = stats.ttest_1samp(own, 0)
+        assert (paired.t_test(differences)[i], low[i], high[i]) == pytest.approx((theirs.pvalue, *theirs.confidence_interval(0.95)))
+        assert paired.signed_rank_test(differences)[i] == pytest.approx(stats.wilcoxon(own).pvalue)
 
 
 def test_only_seeds_of_both_are_compared(store):
