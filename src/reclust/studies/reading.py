@@ -131,14 +131,13 @@ class StoreReader:
         MEASURE_mean, _std (n - 1), _stderr and _best. Sums are exact, so the order in which runs finished changes nothing.
         """
         width, cells = len(by), {}  # type: int, dict[tuple, list[tuple]]
-        for row in self.finished(study, by, measures):
-            cells.setdefault(row[:width], []).append(row[width:])
+        for cell, members in groupby(self.finished(study, by, measures), key=lambda row: row[:width]):
+            cells.setdefault(cell, []).extend(members)
         made = []
-        for cell, members in cells.items():
-            columns_of = list(zip(*members, strict=True))
+        for cell, rows in cells.items():
             entry = {name: bool(given) if name == "pretrained" else given for name, given in zip(by, cell, strict=True)}
-            entry["runs"] = len(columns_of[0])
-            for name, values in zip(measures, columns_of, strict=True):
+            entry["runs"] = len(rows)
+            for name, values in zip(measures, list(zip(*rows, strict=True))[width:], strict=True):
                 entry |= {f"{name}_{what}": number for what, number in _spread(values).items()}
             made.append(entry)
         return made
@@ -357,5 +356,6 @@ def _spread(values: Sequence[float | None]) -> dict[str, float]:
     if not known:
         return dict.fromkeys(("mean", "std", "stderr", "best"), math.nan)
     mean = math.fsum(known) / len(known)
-    std = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / (len(known) - 1)) if len(known) > 1 else math.nan
+    squares = np.square(np.subtract(known, mean)).tolist()
+    std = math.sqrt(math.fsum(squares) / (len(known) - 1)) if len(known) > 1 else math.nan
     return {"mean": mean, "std": std, "stderr": std / math.sqrt(len(known)), "best": max(known)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
@@ -45,8 +46,8 @@ def compare(reader: StoreReader, study: str, *, variant: str = "brb", baseline: 
         raise ValueError(f"{study} has no finished runs of {absent[0]!r}; it has {', '.join(known) or 'none at all'}.")
     rows = reader.finished(study, ("dataset", "algorithm", "pretrained", "variant", "seed"), (measure,), (variant, baseline))
     found: dict[tuple, dict[str, dict[int, float]]] = {}
-    for row in rows:
-        found.setdefault(row[:3], {variant: {}, baseline: {}})[row[3]][row[4]] = row[5]
+    for cell, members in groupby(rows, key=lambda row: row[:4]):
+        found.setdefault(cell[:3], {variant: {}, baseline: {}})[cell[3]].update(row[4:] for row in members)
     pairs = {}
     for cell, own in found.items():
         seeds = [seed for seed in own[baseline] if seed in own[variant]]
