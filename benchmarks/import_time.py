@@ -18,8 +18,12 @@ from _records import write_record
 
 SOURCE = str(Path(__file__).parents[1] / "src")
 THEIRS = "torch and scikit-learn"
-STATEMENTS = {THEIRS: "import torch, sklearn.cluster", "reclust": "import reclust",
-              "all names of reclust": "from reclust import *", "reclust --help": "from reclust.cli import main; main(['--help'])"}
+STATEMENTS = {
+    THEIRS: "import torch, sklearn.cluster",
+    "reclust": "import reclust",
+    "all names of reclust": "from reclust import *",
+    "reclust --help": "from reclust.cli import main; main(['--help'])",
+}
 LIMIT = 1.5
 
 
