@@ -100,6 +100,7 @@ def _seeds(values: Sequence[float]) -> Cell:
 
 
 def _devices(reader: StoreReader) -> str:
-    runs = [run for study in STUDIES if study in reader.studies() for *_, run in reader.members(study)]
-    named = sorted({str(reader.provenance(run).get("device") or "unknown") for run in runs})
+    groups = {group: run for study in STUDIES if study in reader.studies()
+              for group, run in reader.finished(study, ("group",), ("run",))}
+    named = sorted({str(reader.provenance(run).get("device") or "unknown") for run in groups.values()})
     return f" on {' or '.join(named)}" if named else ""
