@@ -20,7 +20,7 @@ from .kmeans import KMeans
 from .monitors import Evaluation, Monitor, Progress, Snapshot
 from .objectives import DCNObjective, DECObjective, IDECObjective, Objective
 from .replicas import Replicas
-from .representations import Autoencoder, Embeddings, OwnAutoencoder, OwnSimCLR, Representation, ResNet, SimCLR
+from .representations import Autoencoder, ConvAutoencoder, Embeddings, OwnAutoencoder, OwnSimCLR, Representation, ResNet, SimCLR
 from .result import Curve, Result
 from .saving import load
 from .selflabel import SelfLabel, self_label
@@ -34,6 +34,7 @@ __all__ = [
     "Autoencoder",
     "BRB",
     "Checkpoint",
+    "ConvAutoencoder",
     "Curve",
     "DCN",
     "DCNObjective",
