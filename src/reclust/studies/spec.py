@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import groupby, product
 from typing import Any, Literal
 
-from ..interventions import Every, Intervention
+from ..interventions import Every, Intervention, WhenSettled
 from ..objectives import DECObjective
 from ..presets import PAPER_SEEDS
 from ..selflabel import SelfLabel
@@ -211,6 +211,9 @@ def _sooner(intervention: Intervention | None) -> Intervention | None:
     """Four times as often, as the small form trains for fewer epochs."""
     if isinstance(intervention, Every):
         return replace(intervention, interval=max(2, intervention.interval // 4))
+    if isinstance(intervention, WhenSettled):
+        look, shortest, longest = (max(1, one // 4) for one in (intervention.look, intervention.shortest, intervention.longest))
+        return replace(intervention, look=look, shortest=shortest, longest=longest)
     return intervention
 
 
