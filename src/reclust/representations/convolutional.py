@@ -65,7 +65,7 @@ class ConvAutoencoder(Reconstruction):
         return EncoderDecoder(nn.Sequential(encoder), nn.Sequential(decoder))
 
     def _smaller(self, large: tuple[int, ...], small: tuple[int, ...]) -> nn.Sequential:
-        return nn.Sequential(Convolution(large[-1], small[-1], 2, LinearReLU), *self._residuals(small[-1]))
+        return nn.Sequential(Convolution(large[-1], small[-1], 2), nn.ReLU(), *self._residuals(small[-1]))
 
     def _larger(self, small: tuple[int, ...], large: tuple[int, ...]) -> nn.Sequential:
         return nn.Sequential(*self._residuals(small[-1]), Enlargement(small[-1], large[-1], *large[:2]), nn.ReLU())

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad, relu
 
-from .layers import Linear, LinearReLU, undrawn
+from .layers import Linear, undrawn
 
 SIDE = 3
 """Of a patch, in pixels."""
@@ -78,11 +78,14 @@ class _Overlaid(torch.autograd.Function):
 
 
 class Convolution(nn.Module):
-    """Of 3 × 3 pixels: (B, h, w, wide) -> (B, ⌈h / stride⌉, ⌈w / stride⌉, narrow). kind: what sees the patches."""
+    """Of 3 × 3 pixels: (B, h, w, wide) -> (B, ⌈h / stride⌉, ⌈w / stride⌉, narrow).
 
-    def __init__(self, wide: int, narrow: int, stride: int = 1, kind: type[Linear] = Linear) -> None:
+    The ReLU behind it is a layer of its own: the kernel of `LinearReLU` is made for batches, and there are many more pixels.
+    """
+
+    def __init__(self, wide: int, narrow: int, stride: int = 1) -> None:
         super().__init__()
-        self.stride, self.linear = stride, undrawn(kind, SIDE**2 * wide, narrow)
+        self.stride, self.linear = stride, undrawn(Linear, SIDE**2 * wide, narrow)
 
     def forward(self, x: Tensor) -> Tensor:
         return _by_pixel(self.linear, patches(x, self.stride))
@@ -104,10 +107,10 @@ class Residual(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.first, self.second = Convolution(width, width, kind=LinearReLU), Convolution(width, width)
+        self.first, self.second = Convolution(width, width), Convolution(width, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        return relu(x + self.second(self.first(x)))
+        return relu(x + self.second(relu(self.first(x))))
 
 
 def _by_pixel(layer: nn.Module, x: Tensor) -> Tensor:
