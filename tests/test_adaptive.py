@@ -12,15 +12,15 @@ from reclust import BRB, Checkpoint, DCNObjective, Execution, KMeans, Schedule, 
 from reclust.interventions import Every, Exchange, Recluster, ResetMomentum, WhenSettled, adaptive
 from reclust.values import from_json, to_json
 
-X, _ = blobs(n=120, spread=3.0)
-STEPS = BRB(2, method=KMeans(n_init=2)).steps
+X, _ = blobs(n=60, spread=3.0)
+STEPS = BRB(2, method=KMeans(n_init=1)).steps
 EXACT = {name: Execution(device="cpu", precision="float64", executor=name) for name in ("plain", "vmap")}
 SETTLED = WhenSettled(STEPS, threshold=0.02, look=1, shortest=2, longest=7)
 SEEDS = (3, 1, 4)
 
 
 def run(intervention, seeds=SEEDS, **given):
-    settings = small_settings(intervention=intervention, clustering=Schedule(12, batch_size=60), pretraining=Schedule(1, batch_size=60),
+    settings = small_settings(intervention=intervention, clustering=Schedule(12, batch_size=30), pretraining=Schedule(1, batch_size=30),
                               **{"objective": given.pop("objective")} if "objective" in given else {})
     return train(X, settings, seeds=seeds, **{"execution": EXACT["vmap"], **given})
 
@@ -76,7 +76,7 @@ def test_resumed_equals_uninterrupted(tmp_path, intervention):
 
 
 def test_together_all_fire_at_once_and_variants_keep_notes_of_their_own():
-    both = [small_settings(intervention=one, clustering=Schedule(12, batch_size=60), pretraining=Schedule(1, batch_size=60))
+    both = [small_settings(intervention=one, clustering=Schedule(12, batch_size=30), pretraining=Schedule(1, batch_size=30))
             for one in (replace(SETTLED, decide="together"), SETTLED)]
     result = train(X, [both[0]] * 2 + [both[1]] * 2, seeds=(3, 1, 3, 1), execution=EXACT["vmap"])
     first, second, *alone = fired(result)
@@ -117,7 +117,7 @@ def test_the_factor_is_scaled_by_what_still_changes():
 
 
 def test_a_subsample_is_always_the_same_and_other_objectives_settle_too(monkeypatch):
-    monkeypatch.setattr(adaptive, "LOOKED_AT", 50)
+    monkeypatch.setattr(adaptive, "LOOKED_AT", 30)
     stacked, alone = run(SETTLED, objective=DCNObjective()), run(SETTLED, (4,), objective=DCNObjective())
     assert fired(stacked)[2] == fired(alone)[0]
 
