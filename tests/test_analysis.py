@@ -31,8 +31,8 @@ from reclust.analysis import (
     Purity,
     Reconstruction,
     Sizes,
-    around_resets,
 )
+from reclust.history import around_resets
 
 X, Y = blobs()
 SEEDS = (3, 1)

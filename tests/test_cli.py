@@ -15,8 +15,13 @@ from studies.tiny import same_table, tiny_study
 from support import blobs
 
 import reclust
-from reclust.cli import main, parser
-from reclust.studies import Store, Variant, named, names, write_study
+from reclust import estimators, presets
+from reclust.cli import fitting, main, parser, report, reproduce, study
+from reclust.studies import Kept, Store, Variant, listing, named, names, write_study
+from reclust.studies.measures import LABEL_FREE
+from reclust.studies.report import Limits
+from reclust.studies.reproduction import REMARKS
+from reclust.studies.tables.selection import SCORES
 
 
 @pytest.fixture
@@ -66,7 +71,7 @@ def test_fit_of_an_array_reports_json(tmp_path, capsys):
     (["study", "run", "missing.toml"], "missing.toml"),
     (["study", "status"], "no store studies.sqlite.*study run"),
     (["study", "retry", "x"], "no store"),
-    (["study", "run", "acc-table", "--mini", "--sets", "mnist"], "no data set 'mnist'"),
+    (["study", "run", "acc-table", "--mini", "--datasets", "mnist"], "no data set 'mnist'"),
 ])
 def test_mistakes_are_said_in_a_line(given, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -79,7 +84,7 @@ def test_mistakes_are_said_in_a_line(given, message, tmp_path, monkeypatch, caps
 
 @pytest.mark.parametrize(("given", "patched", "goes_on"), [
     (["fit", "x.npy", "-k", "3"], "reclust.cli.fitting.read_data", True), (["study", "run", "acc-table"], "reclust.cli.study._study", True),
-    (["suggest-k", "x.npy"], "reclust.cli.choosing.read_data", False), (["study", "list"], "reclust.cli.study.names", False),
+    (["suggest-k", "x.npy"], "reclust.cli.choosing.read_data", False), (["study", "list"], "reclust.studies.listing.listed", False),
 ])
 def test_only_what_goes_on_after_a_stop_says_so(given, patched, goes_on, monkeypatch, capsys):
     def stop(*given):
@@ -164,6 +169,14 @@ def test_data_sets_are_listed_and_checked(tmp_path, capsys):
     capsys.readouterr()
     assert main(["data", "check", "digits", "usps", "--folder", str(tmp_path), "--json"]) == 1
     assert [row["state"] for row in json.loads(capsys.readouterr().out)] == ["complete", "missing"]
+
+
+def test_what_the_parser_says_is_what_the_library_has():
+    """It knows names and defaults by heart, since what they come from takes seconds to import."""
+    assert fitting.PRESETS == tuple(presets.PRESETS) and fitting.AUGMENTATIONS == tuple(estimators.AUGMENTATIONS)
+    assert study.EVERY == Kept().every and f"OUTPUT/{REMARKS}." in reproduce.DESCRIPTION
+    assert {name: default for name, (default, _) in report.SHOWN.items()}.items() <= vars(Limits()).items()
+    assert SCORES == tuple(LABEL_FREE) and listing.listed() == listing.computed(), "run tools/catalog.py"
 
 
 def test_every_command_has_help(capsys):

@@ -18,10 +18,13 @@ from support import blobs, small_settings
 import reclust
 from reclust import IDEC, Autoencoder, Checkpoint, ReclustWarning, Result, files, train
 from reclust.checkpoint import Progressed
+from reclust.lazy import import_all
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited the way Linux does")
 
 X, Y = blobs(n=40)
+for package in ("reclust", "reclust.studies"):  # what an unknown kind of value makes the library import, its own modules, is no harm
+    import_all(package)
 
 
 @functools.cache

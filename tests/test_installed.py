@@ -15,7 +15,7 @@ FROM_SOURCE = INSTALLED == Path(__file__).parents[1] / "src" / "reclust"
 
 
 def test_files_that_are_not_modules_come_along():
-    for package, pattern in (("reclust", "py.typed"), ("reclust.report", "assets/*"), ("reclust.studies.published", "*.csv")):
+    for package, pattern in (("reclust", "py.typed"), ("reclust.report", "assets/*"), ("reclust.studies", "*.csv"), ("reclust.studies.published", "*.csv")):
         folder = Path(str(resources.files(package)))
         assert list(folder.glob(pattern)), f"{package} has no {pattern}"
 

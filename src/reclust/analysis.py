@@ -5,7 +5,7 @@ Shapes: m epochs, r replicas, n samples, d embedding size, k clusters.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from . import geometry, metrics
-from .monitors import AFTER_RESET, Around, Measured, Snapshot, TrueLabels, evenly_spread
-from .result import Curve
+from .monitors import Around, Measured, Snapshot, TrueLabels, evenly_spread
 from .values import whole
 
 AT_A_TIME = 10**6
@@ -146,18 +145,6 @@ class Extremes(Around):
     def measure(self, snapshot: Snapshot) -> Measured:
         nearest, farthest = geometry.extremes(snapshot.embeddings, snapshot.labels, _centers(snapshot), count=self.count)
         return {"nearest": nearest, "farthest": farthest}
-
-
-def around_resets(columns: Mapping[str, Curve], column: str) -> Curve:
-    """One column at each firing: values (m, 3, r, ...) right before, right after, and after the epoch that followed.
-
-    columns: the history of the clustering phase. Firings around which not all three were measured are left out.
-    """
-    measured, after = (dict(zip(columns[name].epochs.tolist(), columns[name].values, strict=True))
-                       for name in (column, column + AFTER_RESET))
-    fired = [e for e in columns["fired"].epochs.tolist() if e - 1 in measured and e in after and e in measured]
-    values = [np.stack([measured[epoch - 1], after[epoch], measured[epoch]]) for epoch in fired]
-    return Curve(np.array(fired, dtype=np.int64), np.stack(values) if values else np.empty((0, 3, 0)))
 
 
 def _centers(snapshot: Snapshot) -> Tensor:

@@ -21,8 +21,9 @@ from torch import Tensor, nn
 from . import files
 from .data.inputs import Inputs
 from .exceptions import ReclustWarning
+from .history import History
 from .representations import OwnAutoencoder, OwnSimCLR
-from .result import History, group_of, pack_history, pack_settings, unpack_history
+from .result import group_of, pack_history, pack_settings, unpack_history
 from .settings import Settings
 from .values import real, whole
 from .version import __version__

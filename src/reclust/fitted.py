@@ -16,9 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from .exceptions import ReclustWarning
+from .history import Curve
 from .objectives import soft_assignment
 from .preparation import Preparation, check_samples
-from .result import Curve, Model, Result
+from .result import Model, Result
 from .training import choose_device
 
 

@@ -15,14 +15,11 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from . import metrics
+from .history import AFTER_RESET
 from .values import whole
 
 Measured = Mapping[str, Any]
 """Column -> numbers of each replica, (r, ...)."""
-
-AFTER_RESET = "_after_reset"
-"""Ends the columns of what was measured right after an intervention, at the epoch at whose start it fired. The value before
-is in the column itself, one epoch earlier, and at that same epoch there stands the value after it has trained."""
 
 
 @dataclass

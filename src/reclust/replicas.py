@@ -177,7 +177,8 @@ class PlainExecutor:
             each.append(_taken(self._leaves[i]))
         reached = {name: gradient for gradients in each for name, gradient in gradients.items()}
         # A replica whose loss does not reach a leaf that another's does stands still there.
-        stacks = {name: _stacked([own.get(name, torch.zeros_like(like)) for own in each]) for name, like in reached.items()}
+        stacks = {name: _stacked([own[name] if name in own else torch.zeros_like(like) for own in each])
+                  for name, like in reached.items()}
         return torch.stack(results), stacks
 
     def forget_gradients(self) -> None:

@@ -15,24 +15,13 @@ from torch import Tensor, nn
 
 from . import files
 from .data.inputs import Inputs
+from .history import Curve, History
 from .objectives import Objective, State
 from .replicas import Replicas
 from .representations import Representation, build_network
 from .settings import Settings
 from .values import NotStored, from_json, storable, to_json, whole
 from .version import __version__
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Something measured over training: epochs (m,), values (m, r), or (m, r, ...) where it has a shape of its own."""
-
-    epochs: np.ndarray
-    values: np.ndarray
-
-
-History = dict[str, dict[str, Curve]]
-"""Phase -> column -> curve."""
 
 
 @dataclass(frozen=True)

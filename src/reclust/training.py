@@ -21,10 +21,11 @@ from .checkpoint import Checkpoint, Progressed, identity
 from .data import Prepared
 from .data.inputs import Inputs, as_inputs
 from .exceptions import ReclustWarning, TrainingFailed
+from .history import Curve, History
 from .monitors import Deadline, Measured, Monitor, Remembering
 from .phase import Phase, sharing
 from .replicas import Replicas, executor_kind
-from .result import Curve, History, Result, group_of, joined, provenance, stacked_result_tensors
+from .result import Result, group_of, joined, provenance, stacked_result_tensors
 from .settings import Execution, Schedule, Settings, one_each
 from .values import whole
 

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 from typing_extensions import dataclass_transform
 
+from .lazy import import_all
+
 T = TypeVar("T")
 _KINDS: dict[str, type] = {}
 
@@ -116,7 +118,10 @@ def from_json(data: Any) -> Any:
 
 
 def kind_named(name: str) -> type:
-    """The class of the values that files call by this name."""
+    """The class of the values that files call by this name; those of this library are imported when first named."""
+    for package in ("reclust", "reclust.studies"):
+        if name not in _KINDS:
+            import_all(package)
     if name not in _KINDS:
         raise ValueError(f"Unknown kind of value {name!r}: import the module that defines it before loading.")
     return _KINDS[name]

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from reclust.result import Curve
+from reclust.history import Curve
 from reclust.studies import Outcome, PlannedRun, named, published
 
 EPOCHS, RESETS = 400, tuple(range(20, 400, 20))

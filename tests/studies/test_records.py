@@ -79,7 +79,7 @@ def test_fewer_curves_or_none(whole, tmp_path):
 def test_numbers_that_are_none_stay_so(tmp_path):
     from support import small_settings
 
-    from reclust.result import Curve
+    from reclust.history import Curve
 
     odd = np.array([[np.nan], [np.inf], [-np.inf], [0.0], [-1e-30], [3e38]], dtype=np.float32)
     with Store(tmp_path / "odd.sqlite") as store:

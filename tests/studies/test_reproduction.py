@@ -158,7 +158,7 @@ def test_claims_on_scores_are_decided_by_them(tmp_path, score, verdict):
 def test_curves_without_numbers_are_none(tmp_path):
     from support import small_settings
 
-    from reclust.result import Curve
+    from reclust.history import Curve
     from reclust.studies import Outcome, PlannedRun
 
     runs = [PlannedRun(f"{variant}{seed}", "g", "gtsrb", "dcn", variant, True, seed)

@@ -126,7 +126,7 @@ def test_a_replica_that_fails_does_not_take_the_others_along(tmp_path):
 def test_two_runners_do_not_share_a_store(tmp_path):
     study = tiny_study(algorithms=("dec",), pretrained=(False,), variants=(Variant("none"),))
     with Store(tmp_path / "store") as store:
-        from reclust.studies.run import _only_one
+        from reclust.studies.running import _only_one
 
         with _only_one(tmp_path / "store.work", store.path), pytest.raises(RuntimeError, match="Another process"):
             run(study, store, progress=False)

@@ -47,6 +47,13 @@ def test_sizes_are_those_of_the_paper():
     assert len(named("sensitivity").planned()) == 4 * 4 * 4 * 3 * 5 * 3
 
 
+@pytest.mark.parametrize("name", EVERY_STUDY)
+def test_factors_and_names_say_what_is_run(name):
+    for variant in named(name).variants:
+        if "interval" in variant.factors:
+            assert variant.factors["interval"] == variant.intervention.interval and f"T={variant.intervention.interval} " in variant.name
+
+
 def test_variants_share_their_pretraining_and_algorithms_too():
     shared = {group.pretraining.key for group in named("acc-table").groups() if group.pretraining is not None}
     assert len(shared) == 6, "one for each data set"

@@ -10,14 +10,20 @@ import pytest
 from scipy import stats
 from support import small_settings
 
+from reclust.history import Curve
 from reclust.studies import Outcome, PlannedRun, Store, StoreReader, execute, published
 from reclust.studies import tables as made
 from reclust.studies.baselines import EncodedKMeans, PixelKMeans, UmapMixture, baselines_of, run_baselines
 from reclust.studies.execute import Conditions
-from reclust.studies.tables import Cell, Layout, Row, Table
+from reclust.studies.tables import Cell, Layout, Row, Table, paired
 from studies.tiny import tiny_study
 
 SEEDS = (400, 148, 820)
+
+
+def fired(runs):
+    """The history of runs that were reset at epochs 2 and 4, where they were (r,)."""
+    return {"clustering": {"fired": Curve(np.array([2, 4]), np.stack([runs, runs]))}}
 
 
 def fill(store, study, cells, *, scores=None, settings=None, seconds=None, seeds=SEEDS, factors=None):
@@ -31,7 +37,7 @@ def fill(store, study, cells, *, scores=None, settings=None, seconds=None, seeds
     for group, cell, own in zip(groups, cells, scores, strict=True):
         store.add(Outcome(group, [f"{group}/{seed}" for seed in seeds],
                           [(settings or {}).get(cell[3], small_settings())] * len(seeds),
-                          {"acc": own, "nmi": own / 2, "ari": own / 4}, {}, {}, seconds or {"clustering.training": 1.0}, {}))
+                          {"acc": own, "nmi": own / 2, "ari": own / 4}, fired(np.ones(len(seeds))), {}, seconds or {"clustering.training": 1.0}, {}))
     return scores
 
 
@@ -107,6 +113,17 @@ def test_comparison_agrees_with_scipy_cell_by_cell(store):
     assert f"in {sum(one.difference > 0 for one in found)} of 8 rows" in table.note
 
 
+@pytest.mark.parametrize(("pairs", "digits"), [(2, 9), (10, 9), (10, 0), (13, 0), (40, 9), (60, 9), (90, 0)])
+def test_tests_are_those_of_scipy(pairs, digits):
+    """Few digits make equal differences and zeros; there scipy counts all signs too, up to 13 pairs, or takes them for normal."""
+    differences = np.round(np.random.default_rng(pairs).normal(0.3, 2, (5, pairs)), digits)
+    low, high = paired.mean_interval(differences, 0.95)
+    for i, own in enumerate(differences):
+        theirs = stats.ttest_1samp(own, 0)
+        assert (paired.t_test(differences)[i], low[i], high[i]) == pytest.approx((theirs.pvalue, *theirs.confidence_interval(0.95)))
+        assert paired.signed_rank_test(differences)[i] == pytest.approx(stats.wilcoxon(own).pvalue)
+
+
 def test_only_seeds_of_both_are_compared(store):
     cells = CELLS[:2]
     fill(store, "s", cells, scores=[[0.5, 0.5, 0.5], [0.6, 0.5, 0.4]])
@@ -141,7 +158,7 @@ def test_runtime_follows_the_papers_formula(store):
     runs = [PlannedRun(f"m{i}", "mixed", "mnist", "idec", variant, True, i) for i, variant in enumerate(("none", "brb"))]
     store.plan("mixed", "spec", runs)
     store.add(Outcome("mixed", ["m0", "m1"], [small_settings(intervention=None), small_settings()],
-                      {"acc": np.ones(2)}, {}, {}, seconds, {}))
+                      {"acc": np.ones(2)}, fired(np.array([0.0, 1.0])), {}, seconds, {}))
     (one,) = made.spent(store, "mixed")
     assert one.firing == pytest.approx((0.6 + 0.3 + 1.2 + 0.06) / 2), "all of it is the time of the one that fired"
 

@@ -1,4 +1,7 @@
-"""The command line: reclust fit | predict | suggest-k | study | table | figure | report | …"""
+"""The command line: reclust fit | predict | suggest-k | study | table | figure | report | …
+
+Arguments are read without numpy or torch: a command imports what it needs when it runs.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,6 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ..data import DataError
-from ..exceptions import TrainingFailed
 from ..version import __version__
 from . import choosing, completion, data, doctor, figure, fitting, report, reproduce, study, table
 
@@ -40,7 +41,7 @@ def main(given: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (ValueError, LookupError, OSError, ImportError, RuntimeError, DataError, TrainingFailed) as error:
+    except (ValueError, LookupError, OSError, ImportError, RuntimeError) as error:
         if arguments.traceback:
             raise
         message = error.args[0] if isinstance(error, KeyError) and error.args else error

@@ -6,9 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from ..data import DataError, Dataset, load, names
-from ..data.folder import data_folder
-from ..data.named import SETS, located
+from .. import data
 from .output import add_json, show
 
 
@@ -28,8 +26,11 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> int:
+    from ..data.folder import data_folder
+    from ..data.named import SETS, located
+
     rows = []
-    for name in names():
+    for name in data.names():
         known = SETS[name]
         channels, height, width = known.image_shape
         files = located(name, folder=arguments.folder)
@@ -43,20 +44,22 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _fetch(arguments: argparse.Namespace) -> int:
-    return _each(arguments, lambda name: load(name, folder=arguments.folder))
+    return _each(arguments, lambda name: data.load(name, folder=arguments.folder))
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    return _each(arguments, lambda name: load(name, folder=arguments.folder, download=False))
+    return _each(arguments, lambda name: data.load(name, folder=arguments.folder, download=False))
 
 
-def _each(arguments: argparse.Namespace, read: Callable[[str], Dataset]) -> int:
+def _each(arguments: argparse.Namespace, read: Callable[[str], data.Dataset]) -> int:
+    from ..data.named import SETS, located
+
     rows: list[dict[str, Any]] = []
-    for name in arguments.sets or names():
+    for name in arguments.sets or data.names():
         try:
             found = read(name)
             rows.append({"name": name, "state": "complete", "samples": len(found), "note": found.licence})
-        except DataError as error:
+        except data.DataError as error:
             here = name in SETS and located(name, folder=arguments.folder) is not None
             rows.append({"name": name, "state": "broken" if here else "missing", "samples": 0, "note": str(error)})
     show(rows, as_json=arguments.json)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from ..doctor import examine
 from .output import add_json, show
 
 
@@ -20,6 +19,8 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
+    from ..doctor import examine
+
     findings = examine(folder=arguments.folder)
     show([asdict(finding) for finding in findings], as_json=arguments.json)
     broken = [finding.name for finding in findings if finding.state == "broken"]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..studies import StoreReader
-from ..studies.figures import FIGURES, Choice, MissingData, draw
+from .. import studies
 from .output import add_json, show
+
+if TYPE_CHECKING:
+    from ..studies.figures import Choice
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -19,7 +22,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", default="figures", help="a file, or a folder (default: %(default)s)")
     parser.add_argument("--list", action="store_true", help="the figures, and the studies that feed them")
     parser.add_argument("--study", metavar="NAME", help="(default: the first of its studies that the store has)")
-    parser.add_argument("--sets", nargs="+", metavar="SET", help="the data sets to show")
+    parser.add_argument("--datasets", "--sets", nargs="+", metavar="SET", help="the data sets to show")
     parser.add_argument("--algorithms", nargs="+", metavar="NAME", help="the algorithms to show")
     parser.add_argument("--epoch", type=int, metavar="E", help="which reset to look at, for figures of one")
     add_json(parser)
@@ -27,15 +30,17 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from ..studies.figures import FIGURES, Choice, draw
+
     if arguments.list:
         rows = [{"figure": name, "studies": ", ".join(own.studies), "about": own.about} for name, own in FIGURES.items()]
         show(rows, as_json=arguments.json)
         return 0
     if arguments.store is None:
         raise ValueError("Name the store to draw from: reclust figure STORE [FIGURE]; --list tells the figures.")
-    sets, algorithms = (None if given is None else tuple(given) for given in (arguments.sets, arguments.algorithms))
-    choice = Choice(arguments.study, datasets=sets, algorithms=algorithms, epoch=arguments.epoch)
-    with StoreReader(arguments.store) as store:
+    datasets, algorithms = (None if given is None else tuple(given) for given in (arguments.datasets, arguments.algorithms))
+    choice = Choice(arguments.study, datasets=datasets, algorithms=algorithms, epoch=arguments.epoch)
+    with studies.StoreReader(arguments.store) as store:
         if arguments.name is not None:
             path = Path(arguments.output)
             draw(store, arguments.name, path if path.suffix else path.with_name(f"{arguments.name}.pdf"), choice)
@@ -43,7 +48,9 @@ def _run(arguments: argparse.Namespace) -> int:
         return _draw_all(store, Path(arguments.output), choice)
 
 
-def _draw_all(store: StoreReader, folder: Path, choice: Choice) -> int:
+def _draw_all(store: studies.StoreReader, folder: Path, choice: Choice) -> int:
+    from ..studies.figures import FIGURES, MissingData, draw
+
     folder.mkdir(parents=True, exist_ok=True)
     drawn = 0
     for name in FIGURES:

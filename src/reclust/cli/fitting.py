@@ -7,21 +7,20 @@ import csv
 import sys
 import warnings
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-
-from ..checkpoint import Checkpoint
-from ..data import Dataset, read
-from ..data.named import SETS, load
-from ..estimators import AUGMENTATIONS, DCN, DEC, IDEC, DeepClustering
-from ..files import check_folder
-from ..metrics import scores
-from ..presets import PRESETS
-from ..saving import load as load_model
 from .output import add_json, duration, show
 
-ALGORITHMS: dict[str, type[DeepClustering]] = {"idec": IDEC, "dec": DEC, "dcn": DCN}
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..data import Dataset
+    from ..estimators import DeepClustering
+
+ALGORITHMS = ("idec", "dec", "dcn")
+PRESETS = ("everyday", "paper", "best")
+AUGMENTATIONS = ("affine", "color", "noise")
+"""As `presets` and `estimators` have them."""
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -43,7 +42,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     fit.add_argument("--pretrain-epochs", type=int, metavar="N", help="0 starts from scratch")
     fit.add_argument("--epochs", type=int, metavar="N")
     add_image_shape(fit)
-    fit.add_argument("--seed", type=int, metavar="N", help="the same seed gives the same result")
+    add_seed(fit)
     fit.add_argument("--device", default="auto", help="auto, cpu, cuda, … (default: %(default)s)")
     fit.add_argument("--minutes", type=float, metavar="M", help="stop training after so long and write what there is; the same "
                      "command goes on from there")
@@ -67,14 +66,23 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--key", metavar="NAME", help="which array of a file that holds several")
 
 
+def add_seed(parser: argparse.ArgumentParser, default: int | None = None) -> None:
+    parser.add_argument("--seed", "--random-state", type=int, default=default, metavar="N",
+                        help="the same seed gives the same result")
+
+
 def add_image_shape(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--image-shape", type=int, nargs="+", metavar="N",
                         help="height width [channels] of images in flat rows")
 
 
 def _fit(arguments: argparse.Namespace) -> int:
+    from .. import DCN, DEC, IDEC, Checkpoint
+    from ..files import check_folder
+
     found = read_data(arguments)
-    model = ALGORITHMS[arguments.algorithm](
+    made: dict[str, type[DeepClustering]] = dict(zip(ALGORITHMS, (IDEC, DEC, DCN), strict=True))
+    model = made[arguments.algorithm](
         arguments.n_clusters, preset=arguments.preset, n_init=arguments.n_init, epochs=arguments.epochs,
         pretrain_epochs=arguments.pretrain_epochs, augment=None if arguments.augment == "none" else arguments.augment,
         image_shape=arguments.image_shape, random_state=arguments.seed, device=arguments.device,
@@ -107,6 +115,10 @@ def _cut_short(model: DeepClustering) -> bool:
 
 
 def _report(arguments: argparse.Namespace, found: Dataset, model: DeepClustering, folder: Path) -> None:
+    import numpy as np
+
+    from ..metrics import scores
+
     report: dict[str, Any] = {
         "samples": len(found), "clusters": model.n_clusters_, "sizes": np.bincount(model.labels_).tolist(),
         "seconds": round(sum(model.result_.seconds.values()), 1), "complete": not _cut_short(model), "output": str(folder)}
@@ -125,7 +137,9 @@ def _report(arguments: argparse.Namespace, found: Dataset, model: DeepClustering
 
 
 def _predict(arguments: argparse.Namespace) -> int:
-    model, found = load_model(arguments.model), read_data(arguments)
+    from .. import load
+
+    model, found = load(arguments.model), read_data(arguments)
     labels = model.predict(found)
     if arguments.output is None:
         _write(sys.stdout, found, labels)
@@ -136,7 +150,9 @@ def _predict(arguments: argparse.Namespace) -> int:
 
 
 def read_data(arguments: argparse.Namespace) -> Dataset:
-    if arguments.data in SETS and not Path(arguments.data).exists():
+    from ..data import load, names, read
+
+    if arguments.data in names() and not Path(arguments.data).exists():
         given = [f"--{name}" for name in ("labels", "ids", "key") if getattr(arguments, name) is not None]
         if given:
             raise ValueError(f"{', '.join(given)} cannot be given for the set {arguments.data}, whose labels are known: leave "

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..studies import StoreReader
-from ..studies.report import Limits, report
+from .. import studies
+
+SHOWN = {"scenes": (24, "embeddings"), "sheets": (24, "samples around centres"), "confusions": (200, "classes in clusters")}
+"""Of at most how many runs, as `Limits` says, and what."""
 
 
 def add(commands: argparse._SubParsersAction) -> None:
-    default = Limits()
     parser = commands.add_parser("report", help="a store as one HTML file", description=(
         "Write tables, curves, embeddings, samples around centres, and the settings and provenance of every number as one file "
         "that opens offline."))
@@ -19,19 +20,21 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--title", help="(default: the name of the store)")
     parser.add_argument("--data", metavar="FOLDER", help="where data sets are, for images and true classes "
                         "(default: RECLUST_DATA, or your cache); nothing is downloaded")
-    for name, what in (("scenes", "embeddings"), ("sheets", "samples around centres"), ("confusions", "classes in clusters")):
-        parser.add_argument(f"--{name}", type=int, default=getattr(default, name), metavar="N",
+    for name, (default, what) in SHOWN.items():
+        parser.add_argument(f"--{name}", type=int, default=default, metavar="N",
                             help=f"show {what} of at most so many runs (default: %(default)s)")
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from ..studies.report import Limits, report
+
     if arguments.store.endswith(".reclust"):
         raise ValueError(f"{arguments.store} is a model, and this command reports stores of studies. A fit is reported "
                          "while its data are at hand: `reclust fit DATA -k K --report FILE`, or in Python "
                          f"`reclust.load({arguments.store!r}).report(FILE, X)`.")
-    limits = Limits(scenes=arguments.scenes, sheets=arguments.sheets, confusions=arguments.confusions)
-    with StoreReader(arguments.store) as store:
+    limits = Limits(**{name: getattr(arguments, name) for name in SHOWN})
+    with studies.StoreReader(arguments.store) as store:
         report(store, arguments.output, data=arguments.data, title=arguments.title, limits=limits)
     print(f"{arguments.output}: {Path(arguments.output).stat().st_size / 1e6:.1f} MB")
     return 0

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import argparse
 
-from ..studies.reproduction import REMARKS, reproduce
+DESCRIPTION = ("Write reproduction.md, our numbers beside the paper's, its claims one by one and its figures, from all stores "
+               "*.sqlite of a folder. Remarks are read from OUTPUT/reproduction_remarks.toml.")
 
 
 def add(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser("reproduce", help="the paper's tables, claims and figures from records", description=(
-        "Write reproduction.md, our numbers beside the paper's, its claims one by one and its figures, from all stores "
-        f"*.sqlite of a folder. Remarks are read from OUTPUT/{REMARKS}."))
+    parser = commands.add_parser("reproduce", help="the paper's tables, claims and figures from records",
+                                 description=DESCRIPTION)
     parser.add_argument("records", metavar="FOLDER", nargs="?", default="results", help="(default: %(default)s)")
     parser.add_argument("-o", "--output", metavar="FOLDER", default="docs", help="(default: %(default)s)")
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from ..studies.reproduction import reproduce
+
     written = reproduce(arguments.records, arguments.output)
     print(f"{arguments.output}: {len(written)} files written")
     return 0

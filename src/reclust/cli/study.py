@@ -8,31 +8,17 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..studies import (
-    Conditions,
-    Failure,
-    InProcess,
-    Processes,
-    Ran,
-    RayCluster,
-    Store,
-    StoreReader,
-    Study,
-    export,
-    named,
-    names,
-    read_study,
-    run,
-    write_study,
-)
-from ..studies.backends import Backend
-from ..studies.baselines import baselines_of, run_baselines
-from ..studies.records import Kept, compact
-from ..studies.run import work_folder
+from .. import studies
 from .output import add_json, duration, show
 
+if TYPE_CHECKING:
+    from ..studies.backends import Backend
+
 STORE = "studies.sqlite"
+EVERY = 10
+"""As `Kept` says."""
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -62,7 +48,7 @@ def add(commands: argparse._SubParsersAction) -> None:
                     "provenance, curves with fewer points and digits, no labels.")
     compacting.add_argument("stores", nargs="+", metavar="STORE")
     compacting.add_argument("-o", "--output", required=True, metavar="FILE")
-    compacting.add_argument("--every", type=int, default=Kept().every, metavar="N",
+    compacting.add_argument("--every", type=int, default=EVERY, metavar="N",
                             help="epochs between two points of a curve; around resets there are more (default: %(default)s)")
     compacting.add_argument("--curves", nargs="*", metavar="NAME", help="only these curves, or none (default: all)")
     add_json(compacting)
@@ -92,7 +78,7 @@ def _add_run(actions: argparse._SubParsersAction) -> None:
         description="Compute the waiting runs of a study. Finished ones are skipped; after a stop or a kill, call again.")
     _add_study(parser)
     _add_store(parser)
-    parser.add_argument("--sets", nargs="+", metavar="SET", help="only these data sets for now")
+    parser.add_argument("--datasets", "--sets", nargs="+", metavar="SET", help="only these data sets for now")
     parser.add_argument("--precision", choices=("auto", "float32", "float64", "bf16"),
                         help="of the arithmetic, instead of the study's own; runs of another precision are other runs")
     parser.add_argument("--minutes", type=float, metavar="M", help="stop cleanly after so long; call again to go on")
@@ -113,52 +99,52 @@ def _add_run(actions: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=_run, stopped="stopped: call again to go on")
 
 
-def _study(arguments: argparse.Namespace) -> Study:
+def _study(arguments: argparse.Namespace) -> studies.Study:
     path = Path(arguments.study)
-    found = read_study(path) if path.suffix == ".toml" else named(arguments.study)
+    found = studies.read_study(path) if path.suffix == ".toml" else studies.named(arguments.study)
     return found.mini() if arguments.mini else found
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    rows = []
-    for name in names():
-        study = named(name)
-        rows.append({"name": name, "runs": study.n_runs, "mini": study.mini().n_runs, "about": study.about})
-    show(rows, as_json=arguments.json)
+    from ..studies.listing import listed
+
+    show(listed(), as_json=arguments.json)
     return 0
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    print(write_study(_study(arguments)), end="")
+    print(studies.write_study(_study(arguments)), end="")
     return 0
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from ..studies.running import work_folder
+
     study, begun = _study(arguments), time.time()
     if arguments.precision is not None:
         study = replace(study, precision=arguments.precision)
-    conditions = Conditions(
+    conditions = studies.Conditions(
         work=arguments.work or str(work_folder(Path(arguments.store))), data=arguments.data, threads=arguments.threads,
         device=arguments.device,
         until=None if arguments.minutes is None else begun + 60 * arguments.minutes)
-    with Store(arguments.store) as store:
+    with studies.Store(arguments.store) as store:
         if arguments.retry and study.name in store.studies():
             store.retry(study.name)
-        ran = run(study, store, conditions=conditions, backend=_backend(arguments), datasets=arguments.sets,
-                  progress=False if arguments.quiet or arguments.json else None)
+        ran = studies.run(study, store, conditions=conditions, backend=_backend(arguments), datasets=arguments.datasets,
+                          progress=False if arguments.quiet or arguments.json else None)
         if arguments.baselines and not ran.waiting:
-            run_baselines(baselines_of(study), store, conditions)
+            studies.run_baselines(studies.baselines_of(study), store, conditions)
     _report(ran, time.time() - begun, arguments)
     return 1 if ran.failures else 3 if ran.waiting else 0
 
 
 def _backend(arguments: argparse.Namespace) -> Backend:
     if arguments.on == "ray":
-        return RayCluster(arguments.address, cpus=arguments.threads, gpus=arguments.gpus)
-    return Processes(arguments.workers) if arguments.on == "processes" else InProcess()
+        return studies.RayCluster(arguments.address, cpus=arguments.threads, gpus=arguments.gpus)
+    return studies.Processes(arguments.workers) if arguments.on == "processes" else studies.InProcess()
 
 
-def _report(ran: Ran, seconds: float, arguments: argparse.Namespace) -> None:
+def _report(ran: studies.Ran, seconds: float, arguments: argparse.Namespace) -> None:
     if arguments.json:
         show([{"study": ran.study, "finished": ran.finished, "waiting": ran.waiting, "failed": len(ran.failures),
                "seconds": seconds, "store": arguments.store}], as_json=True)
@@ -176,7 +162,7 @@ def _report(ran: Ran, seconds: float, arguments: argparse.Namespace) -> None:
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    with StoreReader(arguments.store) as store:
+    with studies.StoreReader(arguments.store) as store:
         statuses, failures = store.status(arguments.study), store.failures(arguments.study)
     rows = [{"study": one.study, "planned": one.planned, "finished": one.finished, "failed": one.failed, "waiting": one.waiting,
              **({"seconds": one.seconds} if arguments.json else {"time": duration(one.seconds)})} for one in statuses]
@@ -190,9 +176,9 @@ def _status(arguments: argparse.Namespace) -> int:
     return 1 if failures else 0
 
 
-def _by_reason(failures: Sequence[Failure]) -> dict[str, list[Failure]]:
+def _by_reason(failures: Sequence[studies.Failure]) -> dict[str, list[studies.Failure]]:
     """Failures by the last line of what went wrong."""
-    reasons: dict[str, list[Failure]] = {}
+    reasons: dict[str, list[studies.Failure]] = {}
     for failure in failures:
         reasons.setdefault(failure.error.strip().splitlines()[-1], []).append(failure)
     return reasons
@@ -206,26 +192,26 @@ def _retry(arguments: argparse.Namespace) -> int:
 
 
 def _merge(arguments: argparse.Namespace) -> int:
-    with Store(arguments.store) as store:
+    with studies.Store(arguments.store) as store:
         show([{"store": other, "runs taken over": store.merge(other)} for other in arguments.others], as_json=arguments.json)
     return 0
 
 
 def _compact(arguments: argparse.Namespace) -> int:
     curves = None if arguments.curves is None else tuple(arguments.curves)
-    compact(arguments.stores, arguments.output, Kept(every=arguments.every, curves=curves))
+    studies.compact(arguments.stores, arguments.output, studies.Kept(every=arguments.every, curves=curves))
     before, after = (sum(Path(one).stat().st_size for one in some) for some in (arguments.stores, [arguments.output]))
     show([{"store": arguments.output, "megabytes": after / 1e6, "before": before / 1e6}], as_json=arguments.json)
     return 0
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    with StoreReader(arguments.store) as store:
-        written = export(store, arguments.output, kind=arguments.format)
+    with studies.StoreReader(arguments.store) as store:
+        written = studies.export(store, arguments.output, kind=arguments.format)
     show([{"file": str(path)} for path in written], as_json=arguments.json)
     return 0
 
 
-def _existing(path: str) -> Store:
-    StoreReader(path).close()  # raises where there is none: a wrong name should not make an empty store
-    return Store(path)
+def _existing(path: str) -> studies.Store:
+    studies.StoreReader(path).close()  # raises where there is none: a wrong name should not make an empty store
+    return studies.Store(path)

@@ -7,8 +7,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from ..studies import StoreReader
-from ..studies.tables import FORMATS, tables, terminal, write
+from .. import studies
 
 ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex", "text": "txt"}
 
@@ -25,9 +24,11 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    with StoreReader(arguments.store) as store:
-        studies = [arguments.study] if arguments.study else [n for n in store.studies() if not n.startswith("baselines")]
-        made = [table for study in studies for table in tables(store, study)]
+    from ..studies.tables import FORMATS, tables, terminal, write
+
+    with studies.StoreReader(arguments.store) as store:
+        wanted = [arguments.study] if arguments.study else [n for n in store.studies() if not n.startswith("baselines")]
+        made = [table for study in wanted for table in tables(store, study)]
     if arguments.output:
         write(made, arguments.output)
         print(f"{arguments.output}: {len(made)} tables, {Path(arguments.output).stat().st_size / 1e3:.0f} kB")

@@ -14,7 +14,7 @@ from . import cifar, gtsrb, idx, optdigits, usps
 from .dataset import TRAIN, Dataset
 from .errors import DataError
 from .folder import VARIABLE, data_folder, fetch
-from .read import read
+from .reading import read
 from .source import Form, NamedSet, Part
 
 SETS = {known.name: known for family in (idx, usps, optdigits, gtsrb, cifar) for known in family.SETS}

@@ -15,7 +15,7 @@ from .. import draws, metrics
 from ..data import Dataset
 from ..data.streams import dense_rows
 from ..geometry import distance_ratio, extremes, squared_silhouette
-from ..monitors import AFTER_RESET
+from ..history import AFTER_RESET
 from ..preparation import as_array, opened
 from ..result import Model
 from ..version import __version__

@@ -15,8 +15,7 @@ from scipy.optimize import linear_sum_assignment
 
 from .. import metrics
 from ..data import Dataset
-from ..monitors import AFTER_RESET
-from ..result import Curve
+from ..history import AFTER_RESET, Curve
 from .png import png
 
 Record = list[tuple[str, str]]

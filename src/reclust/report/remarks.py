@@ -8,8 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..monitors import AFTER_RESET
-from ..result import Curve
+from ..history import AFTER_RESET, Curve
 
 SMALL, LARGE = 0.1, 0.5
 """A cluster is very small below this share of an even one, and very large from this share of all samples."""

@@ -59,7 +59,10 @@ def named(name: str) -> Study:
 
 
 def study(make: Callable[[], Study]) -> Callable[[], Study]:
-    """Decorator: a function without arguments becomes an entry of the catalog, under its name with hyphens."""
+    """Decorator: a function without arguments becomes an entry of the catalog, under its name with hyphens.
+
+    tools/catalog.py then writes it into the file that `reclust study list` reads.
+    """
     _CATALOG[make.__name__.replace("_", "-")] = make
     return make
 

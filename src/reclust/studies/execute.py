@@ -24,8 +24,9 @@ from ..analysis import Extremes
 from ..checkpoint import Checkpoint
 from ..data.inputs import as_inputs
 from ..exceptions import ReclustWarning, StopTraining
+from ..history import Curve, History
 from ..monitors import Evaluation, Monitor, Snapshot
-from ..result import Curve, History, Result
+from ..result import Result
 from ..selection import Candidates
 from ..selflabel import self_label
 from ..settings import Execution

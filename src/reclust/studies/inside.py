@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import metrics, report
 from ..data import DataError, Dataset, load
-from ..result import Curve
+from ..history import Curve
 from .measures import shown_rows
 from .reading import StoreReader
 

@@ -15,16 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..result import Curve, History
-from ..settings import Settings
+from ..history import Curve, History
 from ..values import from_json
 from . import schema
 
 if TYPE_CHECKING:
     import pandas
 
+    from ..settings import Settings
+
 CELL = ("dataset", "algorithm", "pretrained", "variant")
 """What runs of one cell of a table have in common, beside the factors of their study."""
+CACHE = 1 << 16
+"""KiB of a store that a reader remembers: runs of a plan are all over the file."""
 _PLANNED = "p.study, p.run, p.group_key, p.dataset, p.algorithm, p.variant, p.pretrained, p.seed, p.factors"
 
 
@@ -69,6 +72,7 @@ class StoreReader:
             raise FileNotFoundError(f"There is no store {self.path}: `reclust study run NAME --store {self.path}` makes one.")
         self._db = self._connect()
         schema.check(self._db, self.path)
+        self._db.execute(f"PRAGMA cache_size = -{CACHE}")
 
     @cached_property
     def _settings(self) -> dict[str, Settings]:
@@ -96,6 +100,11 @@ class StoreReader:
         self._known(study)
         return from_json(json.loads(self._one("SELECT spec FROM studies WHERE name = ?", study)))
 
+    def planned(self, study: str) -> int:
+        """Of how many runs a study consists."""
+        self._known(study)
+        return self._one("SELECT count(*) FROM plan WHERE study = ?", study)
+
     def status(self, study: str | None = None) -> list[Status]:
         """One entry for each study, or for the named one."""
         self._known(study)
@@ -122,34 +131,49 @@ class StoreReader:
         MEASURE_mean, _std (n - 1), _stderr and _best. Sums are exact, so the order in which runs finished changes nothing.
         """
         width, cells = len(by), {}  # type: int, dict[tuple, list[tuple]]
-        for row in self.finished(study, by, measures):
-            cells.setdefault(row[:width], []).append(row[width:])
+        for cell, members in groupby(self.finished(study, by, measures), key=lambda row: row[:width]):
+            cells.setdefault(cell, []).extend(members)
         made = []
-        for cell, members in cells.items():
-            columns_of = list(zip(*members, strict=True))
+        for cell, rows in cells.items():
             entry = {name: bool(given) if name == "pretrained" else given for name, given in zip(by, cell, strict=True)}
-            entry["runs"] = len(columns_of[0])
-            for name, values in zip(measures, columns_of, strict=True):
+            entry["runs"] = len(rows)
+            for name, values in zip(measures, list(zip(*rows, strict=True))[width:], strict=True):
                 entry |= {f"{name}_{what}": number for what, number in _spread(values).items()}
             made.append(entry)
         return made
 
-    def finished(self, study: str, columns: Sequence[str], measures: Sequence[str]) -> list[tuple]:
-        """The finished runs of a study, in the order of the plan, as tuples of these columns and measures; see `means`."""
+    def finished(self, study: str, columns: Sequence[str], measures: Sequence[str],
+                 variants: Sequence[str] | None = None) -> list[tuple]:
+        """The finished runs of a study, in the order of the plan, as tuples of these columns and measures; see `means`.
+        variants: only theirs."""
         self._known(study)
         wanted = ", ".join([*map(self._column, columns), *map(_measure, measures)])
+        some = "" if variants is None else f"AND p.variant IN ({', '.join('?' * len(variants))})"
         return self._db.execute(
             f"SELECT {wanted} FROM plan p JOIN runs r USING (run) "
-            "WHERE p.study = ? AND r.state = 'finished' ORDER BY p.position", (study,)).fetchall()
+            f"WHERE p.study = ? AND r.state = 'finished' {some} ORDER BY p.position", (study, *(variants or ()))).fetchall()
 
-    def members(self, study: str) -> list[tuple]:
-        """Which groups the finished runs of a study are in, in the order of the plan: what `CELL` names, the group, how many of
-        its runs are of that cell, and the key of one of them."""
+    def has(self, study: str, variant: str) -> bool:
+        """Whether a finished run of a study is of this variant."""
+        self._known(study)
+        return self._db.execute("SELECT 1 FROM plan p JOIN runs r USING (run) WHERE p.study = ? AND p.variant = ? "
+                                "AND r.state = 'finished' LIMIT 1", (study, variant)).fetchone() is not None
+
+    def trained(self, study: str) -> list[tuple]:
+        """How long the finished runs of a study were clustered, in the order of the plan: what `CELL` names, the group, how
+        many of its runs are of that cell, over how many epochs, and at the start of how many of them an intervention fired."""
         self._known(study)
         cell = ", ".join(f"p.{name}" for name in CELL)
-        return self._db.execute(
-            f"SELECT {cell}, p.group_key, count(*), min(p.run) FROM plan p JOIN runs r USING (run) "
-            "WHERE p.study = ? AND r.state = 'finished' GROUP BY 1, 2, 3, 4, 5 ORDER BY min(p.position)", (study,)).fetchall()
+        rows = self._db.execute(
+            # A group is committed whole, so that only few runs need to be looked up.
+            f"WITH found AS (SELECT {cell}, p.group_key, count(*), min(p.run) AS one, min(p.position) AS place FROM plan p "
+            "WHERE p.study = ? AND p.group_key IN (SELECT group_key FROM groups) "
+            "AND p.run NOT IN (SELECT run FROM runs WHERE state <> 'finished') GROUP BY p.group_key, p.variant) "
+            "SELECT found.*, r.position, json_extract(c.content, '$.fields.clustering.fields.epochs'), f.epochs, f.shape, "
+            "f.points FROM found JOIN runs r ON r.run = found.one JOIN contents c ON c.hash = r.settings LEFT JOIN curves f "
+            "ON f.group_key = found.group_key AND f.phase = 'clustering' AND f.name = 'fired' ORDER BY found.place", (study,))
+        return [(*named, epochs or 0, 0 if points is None else _times(fired, shape, points, position))
+                for *named, _, _, position, epochs, fired, shape, points in rows]
 
     def shares(self) -> dict[str, dict[str, float]]:
         """Group -> part -> seconds of one of its runs, its share of what the group took."""
@@ -312,6 +336,11 @@ def readable(path: str | os.PathLike[str]) -> str:
     return f"{path.as_uri()}?{'immutable=1' if frozen else 'mode=ro'}"
 
 
+def _times(epochs: bytes, shape: str, points: bytes, position: int) -> int:
+    """At how many epochs a curve of marks has one for the run at this position of its group."""
+    return int(np.count_nonzero(schema.unpack_curve(epochs, shape, points)[1][:, position] == 1))
+
+
 def _measure(name: str) -> str:
     if name in ("run", "acc", "nmi", "ari", "seconds"):
         return f"r.{name}"
@@ -327,5 +356,6 @@ def _spread(values: Sequence[float | None]) -> dict[str, float]:
     if not known:
         return dict.fromkeys(("mean", "std", "stderr", "best"), math.nan)
     mean = math.fsum(known) / len(known)
-    std = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / (len(known) - 1)) if len(known) > 1 else math.nan
+    squares = np.square(np.subtract(known, mean)).tolist()
+    std = math.sqrt(math.fsum(squares) / (len(known) - 1)) if len(known) > 1 else math.nan
     return {"mean": mean, "std": std, "stderr": std / math.sqrt(len(known)), "best": max(known)}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..monitors import AFTER_RESET
+from ..history import AFTER_RESET
 from ..values import value, whole
 from . import schema
 from .reading import StoreReader

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import report as page
-from ..monitors import AFTER_RESET
-from ..result import Curve
+from ..history import AFTER_RESET, Curve
 from ..values import value
 from ..version import __version__
 from .inside import Found, Insides, samples_in

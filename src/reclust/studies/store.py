@@ -11,15 +11,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..result import History
-from ..settings import Settings
+from ..history import History
 from ..values import to_json
 from . import schema
 from .reading import Failure, Status, StoreReader, readable
+
+if TYPE_CHECKING:
+    from ..settings import Settings
 
 __all__ = ["Failure", "Outcome", "PlannedRun", "Status", "Store", "StoreReader", "export"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...analysis import around_resets
+from ...history import around_resets
 from .. import labels
 from .base import Choice, Recipe, Runs, legend, panels
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ...monitors import AFTER_RESET
+from ...history import AFTER_RESET
 from ..tables.runtime import spent
 from .cells import SETS, Improvement, improvements
 from .evidence import (

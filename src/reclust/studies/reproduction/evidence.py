@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from scipy import stats
 
-from ...result import Curve
+from ...history import Curve
 from .. import labels
 from ..reading import CELL, StoreReader
 from ..tables.table import signed

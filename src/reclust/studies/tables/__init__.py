@@ -49,5 +49,4 @@ def tables(reader: StoreReader, study: str) -> list[Table]:
     layouts = [maker for maker in makers if isinstance(maker, Layout)]
     made = scores(reader, study, *layouts) if layouts else []
     made += [table for maker in makers if not isinstance(maker, Layout) for table in maker(reader, study)]
-    variants = {variant for *_, variant, _, _, _ in reader.members(study)}
-    return [*made, comparison(reader, study)] if {"none", "brb"} <= variants else made
+    return [*made, comparison(reader, study)] if all(reader.has(study, name) for name in ("none", "brb")) else made

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
-from scipy import stats
 
 from .. import labels
 from ..reading import StoreReader
+from .paired import mean_interval, signed_rank_test, t_test
 from .table import Cell, Row, Table, number, signed
 
 
@@ -18,8 +18,8 @@ from .table import Cell, Row, Table, number, signed
 class Comparison:
     """Of one data set, algorithm and way to start: differences are variant minus baseline, in percent.
 
-    low, high: of the mean difference, by Student's t. p_wilcoxon, p_t: two-sided, of the signed-rank test (exact for few
-    pairs without ties) and the paired t-test; not numbers where there are too few pairs.
+    low, high: of the mean difference, by Student's t. p_wilcoxon, p_t: two-sided, of the signed-rank test (exact up to
+    50 pairs) and the paired t-test; not numbers where there are too few pairs.
     """
 
     dataset: str
@@ -40,14 +40,14 @@ class Comparison:
 def compare(reader: StoreReader, study: str, *, variant: str = "brb", baseline: str = "none", measure: str = "acc",
             confidence: float = 0.95) -> list[Comparison]:
     """All cells of a study in which both have finished runs of the same seeds, in the order of the plan."""
-    rows = reader.finished(study, ("dataset", "algorithm", "pretrained", "variant", "seed"), (measure,))
-    known = dict.fromkeys(row[3] for row in rows)
-    absent = [name for name in (variant, baseline) if name not in known]
+    absent = [name for name in (variant, baseline) if not reader.has(study, name)]
     if absent:
+        known = dict.fromkeys(name for (name,) in reader.finished(study, ("variant",), ()))
         raise ValueError(f"{study} has no finished runs of {absent[0]!r}; it has {', '.join(known) or 'none at all'}.")
+    rows = reader.finished(study, ("dataset", "algorithm", "pretrained", "variant", "seed"), (measure,), (variant, baseline))
     found: dict[tuple, dict[str, dict[int, float]]] = {}
-    for row in rows:
-        found.setdefault(row[:3], {variant: {}, baseline: {}}).setdefault(row[3], {})[row[4]] = row[5]
+    for cell, members in groupby(rows, key=lambda row: row[:4]):
+        found.setdefault(cell[:3], {variant: {}, baseline: {}})[cell[3]].update(row[4:] for row in members)
     pairs = {}
     for cell, own in found.items():
         seeds = [seed for seed in own[baseline] if seed in own[variant]]
@@ -67,12 +67,8 @@ def _compared(keys: Sequence[tuple], scores: np.ndarray, confidence: float) -> l
     mean = differences.mean(1)
     low = high = p_t = p_wilcoxon = np.full(len(keys), np.nan)
     if pairs > 1:
-        half = stats.t.ppf((1 + confidence) / 2, pairs - 1) * differences.std(1, ddof=1) / np.sqrt(pairs)
-        low, high = mean - half, mean + half
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # runs that agree to the last bit have no p-value, and that is known
-            p_t = stats.ttest_rel(scores[..., 1], scores[..., 0], axis=1).pvalue
-            p_wilcoxon = stats.wilcoxon(differences, axis=1).pvalue
+        low, high = mean_interval(differences, confidence)
+        p_t, p_wilcoxon = t_test(differences), signed_rank_test(differences)
     wins, losses = (differences > 0).sum(1), (differences < 0).sum(1)
     means = scores.mean(1)
     return [Comparison(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import fsum
 
-from ...settings import Settings
 from .. import labels, published
 from ..reading import StoreReader
 from .table import Cell, Row, Table, number, score
@@ -50,19 +49,18 @@ class Spent:
 def spent(reader: StoreReader, study: str) -> list[Spent]:
     """One entry for each cell with interventions, in the order of the plan."""
     groups: dict[tuple, list[tuple[str, int]]] = {}
-    settings: dict[tuple, Settings] = {}
-    for *named, group, count, run in reader.members(study):
+    known: dict[tuple, tuple[int, int]] = {}
+    for *named, group, count, epochs, times in reader.trained(study):
         groups.setdefault(tuple(named), []).append((group, count))
-        settings.setdefault(tuple(named), reader.settings(run))
-    known = {id(own): _epochs_and_firings(own) for own in {id(own): own for own in settings.values()}.values()}
+        known.setdefault(tuple(named), (epochs, times))
     firings: dict[str, list[tuple[float, int]]] = {}
     for cell, own in groups.items():
         for group, count in own:
-            firings.setdefault(group, []).append((known[id(settings[cell])][1], count))
+            firings.setdefault(group, []).append((known[cell][1], count))
     # A run's time is its share of its group's, whether or not all of them fire.
     fired, shares, made = {group: _mean(own) for group, own in firings.items()}, reader.shares(), []
     for cell, own in groups.items():
-        epochs, times = known[id(settings[cell])]
+        epochs, times = known[cell]
         if times:
             dataset, algorithm, pretrained, variant = cell
             parts = {part: _mean([(_share(shares, group, part) / fired[group], count) for group, count in own])
@@ -79,12 +77,6 @@ def _share(shares: dict[str, dict[str, float]], group: str, part: str) -> float:
 
 def _mean(weighed: list[tuple[float, int]]) -> float:
     return fsum(given * count for given, count in weighed) / sum(count for _, count in weighed)
-
-
-def _epochs_and_firings(settings: Settings) -> tuple[int, int]:
-    epochs = 0 if settings.clustering is None else settings.clustering.epochs
-    intervention = settings.intervention
-    return epochs, sum(intervention.fires(epoch) for epoch in range(epochs)) if intervention is not None else 0
 
 
 def runtime(reader: StoreReader, study: str) -> list[Table]:

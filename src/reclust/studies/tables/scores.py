@@ -46,15 +46,15 @@ class Layout:
 def scores(reader: StoreReader, study: str, *layouts: Layout) -> list[Table]:
     """The finished runs of a study, with the paper's numbers beside them and the store's baselines above them, in each of these
     layouts (`Layout()` where none is given)."""
-    (status,) = reader.status(study)
-    if not status.finished:
-        raise ValueError(f"No run of {study} has finished yet in {reader.path}: `reclust study run {study}` goes on.")
-    finished = f"{status.finished} of {status.planned} runs finished."
     layouts = layouts or (Layout(),)
     wanted: dict[tuple[str, ...], dict[str, None]] = {}
     for layout in layouts:  # those of the same cells are read at once
         wanted.setdefault(layout.by, {}).update(dict.fromkeys(layout.measures))
     entries = {by: reader.means(study, by=by, measures=list(measures)) for by, measures in wanted.items()}
+    count = sum(entry["runs"] for entry in entries[layouts[0].by])
+    if not count:
+        raise ValueError(f"No run of {study} has finished yet in {reader.path}: `reclust study run {study}` goes on.")
+    finished = f"{count} of {reader.planned(study)} runs finished."
     return [table for layout in layouts for table in _laid_out(reader, study, layout, entries[layout.by], finished)]
 
 

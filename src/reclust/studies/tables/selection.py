@@ -10,9 +10,11 @@ from itertools import groupby
 import numpy as np
 
 from .. import labels
-from ..measures import LABEL_FREE
 from ..reading import StoreReader
 from .table import Cell, Row, Table, number, score
+
+SCORES = ("consistency", "shared_information", "silhouette", "cosine_silhouette", "compactness", "size_entropy")
+"""The names of `LABEL_FREE`, whose values come with torch: too much for reading what is in a store."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,11 @@ class Repetition:
 
 def repetitions(reader: StoreReader, study: str) -> list[Repetition]:
     """The groups of a study, in the order of its plan."""
-    rows = reader.finished(study, ("dataset", "variant", "group"), ("acc", "seconds", *LABEL_FREE))
+    rows = reader.finished(study, ("dataset", "variant", "group"), ("acc", "seconds", *SCORES))
     made = []
     for (dataset, variant, _), members in groupby(rows, key=lambda row: row[:3]):
         acc, seconds, *scores = (np.array(column, float) for column in list(zip(*members, strict=True))[3:])
-        made.append(Repetition(dataset, variant, 100 * acc, dict(zip(LABEL_FREE, map(_sound, scores), strict=True)),
+        made.append(Repetition(dataset, variant, 100 * acc, dict(zip(SCORES, map(_sound, scores), strict=True)),
                                float(seconds.sum())))
     return made
 
@@ -53,7 +55,7 @@ def chosen(reader: StoreReader, study: str) -> list[Table]:
     for dataset, of_set in groupby(every, key=lambda one: one.dataset):
         rows = [_row(dataset, variant, list(group)) for variant, group in groupby(of_set, key=lambda one: one.variant)]
         blocks.append(tuple(rows))
-    headings = ("", "repetitions", "mean replica", "best replica", *(labels.measure(name) for name in LABEL_FREE), "seconds")
+    headings = ("", "repetitions", "mean replica", "best replica", *(labels.measure(name) for name in SCORES), "seconds")
     return [Table(f"{study}: the replica that is kept without labels, ACC", headings, tuple(blocks),
                   "Mean ± standard error over repetitions, each of which trains all replicas anew; a column named after a "
                   "score holds what the replica of the highest score has. Seconds are those of one repetition.")]
@@ -61,7 +63,7 @@ def chosen(reader: StoreReader, study: str) -> list[Table]:
 
 def _row(dataset: str, variant: str, own: list[Repetition]) -> Row:
     columns = [[one.acc.mean() for one in own], [one.acc.max() for one in own],
-               *([one.kept(name) for one in own] for name in LABEL_FREE)]
+               *([one.kept(name) for one in own] for name in SCORES)]
     highest = max(np.mean(column) for column in columns[2:])
     cells = [_mean(column, best=i >= 2 and math.isclose(float(np.mean(column)), highest)) for i, column in enumerate(columns)]
     return Row(f"{labels.dataset(dataset)}, {variant}", (

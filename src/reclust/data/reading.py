@@ -6,13 +6,11 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy import sparse
-from torch.utils.data import Dataset as TorchDataset
 
 from .arrays import NUMERIC, map_npy, read_npz
 from .dataset import Dataset, Samples
@@ -20,6 +18,9 @@ from .errors import DataError, naming, reading, require
 from .hdf5 import open_hdf5
 from .images import OnError, read_image_folder
 from .tables import Table, from_frame, read_csv, read_parquet
+
+if TYPE_CHECKING:
+    from torch.utils.data import Dataset as TorchDataset
 
 PerSample: TypeAlias = "str | Sequence[Any] | NDArray[Any] | None"
 _SAMPLES = ("images", "samples", "data", "X", "x")
@@ -85,11 +86,11 @@ def _from_memory(source: Any, labels: PerSample, ids: PerSample) -> dict[str, An
     label_name, id_name = (value if isinstance(value, str) else None for value in (labels, ids))
     if sparse.issparse(source) or isinstance(source, np.ndarray):
         return {"samples": source}
-    if isinstance(source, torch.Tensor):
-        return {"samples": source.detach().cpu().numpy()}
-    if isinstance(source, TorchDataset):
-        return _from_torch(source)
     # An object of a library that nobody imported cannot be here, so nothing needs importing to find out.
+    if "torch" in sys.modules and isinstance(source, sys.modules["torch"].Tensor):
+        return {"samples": source.detach().cpu().numpy()}
+    if "torch.utils.data" in sys.modules and isinstance(source, sys.modules["torch.utils.data"].Dataset):
+        return _from_torch(source)
     if "pandas" in sys.modules and isinstance(source, sys.modules["pandas"].DataFrame):
         return _columns(from_frame(source, labels=label_name, ids=id_name))
     if "anndata" in sys.modules and isinstance(source, sys.modules["anndata"].AnnData):
@@ -114,7 +115,7 @@ def _from_folder(path: Path, labels: PerSample, size: tuple[int, int] | None, on
 
 def _from_torch(source: TorchDataset[Any]) -> dict[str, Any]:
     """All items of a torch Dataset: samples, or tuples of a sample and perhaps a label, taken if it is a number."""
-    if isinstance(source, torch.utils.data.IterableDataset):
+    if isinstance(source, sys.modules["torch.utils.data"].IterableDataset):
         items = list(source)
     else:
         items = [source[i] for i in range(len(source))]  # type: ignore[arg-type]

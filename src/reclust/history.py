@@ -1,0 +1,36 @@
+"""What was measured over training, as plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+AFTER_RESET = "_after_reset"
+"""Ends the columns of what was measured right after an intervention, at the epoch at whose start it fired. The value before
+is in the column itself, one epoch earlier, and at that same epoch there stands the value after it has trained."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Something measured over training: epochs (m,), values (m, r), or (m, r, ...) where it has a shape of its own."""
+
+    epochs: np.ndarray
+    values: np.ndarray
+
+
+History = dict[str, dict[str, Curve]]
+"""Phase -> column -> curve."""
+
+
+def around_resets(columns: Mapping[str, Curve], column: str) -> Curve:
+    """One column at each firing: values (m, 3, r, ...) right before, right after, and after the epoch that followed.
+
+    columns: the history of the clustering phase. Firings around which not all three were measured are left out.
+    """
+    measured, after = (dict(zip(columns[name].epochs.tolist(), columns[name].values, strict=True))
+                       for name in (column, column + AFTER_RESET))
+    fired = [e for e in columns["fired"].epochs.tolist() if e - 1 in measured and e in after and e in measured]
+    values = [np.stack([measured[epoch - 1], after[epoch], measured[epoch]]) for epoch in fired]
+    return Curve(np.array(fired, dtype=np.int64), np.stack(values) if values else np.empty((0, 3, 0)))
