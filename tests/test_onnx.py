@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support import blobs
 
-from reclust import DCN, IDEC, Autoencoder, ResNet, SelfLabeling, SimCLR
+from reclust import DCN, IDEC, Autoencoder, ConvAutoencoder, ResNet, SelfLabeling, SimCLR
 
 pytest.importorskip("onnxscript", reason="the extra onnx is not installed")
 runtime = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
@@ -22,11 +22,13 @@ def fitted(kind):
         return IDEC(3, **SMALL).fit(IMAGES), IMAGES.reshape(12, -1)
     if kind == "self-labeling":
         return SelfLabeling(IDEC(4, **SMALL).fit(X), epochs=2, warmup_epochs=5, threshold=0.1, device="cpu").fit(X), X
+    if kind == "convolutional":
+        return IDEC(3, **{**SMALL, "representation": ConvAutoencoder((4,), residuals=1)}).fit(IMAGES), IMAGES.reshape(12, -1)
     simclr = SimCLR(ResNet(width=4), hidden=(8,), embedding=6, projector=(8, 4))
     return IDEC(3, **{**SMALL, "representation": simclr, "pretrain_epochs": 1, "epochs": 1, "batch_size": 6}).fit(IMAGES), IMAGES.reshape(12, -1)
 
 
-@pytest.mark.parametrize("kind", ["dcn", "images", "self-labeling", pytest.param("simclr", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["dcn", "images", "convolutional", "self-labeling", pytest.param("simclr", marks=pytest.mark.slow)])
 def test_the_graph_predicts_what_the_model_predicts(tmp_path, kind):
     model, rows = fitted(kind)
     rows = rows.astype(np.float32)

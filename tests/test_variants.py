@@ -209,14 +209,15 @@ def test_steps_can_be_copied_and_changed():
 
 def documented():
     """Name -> intervention, as docs/variants.md says."""
-    rows = [line.split("|") for line in (Path(__file__).parents[1] / "docs/variants.md").read_text().splitlines() if line.startswith("|") and "`Every" in line]
+    rows = [line.split("|") for line in (Path(__file__).parents[1] / "docs/variants.md").read_text().splitlines() if line.startswith("|") and ("`Every" in line or "`WhenSettled" in line)]
     return {row[1].strip(): eval(row[2].split("`")[1], vars(interventions)) for row in rows}
 
 
 @pytest.mark.parametrize("sentence", documented().values(), ids=documented())
 def test_every_documented_sentence_trains_and_stacked_equals_separate(sentence):
     digits = load_digits().data[:150] / 16
-    settings = small_settings(n_clusters=10, intervention=replace(sentence, interval=1), pretraining=None,
+    at_once = {"interval": 1} if isinstance(sentence, Every) else {"look": 1, "shortest": 1, "longest": 1}
+    settings = small_settings(n_clusters=10, intervention=replace(sentence, **at_once), pretraining=None,
                               clustering=Schedule(2, batch_size=50))
     together = train(digits, settings, seeds=(3, 1), execution=Execution("cpu", "float64"))
     assert together.history["clustering"]["fired"].epochs.tolist() == [1]

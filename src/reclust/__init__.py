@@ -27,7 +27,16 @@ if TYPE_CHECKING:
     from .monitors import Evaluation, Monitor, Progress, Snapshot
     from .objectives import DCNObjective, DECObjective, IDECObjective, Objective
     from .replicas import Replicas
-    from .representations import Autoencoder, Embeddings, OwnAutoencoder, OwnSimCLR, Representation, ResNet, SimCLR
+    from .representations import (
+        Autoencoder,
+        ConvAutoencoder,
+        Embeddings,
+        OwnAutoencoder,
+        OwnSimCLR,
+        Representation,
+        ResNet,
+        SimCLR,
+    )
     from .result import Result
     from .saving import load
     from .selflabel import SelfLabel, self_label
@@ -47,7 +56,7 @@ else:
         "monitors": "Evaluation Monitor Progress Snapshot",
         "objectives": "DCNObjective DECObjective IDECObjective Objective",
         "replicas": "Replicas",
-        "representations": "Autoencoder Embeddings OwnAutoencoder OwnSimCLR Representation ResNet SimCLR",
+        "representations": "Autoencoder ConvAutoencoder Embeddings OwnAutoencoder OwnSimCLR Representation ResNet SimCLR",
         "result": "Result",
         "saving": "load",
         "selflabel": "SelfLabel self_label",
@@ -61,6 +70,7 @@ __all__ = [
     "Autoencoder",
     "BRB",
     "Checkpoint",
+    "ConvAutoencoder",
     "Curve",
     "DCN",
     "DCNObjective",

@@ -109,7 +109,7 @@ class Progressed:
     tensors: dict[str, dict[str, Tensor]]
     optimizer: dict[str, Tensor]
     memory: dict[str, Tensor]
-    """Of monitors that remember, by their position."""
+    """Of monitors and interventions that remember, by their position."""
     history: History
     seconds: dict[str, float]
     failed: dict[int, tuple[str, int]]

@@ -23,7 +23,7 @@ from .kmeans import KMeans
 from .monitors import Snapshot
 from .objectives import IDECObjective
 from .preparation import Preparation, check_samples, opened
-from .representations import Autoencoder
+from .representations import Autoencoder, ConvAutoencoder
 from .result import Result
 from .selection import Candidates, Silhouette
 from .settings import Schedule, Settings
@@ -247,9 +247,11 @@ def _mean_and_error(found: Sequence[np.ndarray]) -> np.ndarray:
 
 def _check_embedding(settings: Settings) -> None:
     representation = settings.representation
-    if settings.pretraining is not None and isinstance(representation, Autoencoder) and representation.embedding is None:
+    sized = not isinstance(representation, (Autoencoder, ConvAutoencoder)) or representation.embedding is not None
+    if settings.pretraining is not None and not sized:
         raise ValueError(f"The representation {representation!r} has as many dimensions as there are clusters, but it is "
-                         "pretrained once for all numbers of them: give it a size, as in Autoencoder(embedding=10).")
+                         "pretrained once for all numbers of them: give it a size, as in "
+                         f"{type(representation).__name__}(embedding=10).")
 
 
 def _usual(n: int) -> Settings:

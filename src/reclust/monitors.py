@@ -28,7 +28,7 @@ class Snapshot:
 
     moment: "start" (before the first epoch), "intervention" (right after one fired, before the epoch trains) or "epoch"
         (at the end of one). loss: column -> (r,) means over the epoch, empty but for "epoch".
-    fired, fires_next: (r,), whether an intervention fired at the start of this epoch, and will at the start of the next.
+    fired, fires_next: (r,), whether an intervention fired at the start of this epoch, and may at the start of the next.
     parameters: of the network, name -> (r, ...); centers (r, k, d), only while clustering. They are training's own tensors:
         copy what is to be kept, and write nothing.
     """

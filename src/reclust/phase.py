@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,6 +25,7 @@ from .monitors import Deadline, Snapshot
 from .objectives import Objective, Staged, State, Still
 from .optimizer import Adam, Leaf
 from .replicas import NETWORK, make_executor
+from .result import group_of
 from .settings import Schedule, Settings
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ class Phase:
         self.clock = Clock(run.inputs.device)
         self.key = draws.fold(run.replicas.key, name)
         self.interventions = sharing(run.settings) if name == "clustering" else []
+        self.memories: list[dict[str, Tensor]] = [{} for _ in self.interventions]
         self.optimizer = Adam(self._leaves(learned), lr=schedule.lr, clip_norm=schedule.clip_norm, device=run.inputs.device)
         self._step, self._follow = (Captured(work, run.inputs.device, self.executor.forget_gradients)
                                    for work in (self._descend, self._move))
@@ -71,6 +74,18 @@ class Phase:
         self.resumed = resumed is not None
         if resumed is not None:
             self.optimizer.restore_(resumed.optimizer)
+            self.memories = [{name: tensor.to(run.inputs.device) for name, tensor in group_of(resumed.memory, whose).items()}
+                             for whose in self._remembering]
+
+    @property
+    def _remembering(self) -> list[str]:
+        return [f"intervention {which.start}" for which, _ in self.interventions]
+
+    @property
+    def memory(self) -> dict[str, Tensor]:
+        """What interventions noted, for checkpoints."""
+        return {f"{whose}/{name}": tensor for whose, notes in zip(self._remembering, self.memories, strict=True)
+                for name, tensor in notes.items()}
 
     def _worth_compiling(self, wanted: str) -> bool:
         """Compiling a convolutional network takes about a minute and saves a quarter of a step: "auto" wants a long phase."""
@@ -150,9 +165,10 @@ class Phase:
 
     def _intervene(self, epoch: int) -> np.ndarray:
         fired = np.zeros(len(self.replicas), dtype=bool)
-        for which, intervention in self.interventions:
+        for (which, intervention), memory in zip(self.interventions, self.memories, strict=True):
             if intervention.fires(epoch):
-                fired[which] = intervention(epoch, self.target(which, self.replicas.state["centers"]))
+                target = replace(self.target(which, self.replicas.state["centers"]), memory=memory)
+                fired[which] = intervention(epoch, target)
         if fired.any():
             self.replicas.refresh_working_()
             self._look("intervention", epoch, {}, fired)
@@ -248,7 +264,8 @@ class Phase:
             step_counts=() if learned is None else (learned.steps[which],),
             clock=self.clock,
             peers=Peers(become=lambda sources: self._become(which, sources),
-                        embed_views=lambda rows, key: self.embed(rows, which, view_key=key)),
+                        embed_views=lambda rows, key: self.embed(rows, which, view_key=key),
+                        only=lambda some: self.target(_within(which, some), centers)),
         )
 
     def _become(self, which: slice, sources: Sequence[int]) -> None:
@@ -324,6 +341,12 @@ def _idle(objective: Objective) -> bool:
 
 def _assign(net: nn.Module, objective: Objective, state: State, z: Tensor) -> Tensor:
     return objective.assign(state, z)
+
+
+def _within(which: slice, some: slice) -> slice:
+    """Some of the replicas of a run of them."""
+    chosen = range(which.stop)[which][some]
+    return slice(chosen.start, chosen.stop)
 
 
 def sharing(settings: Sequence[Settings]) -> list[tuple[slice, Intervention]]:

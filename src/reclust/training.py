@@ -240,7 +240,7 @@ class Run:
             memory = {f"{whose}/{name}": tensor for whose, monitor in self._remembering.items()
                       for name, tensor in monitor.memory.items()}
             Progressed(
-                phase.name, next_epoch, stacked_result_tensors(self.replicas), phase.optimizer.tensors(), memory,
+                phase.name, next_epoch, stacked_result_tensors(self.replicas), phase.optimizer.tensors(), memory | phase.memory,
                 self.history, {**self.seconds, **phase.seconds()}, self.failed,
             ).write(self.checkpoint, self._identity, self.replicas.seeds, self.settings)
 

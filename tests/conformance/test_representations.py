@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from reclust import Autoencoder, Embeddings, OwnAutoencoder, Representation, draws
+from reclust import Autoencoder, ConvAutoencoder, Embeddings, OwnAutoencoder, Representation, draws
 from reclust.replicas import Replicas
 from reclust.representations import OwnSimCLR, ResNet, SimCLR, build_network
 
@@ -14,6 +14,8 @@ REPRESENTATIONS = {
     "autoencoder with its own embedding size": Autoencoder((16,), embedding=7),
     "embeddings": Embeddings((9,)),
     "embeddings, bent twice": Embeddings((9, 8), embedding=5),
+    "convolutional": ConvAutoencoder((4, 5, 6)),
+    "convolutional and residual": ConvAutoencoder((4,), residuals=2, embedding=5),
     "own modules": OwnAutoencoder(nn.Sequential(nn.Flatten(), nn.Linear(24, 9), nn.Tanh(), nn.Linear(9, 3)),
                                   nn.Sequential(nn.Linear(3, 9), nn.Tanh(), nn.Linear(9, 24))),
     "SimCLR": SimCLR(ResNet(width=2), hidden=(6,), embedding=4, projector=(8, 4)),

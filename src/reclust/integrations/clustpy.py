@@ -45,12 +45,13 @@ def intervene(estimator: E, intervention: Intervention = BRB(), *, seed: int = 0
         raise TypeError(f"intervene needs ClustPy's DEC, IDEC or DCN, got {kind.__name__}.")
     function, (name, afterwards) = kind.fit.__globals__[trainer], KNOWN[trainer]
 
-    def act(epoch: int, module: Any, network: Any, loader: Any, optimizer: torch.optim.Optimizer) -> None:
+    def act(epoch: int, memory: dict[str, Tensor], module: Any, network: Any, loader: Any,
+            optimizer: torch.optim.Optimizer) -> None:
         if intervention.fires(epoch):
-            target = Target.of(encoder(network), module.centers, optimizer, seed=seed,
+            target = Target.of(encoder(network), module.centers, optimizer, seed=seed, memory=memory,
                                embed=lambda: _embeddings(module, network, loader))
-            intervention(epoch, target)
-            afterwards(module, target.embed())
+            if intervention(epoch, target):
+                afterwards(module, target.embed())
 
     ours = _between_epochs(function.__globals__[name], act)
     fit = _meaning(kind.fit, {trainer: _meaning(function, {name: ours})})
@@ -76,11 +77,13 @@ def _meaning(function: FunctionType, names: dict[str, Any]) -> FunctionType:
 
 
 def _between_epochs(kind: Any, act: Callable[..., None]) -> type[nn.Module]:
-    """The module, but each pass of its `fit` over the batches begins with `act(epoch, module, network, loader, optimizer)`."""
+    """The module, but each pass of its `fit` over the batches begins with
+    `act(epoch, memory, module, network, loader, optimizer)`."""
 
     def fit(self: Any, neural_network: nn.Module, trainloader: Any, *rest: Any) -> Any:
         optimizer = next(one for one in rest if isinstance(one, torch.optim.Optimizer))
-        started = _Epochs(trainloader, lambda epoch: act(epoch, self, neural_network, trainloader, optimizer))
+        memory: dict[str, Tensor] = {}
+        started = _Epochs(trainloader, lambda epoch: act(epoch, memory, self, neural_network, trainloader, optimizer))
         return kind.fit(self, neural_network, started, *rest)
 
     return type(kind.__name__, (kind,), {"fit": fit})

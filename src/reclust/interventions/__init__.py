@@ -1,6 +1,7 @@
 """What may happen between epochs, as sentences of small steps."""
 
 from ..kmeans import KMeans, KMeansPlusPlus
+from .adaptive import WhenSettled
 from .base import Every, Intervention, Layer, Peers, Step, Target
 from .brb import BRB
 from .controls import DisentangledReset, NoisyRecluster
@@ -41,4 +42,5 @@ __all__ = [
     "SoftReset",
     "Step",
     "Target",
+    "WhenSettled",
 ]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -41,6 +42,8 @@ class Peers:
     keeps and what the optimizer remembers."""
     embed_views: Callable[[Tensor, Tensor], Tensor]
     """Rows (m,) and a key () -> embeddings of a random view of each of these samples, (r, m, d)."""
+    only: Callable[[slice], Target]
+    """The target of some of the r replicas."""
 
 
 @dataclass
@@ -65,6 +68,8 @@ class Target:
     """A note between the steps of one firing, (..., n): the labels from before the first of them."""
     peers: Peers | None = None
     """None in somebody's own loop, which trains one model."""
+    memory: dict[str, Tensor] | None = None
+    """Notes between epochs, (..., *shape) each, of interventions that go by more than the epoch. Checkpoints keep them."""
 
     @classmethod
     def of(
@@ -76,10 +81,12 @@ class Target:
         embed: Callable[[], Tensor],
         blocks: Mapping[str, nn.Module] | None = None,
         seed: int = 0,
+        memory: dict[str, Tensor] | None = None,
     ) -> Target:
         """The target in somebody's own training loop: one model, `centers` (k, d), `embed()` -> (n, d) of all samples.
 
-        Without `blocks` every layer of the encoder is a block of its own, the last one 'embedding'.
+        Without `blocks` every layer of the encoder is a block of its own, the last one 'embedding'. memory: a dict, the same
+        in every epoch, for interventions that keep notes, as `WhenSettled` does.
         """
         state: dict[str, Any] = optimizer.state.get(centers, {}) if optimizer is not None else {}
         kept = {name: entry for name, entry in state.items() if isinstance(entry, Tensor)}
@@ -102,6 +109,7 @@ class Target:
             assigner=lambda z: nearest(z, centers.detach()),
             moments=tuple(entry for name, entry in kept.items() if name != "step"),
             step_counts=tuple(entry for name, entry in kept.items() if name == "step"),
+            memory=memory,
         )
 
     def at(self, *values: int | str) -> Target:
@@ -163,15 +171,27 @@ class Step(ABC):
 
 @runtime_checkable
 class Intervention(Protocol):
-    def fires(self, epoch: int) -> bool: ...
+    def fires(self, epoch: int) -> bool:
+        """Whether it is to be called at the start of this epoch; in other epochs nothing is due."""
+        ...
 
     def check(self, blocks: Blocks) -> None:
         """Raise before training what would go wrong with these blocks at the first firing."""
         ...
 
-    def __call__(self, epoch: int, target: Target) -> bool:
-        """Do what is due at the start of this epoch; whether anything was."""
+    def __call__(self, epoch: int, target: Target) -> bool | np.ndarray:
+        """Do what is due at the start of this epoch; whether anything was, of each replica (...) where they differ."""
         ...
+
+
+def take_steps(steps: Sequence[Step], epoch: int, target: Target) -> None:
+    """One firing, at the start of this epoch."""
+    at_epoch = target.at("intervention", epoch)
+    for step in steps:
+        step.prepare(at_epoch)
+    for step in steps:
+        with target.clock(step.part):
+            step(at_epoch)
 
 
 @value
@@ -196,10 +216,5 @@ class Every:
     def __call__(self, epoch: int, target: Target) -> bool:
         if not self.fires(epoch):
             return False
-        at_epoch = target.at("intervention", epoch)
-        for step in self.steps:
-            step.prepare(at_epoch)
-        for step in self.steps:
-            with target.clock(step.part):
-                step(at_epoch)
+        take_steps(self.steps, epoch, target)
         return True

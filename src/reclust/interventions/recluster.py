@@ -20,7 +20,7 @@ class Method(Protocol):
     def __call__(self, z: Tensor, k: int, key: Tensor) -> Tensor: ...
 
 
-def _random_rows(key: Tensor, n: int, m: int) -> Tensor:
+def random_rows(key: Tensor, n: int, m: int) -> Tensor:
     return draws.permutation(key, n)[..., :m]
 
 
@@ -28,7 +28,7 @@ def _first_rows(key: Tensor, n: int, m: int) -> Tensor:
     return torch.arange(m, device=key.device).expand(*key.shape, m)
 
 
-_PICKS = {"random": _random_rows, "first": _first_rows}
+_PICKS = {"random": random_rows, "first": _first_rows}
 
 
 @dataclass(frozen=True)

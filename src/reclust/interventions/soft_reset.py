@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar
 
 from torch import Tensor
+from typing_extensions import Self
 
 from .. import draws
 from ..values import real, value
@@ -16,7 +17,7 @@ from .noise import InitialNoise, KaimingNoise, Noise
 
 
 @dataclass(frozen=True)
-class _ByBlock(Step):
+class ByBlock(Step):
     """A change of weights, block by block.
 
     keep: 1 changes nothing; a mapping gives a factor to each named block and leaves the others alone.
@@ -44,6 +45,13 @@ class _ByBlock(Step):
     def check(self, blocks: Blocks) -> None:
         self._factors(blocks)
 
+    def gentler(self, share: float) -> Self:
+        """The same with factors that went this share of their way to 1."""
+        keep = self.keep
+        if isinstance(keep, Mapping):
+            return replace(self, keep={block: own + share * (1 - own) for block, own in keep.items()})
+        return replace(self, keep=keep + share * (1 - keep))
+
     def layers(self, blocks: Blocks) -> Iterator[tuple[Layer, float]]:
         """The layers to change, each with its factor."""
         for block, keep in self._factors(blocks).items():
@@ -64,7 +72,7 @@ class _ByBlock(Step):
 
 
 @dataclass(frozen=True)
-class _WithNoise(_ByBlock):
+class _WithNoise(ByBlock):
     noise: Noise = InitialNoise()
 
     def check(self, blocks: Blocks) -> None:
@@ -77,7 +85,7 @@ class _WithNoise(_ByBlock):
 
 
 @value
-class Shrink(_ByBlock):
+class Shrink(ByBlock):
     """theta <- keep × theta: the first half of a soft reset."""
 
     def __call__(self, target: Target) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 from .. import draws, metrics
 from ..data.augment import perturbation_of
 from ..geometry import local_purity, squared_silhouette
-from ..interventions import Every, Exchange
+from ..interventions import Every, Exchange, WhenSettled
 from ..kmeans import kmeans
 from ..objectives import nearest
 from ..result import Model
@@ -108,7 +108,7 @@ def compare(model: FittedClustering, X: Any, rows: np.ndarray) -> Evidence:
 def exchanged(model: FittedClustering) -> bool:
     """Whether replicas were copied from each other, so that what they agree on says nothing of other seeds."""
     intervention = model.result_.settings[model.best_replica_].intervention
-    return (len(model.replicas_) > 1 and isinstance(intervention, Every)
+    return (len(model.replicas_) > 1 and isinstance(intervention, (Every, WhenSettled))
             and any(isinstance(step, Exchange) for step in intervention.steps))
 
 

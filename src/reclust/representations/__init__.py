@@ -3,6 +3,7 @@
 from .autoencoder import Autoencoder, EncoderDecoder, OwnAutoencoder
 from .base import Representation, build_network
 from .contrastive import Contrastive, EncoderProjector, OwnSimCLR, SimCLR, nt_xent
+from .convolutional import ConvAutoencoder
 from .embeddings import Embeddings
 from .resnet import Backbone, ResNet
 
@@ -10,6 +11,7 @@ __all__ = [
     "Autoencoder",
     "Backbone",
     "Contrastive",
+    "ConvAutoencoder",
     "Embeddings",
     "EncoderDecoder",
     "EncoderProjector",

@@ -23,7 +23,7 @@ class EncoderDecoder(nn.Module):
         self.encoder, self.decoder = encoder, decoder
 
 
-class _Reconstruction:
+class Reconstruction:
     """The half that every autoencoder shares, whatever its layers."""
 
     stacks: ClassVar[bool] = True
@@ -50,7 +50,7 @@ class _Reconstruction:
 
 
 @value
-class Autoencoder(_Reconstruction):
+class Autoencoder(Reconstruction):
     """Fully connected, ReLU, mirrored decoder. `embedding=None` takes the number of clusters."""
 
     hidden: tuple[int, ...] = (1024, 512, 256)
@@ -78,7 +78,7 @@ class Autoencoder(_Reconstruction):
 
 
 @value
-class OwnAutoencoder(_Reconstruction):
+class OwnAutoencoder(Reconstruction):
     """Your own pair of modules: encoder (B, *sample_shape) -> (B, d), decoder back to B times as many numbers.
 
     `weights="fresh"` draws their initial weights from the seed; `"given"` starts every replica from the weights the

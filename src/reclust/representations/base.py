@@ -92,3 +92,14 @@ def encoder_blocks(encoder: nn.Module, *, prefix: str = "") -> dict[str, tuple[s
         raise ValueError("The encoder has no layer with weights: there is nothing to train or to reset.")
     names = [f"layer{i + 1}" for i in range(len(blocks) - 1)] + ["embedding"]
     return {name: tuple(block) for name, block in zip(names, blocks, strict=True)}
+
+
+def layers_of(net: nn.Module, place: str) -> tuple[str, ...]:
+    """The full names of the layers with weights in one part of a network."""
+    return tuple(f"{place}.{name}".rstrip(".") for name, _ in layers(net.get_submodule(place)))
+
+
+def check_images(network: str, sample_shape: tuple[int, ...]) -> None:
+    if len(sample_shape) != 3:
+        raise ValueError(f"A {network} needs images (channels, height, width), samples are {sample_shape}: give "
+                         "image_shape= for flat rows, or use another representation for tables.")

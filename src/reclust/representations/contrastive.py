@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from .. import draws
 from ..values import real, value, whole
-from ..weights import decaying_weights, expanded_weights, initial_weights, layers
-from .base import encode_together, encoder_blocks
+from ..weights import decaying_weights, expanded_weights, initial_weights
+from .base import encode_together, encoder_blocks, layers_of
 from .layers import undrawn
 from .resnet import Backbone, ResNet
 
@@ -86,7 +86,7 @@ class Contrastive:
         return initial_weights(net, key, dtype=dtype)
 
     def blocks(self, net: EncoderProjector) -> dict[str, tuple[str, ...]]:
-        return {**encoder_blocks(net.encoder, prefix="encoder."), "projector": _layers_of(net, "projector")}
+        return {**encoder_blocks(net.encoder, prefix="encoder."), "projector": layers_of(net, "projector")}
 
     def decaying(self, net: EncoderProjector) -> frozenset[str]:
         return decaying_weights(net.encoder, prefix="encoder.")
@@ -134,7 +134,7 @@ class SimCLR(Contrastive):
         stages = [name for name, _ in net.encoder.get_submodule("backbone").named_children()]
         places = {**{stage: f"encoder.backbone.{stage}" for stage in stages},
                   "mlp": "encoder.mlp", "embedding": "encoder.embedding", "projector": "projector"}
-        return {block: _layers_of(net, place) for block, place in places.items()}
+        return {block: layers_of(net, place) for block, place in places.items()}
 
 
 @value
@@ -186,7 +186,3 @@ def perceptron(sizes: tuple[int, ...], *, batch_norm: bool) -> list[nn.Module]:
     for wide, narrow in pairwise(sizes):
         made += [undrawn(nn.Linear, wide, narrow), *([nn.BatchNorm1d(narrow)] if batch_norm else []), nn.ReLU()]
     return made[: -2 if batch_norm else -1]
-
-
-def _layers_of(net: nn.Module, place: str) -> tuple[str, ...]:
-    return tuple(f"{place}.{name}".rstrip(".") for name, _ in layers(net.get_submodule(place)))

@@ -10,6 +10,7 @@ from torch.nn.functional import relu
 
 from ..values import value, whole
 from ..weights import Distribution, Normal, initial_distributions
+from .base import check_images
 
 
 class Conv(nn.Conv2d):
@@ -130,9 +131,7 @@ class ResNet:
             raise ValueError(f"stem must be 'small' or 'large', got {self.stem!r}.")
 
     def build(self, sample_shape: tuple[int, ...]) -> ResidualNetwork:
-        if len(sample_shape) != 3:
-            raise ValueError(f"A ResNet needs images (channels, height, width), samples are {sample_shape}: give "
-                             "image_shape= for flat rows, or use another representation for tables.")
+        check_images("ResNet", sample_shape)
         small = self.stem == "small"
         conv = Conv(sample_shape[0], self.width, 3 if small else 7, 1 if small else 2)
         shrink = [] if small else [nn.MaxPool2d(3, 2, padding=1)]

@@ -14,6 +14,7 @@ from ..interventions import (
     Every,
     Exchange,
     GaussianMixture,
+    Intervention,
     KaimingNoise,
     KMeans,
     KMeansPlusPlus,
@@ -29,9 +30,11 @@ from ..interventions import (
     Shrink,
     SoftReset,
     Step,
+    WhenSettled,
 )
 from ..objectives import IDECObjective
 from ..presets import BEST_INTERVENTION, CONTRASTIVE_INTERVENTIONS, PAPER_INTERVENTIONS, PAPER_SEEDS
+from ..representations import ConvAutoencoder
 from .measures import LABEL_FREE
 from .protocols import AutoencoderProtocol, ContrastiveProtocol
 from .spec import Study, Variant
@@ -234,13 +237,14 @@ def best() -> Study:
 @study
 def best_variations() -> Study:
     """One repetition each: a first look at what might lift `presets.best` further."""
-    def changed(name: str, *, intervention: Every = BEST_INTERVENTION, **changes: Any) -> Variant:
+    def changed(name: str, *, intervention: Intervention = BEST_INTERVENTION, **changes: Any) -> Variant:
         pretraining = {"views": ("augmented",), **changes.pop("pretraining", {})}
         return Variant(name, intervention, changes={"pretraining": pretraining, **changes})
 
     first, *others = BEST_INTERVENTION.steps
     strong = Affine(degrees=25, translate=0.15, shear=12, scale=(0.8, 1.2))
     gentle = SoftReset(0.9, KaimingNoise())
+    settled = WhenSettled(BEST_INTERVENTION.steps, decide="together")
     return replace(best(), name="best-variations", datasets=("optdigits", "usps", "kmnist_test"),
                    seeds=tuple(range(REPLICAS)), variants=(
         changed("as it is"),
@@ -255,6 +259,10 @@ def best_variations() -> Study:
         changed("embedding of 20", representation={"embedding": 20}),
         changed("a third of the weight", objective=IDECObjective(0.03)),
         changed("three times the weight", objective=IDECObjective(0.3)),
+        changed("convolutional", representation=ConvAutoencoder()),
+        changed("convolutional and residual", representation=ConvAutoencoder(residuals=1)),
+        changed("adaptive interval", intervention=settled),
+        changed("adaptive interval and reset", intervention=replace(settled, keep="scaled")),
     ), about="What might lift the best preset further, one repetition each.")
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import groupby, product
 from typing import Any, Literal
 
-from ..interventions import Every, Intervention
+from ..interventions import Every, Intervention, WhenSettled
 from ..objectives import DECObjective
 from ..presets import PAPER_SEEDS
 from ..selflabel import SelfLabel
@@ -210,6 +210,9 @@ def changed(given: Any, changes: Mapping[str, Any]) -> Any:
 def _sooner(variant: Variant) -> Variant:
     """Four times as often, as the small form trains for fewer epochs; where the interval is a factor, it is the new one."""
     given = variant.intervention
+    if isinstance(given, WhenSettled):
+        look, shortest, longest = (max(1, epochs // 4) for epochs in (given.look, given.shortest, given.longest))
+        return replace(variant, intervention=replace(given, look=look, shortest=shortest, longest=longest))
     if not isinstance(given, Every):
         return variant
     sooner = replace(given, interval=max(2, given.interval // 4))

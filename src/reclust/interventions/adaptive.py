@@ -1,0 +1,120 @@
+"""An interval that adapts: intervene once labels have settled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..values import real, value, whole
+from .base import Blocks, Step, Target, take_steps
+from .exchange import Exchange
+from .recluster import random_rows
+from .soft_reset import ByBlock
+
+LOOKED_AT = 2_000
+"""Samples, always the same ones, by whose labels it is told whether a run has settled."""
+
+
+@value
+class WhenSettled:
+    """Takes its steps once few labels change any more, instead of every so many epochs. No true labels are needed.
+
+    At the start of every `look`-th epoch it looks which share of samples has another label than at its last look, or than
+    right after the last firing. It fires where that share is below `threshold`, but not before `shortest` epochs have
+    passed since it last fired, and in any case after `longest`. With `threshold=0` it is `Every(longest, steps)`, with
+    `threshold=1` it is `Every(shortest, steps)`, if these are multiples of `look`.
+
+    decide: each replica "alone", as if it were the only one, or all "together" by the mean share; `Exchange` needs that.
+    keep: of resets, as "given", or "scaled" up from there towards 1, which is reached at the threshold: the less a run has
+        settled, the gentler, and a run that fires for being due only is not reset.
+    """
+
+    steps: tuple[Step, ...]
+    threshold: float = 0.01
+    look: int = 5
+    shortest: int = 10
+    longest: int = 40
+    decide: Literal["alone", "together"] = "alone"
+    keep: Literal["given", "scaled"] = "given"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", tuple(self.steps))
+        object.__setattr__(self, "threshold", real("threshold", self.threshold))
+        if not 0 <= self.threshold <= 1:
+            raise ValueError(f"threshold must be a share between 0 and 1, got {self.threshold!r}.")
+        for name in ("look", "shortest", "longest"):
+            object.__setattr__(self, name, whole(name, getattr(self, name), 1))
+        if self.shortest > self.longest:
+            raise ValueError(f"shortest must be at most longest, got {self.shortest} and {self.longest}.")
+        for name, allowed in (("decide", ("alone", "together")), ("keep", ("given", "scaled"))):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be '{allowed[0]}' or '{allowed[1]}', got {getattr(self, name)!r}.")
+        if self.decide == "alone" and any(isinstance(step, Exchange) for step in self.steps):
+            raise ValueError("Exchange takes replicas that fire at the same time: use decide='together' with it.")
+
+    def fires(self, epoch: int) -> bool:
+        """Whether it looks: only then may it fire."""
+        return epoch % self.look == 0
+
+    def check(self, blocks: Blocks) -> None:
+        for step in self.steps:
+            step.check(blocks)
+
+    @torch.no_grad()
+    def __call__(self, epoch: int, target: Target) -> bool | np.ndarray:
+        """Which replicas fired, (...)."""
+        if not self.fires(epoch):
+            return False
+        memory = target.memory
+        if memory is None:
+            raise ValueError("WhenSettled compares labels between epochs: give Target.of(…, memory=notes), one dict for all.")
+        labels = self._labels(target)
+        if epoch == 0:
+            memory.update(labels=labels, fired=torch.zeros_like(target.key))
+            return False
+        change = (labels != memory["labels"]).double().mean(-1)
+        passed = epoch - memory["fired"]
+        firing = self._due(change if self.decide == "alone" else change.mean().expand(change.shape), passed)
+        if firing.any():
+            self._take(epoch, target, firing.cpu().numpy(), change)
+            memory["fired"] = torch.where(firing, epoch, memory["fired"])
+            labels = self._labels(target)
+        memory["labels"] = labels
+        return firing.cpu().numpy()
+
+    def _labels(self, target: Target) -> Tensor:
+        """(..., m)."""
+        return target.assigner(target.at("settled").embed_some(LOOKED_AT, random_rows))
+
+    def _due(self, change: Tensor, passed: Tensor) -> Tensor:
+        # All labels may change, so that a threshold of 1 would not be reached.
+        settled = (change < self.threshold) | (self.threshold == 1)
+        return (passed >= self.longest) | ((passed >= self.shortest) & settled)
+
+    def _take(self, epoch: int, target: Target, firing: np.ndarray, change: Tensor) -> None:
+        if firing.ndim == 0 or self.decide == "together":
+            take_steps(self._scaled(change.mean().item()), epoch, target)
+            return
+        assert target.peers is not None
+        for run in self._runs(firing):
+            take_steps(self._scaled(change[run].mean().item()), epoch, target.peers.only(run))
+
+    def _runs(self, firing: np.ndarray) -> Iterator[slice]:
+        """The replicas that fire, neighbours in one call unless each needs a factor of its own."""
+        alike = [(fires, i if self.keep == "scaled" else 0) for i, fires in enumerate(firing.tolist())]
+        for (fires, _), members in groupby(range(len(firing)), key=alike.__getitem__):
+            first, *others = members
+            if fires:
+                yield slice(first, first + len(others) + 1)
+
+    def _scaled(self, change: float) -> tuple[Step, ...]:
+        if self.keep == "given":
+            return self.steps
+        share = min(1.0, change / self.threshold) if self.threshold else 1.0
+        return tuple(step.gentler(share) if isinstance(step, ByBlock) else step for step in self.steps)
+
