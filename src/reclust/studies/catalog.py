@@ -203,6 +203,15 @@ def noise_and_disentangled() -> Study:
 
 
 @study
+def reset_and_centers() -> Study:
+    """What "reset alone" means for centres that are not learned."""
+    recomputed = Variant("recomputed centers", every(RESET, RecomputeCenters()))
+    return Study("reset-and-centers", (*paper_variants("reset"), recomputed), datasets=("optdigits", "usps", "gtsrb"),
+                 algorithms=("dcn",), pretrained=(False, True),
+                 about="DCN's centres after a reset: as they were, or recomputed from the old labels.")
+
+
+@study
 def subsample_size() -> Study:
     variants = tuple(Variant(f"{rows} rows", brb_with(subsample=rows), factors={"subsample": rows}) for rows in SUBSAMPLES)
     return Study("subsample-size", variants, datasets=("mnist",), about="How many samples reclustering looks at.")

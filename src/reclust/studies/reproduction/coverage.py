@@ -17,7 +17,7 @@ from .cells import APART, MAIN
 
 CONTRASTIVE = ("contrastive", "self-labeling", "resnet-blocks")
 ABLATIONS = ("without-augmentation", "reclustering-methods", "native-reclustering", "embedding-reset", "momentum-reset",
-             "soft-reset-components", "noise-and-disentangled", "sensitivity", "subsample-size", "runtime")
+             "soft-reset-components", "noise-and-disentangled", "reset-and-centers", "sensitivity", "subsample-size", "runtime")
 FOR_FIGURES = ("training-curves", "embeddings", "voronoi")
 BEYOND = ("best", "best-of-many-samples")
 STUDIES = (MAIN, *ABLATIONS, *FOR_FIGURES, *CONTRASTIVE, *BEYOND)
