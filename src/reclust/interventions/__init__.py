@@ -13,6 +13,7 @@ from .momentum import ResetMomentum
 from .noise import CurrentNoise, InitialNoise, KaimingNoise, Noise
 from .recluster import Method, RandomCenters, Recluster
 from .soft_reset import Perturb, Shrink, SoftReset
+from .split_merge import SplitMerge
 
 __all__ = [
     "BRB",
@@ -40,6 +41,7 @@ __all__ = [
     "ResetMomentum",
     "Shrink",
     "SoftReset",
+    "SplitMerge",
     "Step",
     "Target",
     "WhenSettled",

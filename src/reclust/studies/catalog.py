@@ -29,6 +29,7 @@ from ..interventions import (
     ResetMomentum,
     Shrink,
     SoftReset,
+    SplitMerge,
     Step,
     WhenSettled,
 )
@@ -272,6 +273,7 @@ def best_variations() -> Study:
         changed("convolutional and residual", representation=ConvAutoencoder(residuals=1)),
         changed("adaptive interval", intervention=settled),
         changed("adaptive interval and reset", intervention=replace(settled, keep="scaled")),
+        changed("split and merge", intervention=every(first, RESET, RECLUSTER, SplitMerge(rows="first"), MOMENTUM)),
     ), about="What might lift the best preset further, one repetition each.")
 
 
