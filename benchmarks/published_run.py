@@ -46,7 +46,7 @@ def main() -> None:
             print(f"{name:10} {precision:8} {seconds:5.1f} s   ACC {scores.mean():.1f} ± {error:.1f}")
     record = f"published_run_{given.algorithm}" + ("_cpu" if given.device == "cpu" else "")
     settings = {key: option for key, option in vars(given).items() if key != "checkpoint"}
-    print(f"record: {write_record(record, settings, measured)}")
+    print(f"record: {write_record(record, settings, measured, device=given.device)}")
 
 
 if __name__ == "__main__":
