@@ -54,41 +54,19 @@ def train(
     each = one_each(settings, seeds)
     begun = time.monotonic()
     arithmetic = Arithmetic.choose(choose_device(execution.device), execution.precision)
-    device, dtype = arithmetic.device, arithmetic.dtype
-    inputs = as_inputs(data).to(device, dtype)
-    if inputs.n_samples < each[0].n_clusters:
-        raise ValueError(
-            f"n_clusters={each[0].n_clusters} needs at least {each[0].n_clusters} samples, X has {inputs.n_samples}."
-        )
-    replicas = Replicas.create(
-        each[0].representation, inputs.sample_shape, each[0].n_clusters, seeds=seeds, device=device, dtype=dtype
-    )
-    for which, intervention in sharing(each):
-        intervention.check(replicas.blocks(which))
-    for augment in each[0].augmentations:
-        try_augmentation(augment, inputs)
-    for schedule in (each[0].pretraining, each[0].clustering):
-        if schedule is not None:
-            Batches(inputs, schedule, each[0].augment).check(replicas.net)
-    if start is not None:
-        if each[0].clustering is None:
-            raise ValueError("There is nothing to do: start has been pretrained, and settings.clustering is None.")
-        _adopt(replicas, start)
-    if each[0].first_centers is None and (start is None or start.n_clusters != each[0].n_clusters):
-        found = "there is none" if start is None else f"it has {start.n_clusters or 'none'}"
-        raise ValueError(f"first_centers=None takes the {each[0].n_clusters} centres from start, but {found}.")
+    inputs = as_inputs(data).to(arithmetic.device, arithmetic.dtype)
     try:
-        return Run(replicas, inputs, each, monitors, execution, arithmetic, checkpoint, start).run()
+        return Run(_created(inputs, each, seeds, start, arithmetic), inputs, each, monitors, execution, arithmetic, checkpoint,
+                   start).run()
     except torch.OutOfMemoryError as error:
         if len(seeds) == 1:
-            raise TrainingFailed(f"One replica needs more memory than {device} has free: take a smaller batch_size or network, "
-                                 "or device='cpu'.") from error
-    del replicas
+            raise TrainingFailed(f"One replica needs more memory than {arithmetic.device} has free: take a smaller batch_size "
+                                 "or network, or device='cpu'.") from error
     gc.collect()  # a phase and its captured steps refer to each other
     torch.cuda.empty_cache()
     half = len(seeds) // 2
-    warnings.warn(f"{len(seeds)} replicas do not fit into the memory of {device} side by side: they train in groups of "
-                  f"{half} and {len(seeds) - half}, one after the other.", ReclustWarning, stacklevel=2)
+    warnings.warn(f"{len(seeds)} replicas do not fit into the memory of {arithmetic.device} side by side: they train in groups "
+                  f"of {half} and {len(seeds) - half}, one after the other.", ReclustWarning, stacklevel=2)
     parts = []
     for part in (slice(half), slice(half, None)):
         left = None if execution.time_budget is None else max(1e-9, execution.time_budget - (time.monotonic() - begun))
@@ -98,6 +76,31 @@ def train(
             checkpoint=None if checkpoint is None else checkpoint.of(part),
         ))
     return joined(*parts)
+
+
+def _created(inputs: Inputs, each: Sequence[Settings], seeds: Sequence[int], start: Result | None,
+             arithmetic: Arithmetic) -> Replicas:
+    """Replicas as training finds them; raises what would go wrong later."""
+    first = each[0]
+    if inputs.n_samples < first.n_clusters:
+        raise ValueError(f"n_clusters={first.n_clusters} needs at least {first.n_clusters} samples, X has {inputs.n_samples}.")
+    replicas = Replicas.create(first.representation, inputs.sample_shape, first.n_clusters, seeds=seeds,
+                               device=arithmetic.device, dtype=arithmetic.dtype)
+    for which, intervention in sharing(each):
+        intervention.check(replicas.blocks(which))
+    for augment in first.augmentations:
+        try_augmentation(augment, inputs)
+    for schedule in (first.pretraining, first.clustering):
+        if schedule is not None:
+            Batches(inputs, schedule, first.augment).check(replicas.net)
+    if start is not None:
+        if first.clustering is None:
+            raise ValueError("There is nothing to do: start has been pretrained, and settings.clustering is None.")
+        _adopt(replicas, start)
+    if first.first_centers is None and (start is None or start.n_clusters != first.n_clusters):
+        found = "there is none" if start is None else f"it has {start.n_clusters or 'none'}"
+        raise ValueError(f"first_centers=None takes the {first.n_clusters} centres from start, but {found}.")
+    return replicas
 
 
 def choose_device(name: str) -> torch.device:

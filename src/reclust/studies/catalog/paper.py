@@ -1,20 +1,16 @@
-"""The named studies: one for every table and figure of the paper."""
+"""The studies of the paper's autoencoder runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
-from ..data.augment import Affine
-from ..interventions import (
+from ...interventions import (
     CurrentNoise,
     DisentangledReset,
     Every,
-    Exchange,
     GaussianMixture,
-    Intervention,
     KaimingNoise,
     KMeans,
     KMeansPlusPlus,
@@ -29,51 +25,16 @@ from ..interventions import (
     ResetMomentum,
     Shrink,
     SoftReset,
-    SplitMerge,
-    Step,
-    WhenSettled,
 )
-from ..objectives import IDECObjective
-from ..presets import BEST_INTERVENTION, CONTRASTIVE_INTERVENTIONS, PAPER_INTERVENTIONS, PAPER_SEEDS
-from ..representations import ConvAutoencoder
-from .measures import LABEL_FREE
-from .protocols import AutoencoderProtocol, ContrastiveProtocol
-from .spec import Study, Variant
-
-_CATALOG: dict[str, Callable[[], Study]] = {}
-RESET = SoftReset(0.8, KaimingNoise())
-RECLUSTER = Recluster(rows="first")
-MOMENTUM = ResetMomentum()
-
-
-def names() -> list[str]:
-    return list(_CATALOG)
-
-
-def named(name: str) -> Study:
-    """A study by its name; NAME-mini is its small form."""
-    known = name.removesuffix("-mini")
-    if known not in _CATALOG:
-        raise ValueError(f"There is no study named {name!r}: choose among {', '.join(_CATALOG)}, or give a file NAME.toml.")
-    study = _CATALOG[known]()
-    return study.mini() if name != known else study
-
-
-def study(make: Callable[[], Study]) -> Callable[[], Study]:
-    """Decorator: a function without arguments becomes an entry of the catalog, under its name with hyphens.
-
-    tools/catalog.py then writes it into the file that `reclust study list` reads.
-    """
-    _CATALOG[make.__name__.replace("_", "-")] = make
-    return make
+from ...presets import PAPER_INTERVENTIONS, PAPER_SEEDS
+from ..protocols import AutoencoderProtocol
+from ..spec import Study, Variant
+from .registry import study
+from .steps import MOMENTUM, RECLUSTER, RESET, every
 
 
 def paper_variants(*names: str) -> tuple[Variant, ...]:
     return tuple(Variant(name, PAPER_INTERVENTIONS[name]) for name in names)
-
-
-def every(*steps: Step, interval: int = 20) -> Every:
-    return Every(interval, steps)
 
 
 def brb_with(method: Method = KMeans(), *, subsample: int | None = 10_000) -> Every:
@@ -227,97 +188,3 @@ def runtime() -> Study:
     return Study("runtime", (*paper_variants("none"), *sizes, *methods), datasets=("mnist",), algorithms=("idec",),
                  seeds=PAPER_SEEDS[:1], pretraining_seeds=PAPER_SEEDS, evaluate_every=400, largest_group=1,
                  about="Seconds by part, one run at a time.")
-
-
-REPLICAS = 20
-"""Of one repetition of `presets.best`, a group of its own: the runs among which one is kept."""
-
-
-@study
-def best() -> Study:
-    augmented = {"pretraining": {"views": ("augmented",)}}
-    return Study("best", (
-        Variant("independent", PAPER_INTERVENTIONS["brb"], changes=augmented),
-        Variant("exchange", BEST_INTERVENTION, changes=augmented),
-    ), algorithms=("idec",), datasets=("optdigits", "usps", "gtsrb", "kmnist_test", "digits"), seeds=tuple(range(5 * REPLICAS)),
-        largest_group=REPLICAS, evaluate_every=20, scores=tuple(LABEL_FREE),
-        about='Beyond the paper: preset="best", five times twenty replicas that go on from better ones, or on their own.')
-
-
-@study
-def best_variations() -> Study:
-    """One repetition each: a first look at what might lift `presets.best` further."""
-    def changed(name: str, *, intervention: Intervention = BEST_INTERVENTION, **changes: Any) -> Variant:
-        pretraining = {"views": ("augmented",), **changes.pop("pretraining", {})}
-        return Variant(name, intervention, changes={"pretraining": pretraining, **changes})
-
-    first, *others = BEST_INTERVENTION.steps
-    strong = Affine(degrees=25, translate=0.15, shear=12, scale=(0.8, 1.2))
-    gentle = SoftReset(0.9, KaimingNoise())
-    settled = WhenSettled(BEST_INTERVENTION.steps, decide="together")
-    return replace(best(), name="best-variations", datasets=("optdigits", "usps", "kmnist_test"),
-                   seeds=tuple(range(REPLICAS)), variants=(
-        changed("as it is"),
-        changed("stronger augmentation", augment=strong),
-        changed("longer", pretraining={"epochs": 500}, clustering={"epochs": 800}),
-        changed("more often", intervention=replace(BEST_INTERVENTION, interval=10)),
-        changed("gentler", intervention=every(first, gentle, RECLUSTER, MOMENTUM)),
-        changed("gentler and more often", intervention=every(first, gentle, RECLUSTER, MOMENTUM, interval=10)),
-        changed("two resets at once", intervention=every(first, RESET, *others)),
-        changed("half are replaced", intervention=every(Exchange(share=0.5), *others)),
-        changed("mixture", intervention=every(first, RESET, Recluster(GaussianMixture(), rows="first"), MOMENTUM)),
-        changed("embedding of 20", representation={"embedding": 20}),
-        changed("a third of the weight", objective=IDECObjective(0.03)),
-        changed("three times the weight", objective=IDECObjective(0.3)),
-        changed("convolutional", representation=ConvAutoencoder()),
-        changed("convolutional and residual", representation=ConvAutoencoder(residuals=1)),
-        changed("adaptive interval", intervention=settled),
-        changed("adaptive interval and reset", intervention=replace(settled, keep="scaled")),
-        changed("split and merge", intervention=every(first, RESET, RECLUSTER, SplitMerge(rows="first"), MOMENTUM)),
-    ), about="What might lift the best preset further, one repetition each.")
-
-
-@study
-def best_of_many_samples() -> Study:
-    return replace(best(), name="best-of-many-samples", datasets=("mnist", "fmnist"),
-                   protocol=AutoencoderProtocol(pretraining_epochs=100, epochs=120),
-                   about="The same for large sets, over fewer epochs.")
-
-
-CONTRASTIVE_SETS = ("cifar10", "cifar100_20")
-
-
-def contrastive_variants() -> tuple[Variant, ...]:
-    return tuple(Variant(name, intervention) for name, intervention in CONTRASTIVE_INTERVENTIONS.items())
-
-
-@study
-def contrastive() -> Study:
-    """Convolutions gain nothing by being stacked, so each run is a group."""
-    only_k_means = Variant("k-means", changes={"clustering": {"epochs": 0}})
-    return Study("contrastive", (only_k_means, *contrastive_variants()), datasets=CONTRASTIVE_SETS,
-                 protocol=ContrastiveProtocol(), largest_group=1, evaluate_every=50,
-                 about="SimCLR pretraining and clustering with the contrastive loss, on the CIFAR sets.")
-
-
-@study
-def self_labeling() -> Study:
-    return Study("self-labeling", contrastive_variants(), datasets=CONTRASTIVE_SETS,
-                 protocol=ContrastiveProtocol(labeling_epochs=200), largest_group=1, evaluate_every=50,
-                 about="The contrastive runs, followed by self-labeling.")
-
-
-@study
-def resnet_blocks() -> Study:
-    def variants() -> Iterator[Variant]:
-        for blocks, mlp in product(((), (1,), (4,), (1, 2), (4, 3), (4, 3, 2, 1)), ("yes", "no")):
-            keep = {f"block{number}": 0.8 for number in blocks} | ({"mlp": 0.8, "projector": 0.8} if mlp == "yes" else {})
-            reset = (SoftReset(keep, KaimingNoise()),) if keep else ()
-            name = "+".join(map(str, blocks)) or "none"
-            yield Variant(f"blocks {name}, mlp {mlp}", every(*reset, RECLUSTER, MOMENTUM, interval=10),
-                          factors={"blocks": name, "mlp": mlp})
-
-    return Study("resnet-blocks", tuple(variants()), datasets=("cifar10",), algorithms=("idec",), seeds=PAPER_SEEDS[:5],
-                 protocol=ContrastiveProtocol(), largest_group=1, evaluate_every=50,
-                 small_variants=("blocks none, mlp yes", "blocks 4, mlp yes", "blocks 4+3+2+1, mlp no"),
-                 about="Which blocks of a ResNet to reset, with and without the perceptron behind it.")

@@ -1,0 +1,80 @@
+"""What goes beyond the paper: the best of many replicas."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ...data.augment import Affine
+from ...interventions import (
+    Exchange,
+    GaussianMixture,
+    Intervention,
+    KaimingNoise,
+    Recluster,
+    SoftReset,
+    SplitMerge,
+    WhenSettled,
+)
+from ...objectives import IDECObjective
+from ...presets import BEST_INTERVENTION, PAPER_INTERVENTIONS
+from ...representations import ConvAutoencoder
+from ..measures import LABEL_FREE
+from ..protocols import AutoencoderProtocol
+from ..spec import Study, Variant
+from .registry import study
+from .steps import MOMENTUM, RECLUSTER, RESET, every
+
+REPLICAS = 20
+"""Of one repetition of `presets.best`, a group of its own: the runs among which one is kept."""
+
+
+@study
+def best() -> Study:
+    augmented = {"pretraining": {"views": ("augmented",)}}
+    return Study("best", (
+        Variant("independent", PAPER_INTERVENTIONS["brb"], changes=augmented),
+        Variant("exchange", BEST_INTERVENTION, changes=augmented),
+    ), algorithms=("idec",), datasets=("optdigits", "usps", "gtsrb", "kmnist_test", "digits"), seeds=tuple(range(5 * REPLICAS)),
+        largest_group=REPLICAS, evaluate_every=20, scores=tuple(LABEL_FREE),
+        about='Beyond the paper: preset="best", five times twenty replicas that go on from better ones, or on their own.')
+
+
+@study
+def best_variations() -> Study:
+    """One repetition each: a first look at what might lift `presets.best` further."""
+    def changed(name: str, *, intervention: Intervention = BEST_INTERVENTION, **changes: Any) -> Variant:
+        pretraining = {"views": ("augmented",), **changes.pop("pretraining", {})}
+        return Variant(name, intervention, changes={"pretraining": pretraining, **changes})
+
+    first, *others = BEST_INTERVENTION.steps
+    strong = Affine(degrees=25, translate=0.15, shear=12, scale=(0.8, 1.2))
+    gentle = SoftReset(0.9, KaimingNoise())
+    settled = WhenSettled(BEST_INTERVENTION.steps, decide="together")
+    return replace(best(), name="best-variations", datasets=("optdigits", "usps", "kmnist_test"),
+                   seeds=tuple(range(REPLICAS)), variants=(
+        changed("as it is"),
+        changed("stronger augmentation", augment=strong),
+        changed("longer", pretraining={"epochs": 500}, clustering={"epochs": 800}),
+        changed("more often", intervention=replace(BEST_INTERVENTION, interval=10)),
+        changed("gentler", intervention=every(first, gentle, RECLUSTER, MOMENTUM)),
+        changed("gentler and more often", intervention=every(first, gentle, RECLUSTER, MOMENTUM, interval=10)),
+        changed("two resets at once", intervention=every(first, RESET, *others)),
+        changed("half are replaced", intervention=every(Exchange(share=0.5), *others)),
+        changed("mixture", intervention=every(first, RESET, Recluster(GaussianMixture(), rows="first"), MOMENTUM)),
+        changed("embedding of 20", representation={"embedding": 20}),
+        changed("a third of the weight", objective=IDECObjective(0.03)),
+        changed("three times the weight", objective=IDECObjective(0.3)),
+        changed("convolutional", representation=ConvAutoencoder()),
+        changed("convolutional and residual", representation=ConvAutoencoder(residuals=1)),
+        changed("adaptive interval", intervention=settled),
+        changed("adaptive interval and reset", intervention=replace(settled, keep="scaled")),
+        changed("split and merge", intervention=every(first, RESET, RECLUSTER, SplitMerge(rows="first"), MOMENTUM)),
+    ), about="What might lift the best preset further, one repetition each.")
+
+
+@study
+def best_of_many_samples() -> Study:
+    return replace(best(), name="best-of-many-samples", datasets=("mnist", "fmnist"),
+                   protocol=AutoencoderProtocol(pretraining_epochs=100, epochs=120),
+                   about="The same for large sets, over fewer epochs.")
