@@ -42,8 +42,16 @@ def test_it_is_drawn_which_replicas_change_and_the_others_keep_their_centres():
     assert (found(centers[changed]) < 0.5).all()
 
 
+def test_behind_an_exchange_only_copies_change():
+    centers = STUCK.repeat(3, 1, 1)
+    given = target(centers, seeds=range(3))
+    given.copies = torch.tensor([False, True, False])
+    SplitMerge(candidates=1, subsample=None)(given)
+    assert (centers != STUCK).flatten(1).any(1).tolist() == [False, True, False]
+
+
 def test_each_replica_does_what_it_would_do_alone():
-    step = SplitMerge(subsample=None)
+    step = SplitMerge(probability=0.5, subsample=None)
     together = STUCK.repeat(6, 1, 1)
     step(target(together, seeds=range(6)))
     for seed in range(6):

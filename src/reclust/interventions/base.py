@@ -66,6 +66,8 @@ class Target:
     clock: Clock = field(default_factory=Clock)
     labels: Tensor | None = None
     """A note between the steps of one firing, (..., n): the labels from before the first of them."""
+    copies: Tensor | None = None
+    """Another such note, (...): which replicas have just become copies of others; None where nothing is copied."""
     peers: Peers | None = None
     """None in somebody's own loop, which trains one model."""
     memory: dict[str, Tensor] | None = None

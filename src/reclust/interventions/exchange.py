@@ -43,7 +43,9 @@ class Exchange(Step):
         if target.peers is None:
             raise ValueError("Exchange needs replicas that train side by side, as seeds of `train` and n_init of estimators "
                              "do: leave it out of a loop of your own.")
-        target.peers.become(self.sources(self.scores(target)))
+        sources = torch.tensor(self.sources(self.scores(target)))
+        target.peers.become(sources.tolist())
+        target.copies = (sources != torch.arange(len(sources))).to(target.centers.device)
 
     def scores(self, target: Target) -> Tensor:
         """(r,), the higher the better, on the CPU."""

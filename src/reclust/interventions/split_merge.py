@@ -17,9 +17,9 @@ from .recluster import OnSamples
 class SplitMerge(OnSamples):
     """Two clusters that are close become one, and a wide one becomes two along the direction in which it is widest.
 
-    Put it behind `Recluster`: `Every(20, (Exchange(), SoftReset(), Recluster(), SplitMerge(), ResetMomentum()))`. What
-    came of it shows at the next `Exchange`, where replicas that were better off before are the ones that are copied. With
-    fewer than three clusters nothing happens.
+    Put it behind `Recluster`: `Every(20, (Exchange(), SoftReset(), Recluster(), SplitMerge(), ResetMomentum()))`. Behind an
+    `Exchange` only the copies that it made are changed, so that nothing is lost: what came of it shows at the next one, where
+    the better replica is copied and the poorer replaced. With fewer than three clusters nothing happens.
 
     probability: that a replica is changed.
     candidates: the two clusters are drawn from so many pairs, those that cost least to merge, and the wide one from so
@@ -27,7 +27,7 @@ class SplitMerge(OnSamples):
     refine: steps of k-means that the new centres take.
     """
 
-    probability: float = 0.5
+    probability: float = 1.0
     candidates: int = 3
     refine: int = 3
 
@@ -47,7 +47,10 @@ class SplitMerge(OnSamples):
         centers = self._changed(z, target.centers.reshape(-1, k, d), chance[:, 1:])
         for _ in range(self.refine):
             centers = group_means(z, nearest(z, centers), centers)
-        drawn = (chance[:, 0] < self.probability).reshape(-1, 1, 1)
+        drawn = chance[:, 0] < self.probability
+        if target.copies is not None:
+            drawn &= target.copies.reshape(-1)
+        drawn = drawn.reshape(-1, 1, 1)
         target.centers.copy_(torch.where(drawn, centers, target.centers.reshape(-1, k, d)).reshape(target.centers.shape))
 
     def _changed(self, z: Tensor, centers: Tensor, chance: Tensor) -> Tensor:
