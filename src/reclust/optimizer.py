@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -37,6 +39,11 @@ class Leaf:
         value = value.detach()
         return cls(value, None if working is None else working.detach(), torch.zeros_like(value), torch.zeros_like(value),
                    torch.zeros(len(value), device=value.device), decay, clipped)
+
+    @cached_property
+    def apart(self) -> tuple[tuple[Tensor, ...], ...]:
+        """Views of value, first, second and steps by replica, since torch counts steps by tensor."""
+        return self.value.unbind(), self.first.unbind(), self.second.unbind(), self.steps.unbind()
 
 
 class Adam:
@@ -85,12 +92,10 @@ class Adam:
         for leaf, _ in moved:
             if leaf.decay:
                 leaf.value.mul_(1 - lr * leaf.decay)
-        adam(
-            _apart(leaf.value for leaf, _ in moved), _apart(gradient for _, gradient in moved),
-            _apart(leaf.first for leaf, _ in moved), _apart(leaf.second for leaf, _ in moved), [],
-            _apart(leaf.steps for leaf, _ in moved), fused=True, capturable=on_gpu, amsgrad=False, beta1=BETAS[0],
-            beta2=BETAS[1], lr=lr, weight_decay=0.0, eps=EPS, maximize=False,
-        )
+        values, first, second, steps = (list(chain(*parts)) for parts in zip(*(leaf.apart for leaf, _ in moved), strict=True))
+        gradients = [own for _, gradient in moved for own in gradient.unbind()]
+        adam(values, gradients, first, second, [], steps, fused=True, capturable=on_gpu, amsgrad=False, beta1=BETAS[0],
+             beta2=BETAS[1], lr=lr, weight_decay=0.0, eps=EPS, maximize=False)
         for leaf, _ in moved:
             if leaf.working is not None:
                 leaf.working.copy_(leaf.value)
@@ -107,8 +112,3 @@ class Adam:
                 given = "nothing" if kept is None else f"shape {tuple(kept.shape)}"
                 raise ValueError(f"The checkpoint has {given} for {name}, needed: {tuple(own.shape)}.")
             own.copy_(kept)
-
-
-def _apart(stacks: Iterable[Tensor]) -> list[Tensor]:
-    """By replica, since torch counts steps by tensor."""
-    return [one for stack in stacks for one in stack.unbind()]
