@@ -3,7 +3,7 @@
     RECLUST_DATA=folder python benchmarks/published_run.py [--sets optdigits usps] [--algorithm idec]
     RECLUST_DATA=folder python benchmarks/published_run.py --device cpu --sets optdigits --processes 10 --checkpoint FOLDER
 
-250 epochs of pretraining and 400 of clustering with BRB, in both precisions. Times include everything, from reading the file on.
+250 epochs of pretraining and 400 of clustering with BRB, in both precisions. Times include all of it.
 On a CPU this takes long: there the seeds train in processes of their own with one thread each, and with `--checkpoint FOLDER`
 it can be stopped and called again; `seconds` are then those of the last call.
 """
