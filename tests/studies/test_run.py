@@ -56,6 +56,13 @@ def test_finished_runs_are_skipped(undisturbed):
     assert (ran.finished, ran.waiting) == (0, 0)
 
 
+def test_what_a_killed_run_was_writing_is_cleared_away(undisturbed):
+    left = undisturbed.path.with_name("store.work") / "pretrained" / ".half.0123.tmp"
+    left.write_bytes(b"half")
+    run(tiny_study(), undisturbed, progress=False)
+    assert not left.exists()
+
+
 def test_pretraining_is_trained_once_for_all(undisturbed):
     kept = list((undisturbed.path.with_name("store.work") / "pretrained").iterdir())
     assert len(kept) == 1, "two algorithms, three variants, one encoder"

@@ -92,6 +92,8 @@ def _only_one(work: Path, store: Path) -> Iterator[None]:
         except sqlite3.OperationalError as error:
             raise RuntimeError(f"Another process is running studies into {store}: wait for it, or use another store and "
                                "merge the two.") from error
+        for unfinished in work.rglob(".*.tmp"):  # what a killed run was writing
+            unfinished.unlink(missing_ok=True)
         yield
     finally:
         lock.close()
