@@ -64,6 +64,16 @@ def test_fit_of_an_array_reports_json(tmp_path, capsys):
     assert report["samples"] == 60 and sum(report["sizes"]) == 60 and "accuracy" not in report
 
 
+@pytest.mark.filterwarnings("default::reclust.ReclustWarning")  # that one epoch is too few for a reset
+@pytest.mark.parametrize(("more", "replicas"), [([], 4), (["--preset", "everyday"], 1)])
+def test_images_are_clustered_by_the_best_preset(tmp_path, more, replicas):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((40, 6, 6)))
+    command = ["fit", str(tmp_path / "x.npy"), "-k", "3", "-o", str(tmp_path / "out"), "--device", "cpu", "--seed", "0",
+               "--pretrain-epochs", "1", "--epochs", "1", *more]
+    assert main(command) == 0
+    assert len(reclust.load(tmp_path / "out" / "model.reclust").replicas_) == replicas
+
+
 @pytest.mark.parametrize(("given", "message"), [
     (["fit", "nowhere.npy", "-k", "3", "-o", "out"], "no file or folder nowhere.npy"),
     (["predict", "nowhere.reclust", "x.npy"], "nowhere.reclust"),

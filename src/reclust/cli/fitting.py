@@ -34,7 +34,7 @@ def add(commands: argparse._SubParsersAction) -> None:
                      help="where to write labels and model (default: %(default)s)")
     fit.add_argument("--report", metavar="FILE", help="also write an HTML page that shows the clusters and what to doubt")
     fit.add_argument("--algorithm", choices=ALGORITHMS, default="idec", help="(default: %(default)s)")
-    fit.add_argument("--preset", choices=PRESETS, default="everyday", help="(default: %(default)s)")
+    fit.add_argument("--preset", choices=PRESETS, help="(default: best for images, everyday for other data)")
     fit.add_argument("--n-init", type=int, metavar="N",
                      help="train so many models side by side and keep the best by a label-free score (default: the preset's)")
     fit.add_argument("--augment", choices=("auto", *AUGMENTATIONS, "none"), default="auto",
@@ -81,9 +81,11 @@ def _fit(arguments: argparse.Namespace) -> int:
     from ..files import check_folder
 
     found = read_data(arguments)
+    images = found.image_shape is not None or arguments.image_shape is not None
+    preset = arguments.preset or ("best" if images else "everyday")
     made: dict[str, type[DeepClustering]] = dict(zip(ALGORITHMS, (IDEC, DEC, DCN), strict=True))
     model = made[arguments.algorithm](
-        arguments.n_clusters, preset=arguments.preset, n_init=arguments.n_init, epochs=arguments.epochs,
+        arguments.n_clusters, preset=preset, n_init=arguments.n_init, epochs=arguments.epochs,
         pretrain_epochs=arguments.pretrain_epochs, augment=None if arguments.augment == "none" else arguments.augment,
         image_shape=arguments.image_shape, random_state=arguments.seed, device=arguments.device,
         time_budget=None if arguments.minutes is None else 60 * arguments.minutes)
