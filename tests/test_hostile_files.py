@@ -92,7 +92,8 @@ def refused_or_loaded(kind, path):
     try:
         opened(kind, path)
     except (ValueError, TypeError) as error:
-        assert str(path) in str(error), error
+        # A file may claim that its network was its user's own: it loads, and its model asks for that network.
+        assert str(path) in str(error) or "which no file holds" in str(error), error
         return False
     return True
 
