@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
-from scipy import special
 
 from .. import labels
 from ..reading import StoreReader
@@ -118,8 +117,7 @@ class Pool:
 def _best_of(values: np.ndarray, scores: np.ndarray, n: int) -> tuple[float, float]:
     """Exactly: the one at place i from the top is the best of a subset if the other n - 1 come from below it."""
     total = len(values)
-    below = np.arange(total)[::-1]
-    chances = special.comb(below, n - 1) / special.comb(total, n)
+    chances = np.array([math.comb(below, n - 1) / math.comb(total, n) for below in reversed(range(total))])
     ordered = values[np.argsort(-scores, kind="stable")]
     expected = float(chances @ ordered)
     return expected, math.sqrt(max(0.0, float(chances @ (ordered - expected) ** 2)))
