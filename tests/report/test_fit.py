@@ -228,7 +228,8 @@ def test_the_command_line_writes_it_from_a_folder_of_images(images, tmp_path, mo
     (tmp_path / "photos" / "a&b").mkdir(parents=True)
     for i, pixels in enumerate(images[1][:40]):
         PIL.fromarray(pixels).save(tmp_path / "photos" / ("a&b" if i % 2 else "") / f"{i:02}.png")
-    assert main(["fit", "photos", "-k", "3", "--report", "fit.html", "--epochs", "11", "--pretrain-epochs", "2", "--seed", "0", "--device", "cpu"]) == 0
+    quick = ["--preset", "everyday", "--epochs", "11", "--pretrain-epochs", "2", "--seed", "0", "--device", "cpu"]
+    assert main(["fit", "photos", "-k", "3", "--report", "fit.html", *quick]) == 0
     assert "the report is fit.html" in capsys.readouterr().out
     text = (tmp_path / "fit.html").read_text()
     assert "<title>photos in 3 clusters</title>" in text and "a\\u0026b/" in text and (tmp_path / "reclust-output" / "labels.csv").exists()
