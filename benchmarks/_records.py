@@ -61,13 +61,8 @@ def processor_seconds_of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def write_record(name: str, settings: dict[str, Any], measured: dict[str, Any], *, folder: Path = RECORDS,
-                 device: str = "auto") -> Path:
-    """One JSON file, beside the benchmarks unless said otherwise: settings, versions, machine and numbers.
-
-    device: "cpu" where a GPU is not used even if there is one.
-    """
-    gpu = torch.cuda.get_device_name() if device != "cpu" and torch.cuda.is_available() else None
+def write_record(name: str, settings: dict[str, Any], measured: dict[str, Any], *, folder: Path = RECORDS) -> Path:
+    """One JSON file, beside the benchmarks unless said otherwise: settings, versions, machine and numbers."""
     record = {
         "benchmark": name,
         "settings": settings,
@@ -75,7 +70,7 @@ def write_record(name: str, settings: dict[str, Any], measured: dict[str, Any], 
         "versions": {"reclust": reclust.__version__, "torch": torch.__version__, "numpy": np.__version__,
                      "python": platform.python_version()},
         "machine": {"processor": processor(), "cores": os.cpu_count(), "threads": torch.get_num_threads(),
-                    "gpu": gpu},
+                    "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None},
         "commit": commit(),
         "date": time.strftime("%Y-%m-%d"),
     }

@@ -88,7 +88,7 @@ def main() -> None:
         measured[name] = {"seconds_per_epoch": epoch, "times_clustpys_speed": faster}
         print(f"{name:5} ClustPy {epoch['ClustPy']:.2f} s an epoch; reclust " +
               ", ".join(f"{side} {epoch[side]:.2f} s, {ratio:.2f} times as fast" for side, ratio in faster.items()))
-    print(f"record: {write_record('clustpy_epoch', vars(given), measured, device='cpu')}")
+    print(f"record: {write_record('clustpy_epoch', vars(given), measured)}")
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def main() -> None:
     error = float(np.std(kept, ddof=1) / np.sqrt(len(kept))) if len(kept) > 1 else None
     measured = {"kept": kept, "mean": float(np.mean(kept)), "standard_error": error, "best_replica": best, "mean_replica": mean,
                 "seconds": seconds, "limit_seconds": SECONDS}
-    print(f"record: {write_record('digits_cpu', vars(given), measured, device='cpu')}")
+    print(f"record: {write_record('digits_cpu', vars(given), measured)}")
 
 
 if __name__ == "__main__":

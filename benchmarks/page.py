@@ -180,8 +180,8 @@ SECTIONS: list[tuple[str, str, str, Callable[[dict[str, Any]], str]]] = [
 
 def machine(record: dict[str, Any]) -> str:
     where, versions = record["machine"], record["versions"]
-    unit = where["gpu"] or f"{where['processor']}, {where['threads']} threads"
-    return f"{unit}; torch {versions['torch']}, reclust {versions['reclust']}, {record['date']}"
+    units = ", ".join(filter(None, (f"{where['processor']}, {where['threads']} threads", where["gpu"])))
+    return f"{units}; torch {versions['torch']}, reclust {versions['reclust']}, {record['date']}"
 
 
 def page() -> str:

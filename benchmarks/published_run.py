@@ -53,7 +53,7 @@ def main() -> None:
             print(f"{name:10} {precision:8} {seconds:5.1f} s   ACC {scores.mean():.1f} ± {error:.1f}", flush=True)
     record = f"published_run_{given.algorithm}" + ("_cpu" if given.device == "cpu" else "")
     settings = {key: option for key, option in vars(given).items() if key != "checkpoint"}
-    print(f"record: {write_record(record, settings, measured, device=given.device)}")
+    print(f"record: {write_record(record, settings, measured)}")
 
 
 def published(given: argparse.Namespace, name: str, precision: str, seeds: tuple[int, ...]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from support import small_settings
 from reclust import Curve, metrics
 from reclust.cli import main
 from reclust.data import load
-from reclust.studies import Outcome, PlannedRun, Store, run
+from reclust.studies import Outcome, PlannedRun, Store, StoreReader, compact, run
 from reclust.studies.inside import samples_in
 from reclust.studies.report import Limits, report, report_data
 from studies.tiny import VARIANTS, tiny_study
@@ -100,6 +100,13 @@ def test_what_is_missing_is_said_in_words(store, tmp_path):
     wrong = load("digits").take(slice(None, None, -1))
     inside = next(iter(report_data(store, title="t", samples=lambda name: wrong)["insides"].values()))
     assert "not the one" in inside["confusion"]
+
+
+def test_a_compact_store_has_a_report(store, tmp_path):
+    compact([store.path], tmp_path / "small.sqlite")
+    with StoreReader(tmp_path / "small.sqlite") as small:
+        insides = report_data(small, title="t", samples=samples_in(None))["insides"]
+    assert insides and all("compact" in words for parts in insides.values() for words in parts.values())
 
 
 def test_limits_hold(store):

@@ -94,12 +94,24 @@ def _add_run(actions: argparse._SubParsersAction) -> None:
     where.add_argument("--gpus", type=float, default=0.0, metavar="N",
                        help="of each task, with --on ray (default: %(default)s)")
     where.add_argument("--threads", type=int, metavar="N", help="of each task on a CPU")
-    where.add_argument("--device", default="auto", help="auto, cpu, cuda, … (default: %(default)s)")
-    where.add_argument("--data", metavar="FOLDER", help="where data sets are (default: RECLUST_DATA, or your cache)")
-    where.add_argument("--work", metavar="FOLDER", help="for shared pretraining and checkpoints (default: STORE.work)")
+    _add_conditions(where)
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     add_json(parser)
     parser.set_defaults(run=_run, stopped="stopped: call again to go on")
+
+
+def _add_conditions(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, … (default: %(default)s)")
+    parser.add_argument("--data", metavar="FOLDER", help="where data sets are (default: RECLUST_DATA, or your cache)")
+    parser.add_argument("--work", metavar="FOLDER", help="for shared pretraining and checkpoints (default: STORE.work)")
+
+
+def _conditions(arguments: argparse.Namespace, *, threads: int | None = None) -> studies.Conditions:
+    from ..studies.running import work_folder
+
+    return studies.Conditions(
+        work=arguments.work or str(work_folder(Path(arguments.store))), data=arguments.data, threads=threads,
+        device=arguments.device, until=None if arguments.minutes is None else time.time() + 60 * arguments.minutes)
 
 
 def _add_baselines(actions: argparse._SubParsersAction) -> None:
@@ -108,27 +120,22 @@ def _add_baselines(actions: argparse._SubParsersAction) -> None:
         description="K-means on the pixels, UMAP and a mixture, and k-means on the main table's autoencoders, on the data sets "
                     "of the best preset's table. Finished runs are skipped; after a stop or a kill, call again.")
     _add_store(parser)
-    parser.add_argument("--sets", nargs="+", metavar="SET", help="only these data sets for now")
+    parser.add_argument("--datasets", "--sets", nargs="+", metavar="SET", help="only these data sets for now")
     parser.add_argument("--methods", nargs="+", choices=BASELINES, metavar="METHOD",
                         help=f"only these for now, of {', '.join(BASELINES)}")
     parser.add_argument("--minutes", type=float, metavar="M", help="begin no run after so long; call again to go on")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, … (default: %(default)s)")
-    parser.add_argument("--data", metavar="FOLDER", help="where data sets are (default: RECLUST_DATA, or your cache)")
-    parser.add_argument("--work", metavar="FOLDER", help="for shared pretraining (default: STORE.work)")
+    _add_conditions(parser)
     add_json(parser)
     parser.set_defaults(run=_baselines, stopped="stopped: call again to go on")
 
 
 def _baselines(arguments: argparse.Namespace) -> int:
     from ..studies.baselines import METHODS, best_baselines
-    from ..studies.running import work_folder
 
-    conditions = studies.Conditions(
-        work=arguments.work or str(work_folder(Path(arguments.store))), data=arguments.data, device=arguments.device,
-        until=None if arguments.minutes is None else time.time() + 60 * arguments.minutes)
+    conditions = _conditions(arguments)
     methods = None if arguments.methods is None else [METHODS[name] for name in arguments.methods]
     with studies.Store(arguments.store) as store:
-        finished = studies.run_baselines(best_baselines(), store, conditions, datasets=arguments.sets, methods=methods)
+        finished = studies.run_baselines(best_baselines(), store, conditions, datasets=arguments.datasets, methods=methods)
         (status,) = store.status("baselines")
     show([{"study": status.study, "finished now": finished, "finished": status.finished, "waiting": status.waiting}],
          as_json=arguments.json)
@@ -154,15 +161,10 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from ..studies.running import work_folder
-
     study, begun = _study(arguments), time.time()
     if arguments.precision is not None:
         study = replace(study, precision=arguments.precision)
-    conditions = studies.Conditions(
-        work=arguments.work or str(work_folder(Path(arguments.store))), data=arguments.data, threads=arguments.threads,
-        device=arguments.device,
-        until=None if arguments.minutes is None else begun + 60 * arguments.minutes)
+    conditions = _conditions(arguments, threads=arguments.threads)
     with studies.Store(arguments.store) as store:
         if arguments.retry and study.name in store.studies():
             store.retry(study.name)

@@ -39,7 +39,7 @@ class BatchNorm(nn.BatchNorm1d):
 
 
 def _signed(forward: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Decorator: torch asks for the signature at every call, and working it out takes as long as a small product."""
+    """Decorator: torch asks for the signature at every call, where it need not be worked out anew."""
     forward.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
     return forward
 

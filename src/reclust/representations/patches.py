@@ -1,7 +1,6 @@
 """Convolutions as matrix products: images are taken apart into patches, which linear layers see, and put together again.
 
-For the small images that autoencoders are trained on this is faster on a processor than torch's convolutions, and replicas
-that are mapped share one batched product.
+Replicas that are mapped share one batched product, instead of taking turns as torch's convolutions would.
 
 Images are (B, h, w, c): channels come last, so that a row of a patch lies together in memory.
 """

@@ -44,7 +44,13 @@ class Insides:
         """accuracies: what the store says, by which the data at hand are known to be those of the run."""
         if run in self.runs or not any(self._left.values()):
             return
-        labels, columns = self._store.labels(run), self._store.history(run).get("clustering", {})
+        try:
+            labels = self._store.labels(run)
+        except KeyError:
+            why = "The store has no labels of this run: `reclust study compact` leaves them out."
+            self.runs[run] = dict.fromkeys(self._limits, why)
+            return
+        columns = self._store.history(run).get("clustering", {})
         data = _trained_on(self._samples(dataset), labels, accuracies)
         made: dict[str, Any] = {"scene": _scene(columns, labels, data), "sheet": _sheet(columns, labels, data),
                                 "confusion": _confusion(labels, data)}
