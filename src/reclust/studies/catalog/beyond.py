@@ -28,6 +28,8 @@ from .steps import MOMENTUM, RECLUSTER, RESET, every
 REPLICAS = 20
 """Of one repetition of `presets.best`, a group of its own: the runs among which one is kept."""
 
+SPLIT_MERGE = every(BEST_INTERVENTION.steps[0], RESET, RECLUSTER, SplitMerge(rows="first"), MOMENTUM)
+
 
 @study
 def best() -> Study:
@@ -35,6 +37,7 @@ def best() -> Study:
     return Study("best", (
         Variant("independent", PAPER_INTERVENTIONS["brb"], changes=augmented),
         Variant("exchange", BEST_INTERVENTION, changes=augmented),
+        Variant("split and merge", SPLIT_MERGE, changes=augmented),
     ), algorithms=("idec",), datasets=("optdigits", "usps", "gtsrb", "kmnist_test", "digits"), seeds=tuple(range(5 * REPLICAS)),
         largest_group=REPLICAS, evaluate_every=20, scores=tuple(LABEL_FREE),
         about='Beyond the paper: preset="best", five times twenty replicas that go on from better ones, or on their own.')
@@ -69,7 +72,7 @@ def best_variations() -> Study:
         changed("convolutional and residual", representation=ConvAutoencoder(residuals=1)),
         changed("adaptive interval", intervention=settled),
         changed("adaptive interval and reset", intervention=replace(settled, keep="scaled")),
-        changed("split and merge", intervention=every(first, RESET, RECLUSTER, SplitMerge(rows="first"), MOMENTUM)),
+        changed("split and merge", intervention=SPLIT_MERGE),
     ), about="What might lift the best preset further, one repetition each.")
 
 
