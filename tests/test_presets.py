@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from sklearn.base import clone
 
@@ -118,6 +119,13 @@ def test_small_sets_have_small_batches(n_samples, batch_size):
     settings = IDEC(3)._recipe(None, n_samples).settings
     assert settings.pretraining.batch_size == settings.clustering.batch_size == batch_size
     assert IDEC(3, batch_size=7)._recipe(None, n_samples).settings.clustering.batch_size == 7
+
+
+@pytest.mark.parametrize("n_samples", [20, 700, 1785, 1797, 10_000, 70_000])
+def test_best_on_a_cpu_trains_after_its_last_reset_as_long_as_between_two(n_samples):
+    settings = presets.best(10, presets.OBJECTIVES["idec"], channels=1, device="cpu", n_samples=n_samples).settings
+    resets = [epoch for epoch in range(settings.clustering.epochs) if settings.intervention.fires(epoch)]
+    assert np.diff([*resets, settings.clustering.epochs]).tolist() == [settings.intervention.interval] * 7
 
 
 @pytest.mark.parametrize("preset", sorted(presets.PRESETS))

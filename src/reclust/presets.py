@@ -209,14 +209,14 @@ def best(n_clusters: int, objective: Objective, *, channels: int | None = None, 
         return Recipe(n_init=20, settings=replace(
             protocol, intervention=BEST_INTERVENTION, pretraining=Schedule(epochs=pretraining, views=("augmented",)),
             clustering=Schedule(epochs=clustering, views=("clean", "augmented"))))
-    # As many steps for a thousand samples as for ten thousand, within bounds.
-    epochs = round(min(400, max(16, CPU_STEPS * CPU_BATCH / n_samples)))
+    # As many steps for a thousand samples as for ten thousand, within bounds, and as many after the last reset as between two.
+    interval = round(min(50, max(2, CPU_STEPS * CPU_BATCH / n_samples / 8)))
     return Recipe(n_init=4, settings=replace(
         protocol,
         representation=representation or Autoencoder(hidden=(512, 256, 128)),
-        pretraining=Schedule(epochs=epochs // 2, batch_size=CPU_BATCH, views=("augmented",)),
-        clustering=Schedule(epochs=epochs, batch_size=CPU_BATCH),
-        intervention=BRB(interval=epochs // 8),  # too few to go on from each other: they would soon all be alike
+        pretraining=Schedule(epochs=4 * interval, batch_size=CPU_BATCH, views=("augmented",)),
+        clustering=Schedule(epochs=8 * interval, batch_size=CPU_BATCH),
+        intervention=BRB(interval=interval),  # too few to go on from each other: they would soon all be alike
         first_centers=Recluster(subsample=100_000),
     ))
 
