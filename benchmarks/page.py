@@ -48,6 +48,12 @@ def published_run_idec(measured: dict[str, Any]) -> str:
             table(["set", "precision", "seconds", "ACC"], rows))
 
 
+def published_run_idec_cpu(measured: dict[str, Any]) -> str:
+    rows = [[*name.split(", "), f"{seen['mean']:.1f} ± {seen['standard_error']:.1f}"] for name, seen in measured.items()]
+    return ("The same on a CPU, a process for each seed: only the score, the run was stopped and continued.\n\n" +
+            table(["set", "precision", "ACC"], rows))
+
+
 def brb_overhead_cuda(measured: dict[str, Any]) -> str:
     rows = []
     for name, seen in measured.items():
@@ -159,6 +165,8 @@ SECTIONS: list[tuple[str, str, str, Callable[[dict[str, Any]], str]]] = [
     ("Replicas on a GPU", "replicas_cuda", "benchmarks/replicas.py", replicas_cuda),
     ("Replicas on a CPU", "replicas_cpu", "benchmarks/replicas.py --device cpu", replicas_cpu),
     ("Published runs", "published_run_idec", "benchmarks/published_run.py", published_run_idec),
+    ("Published runs on a CPU", "published_run_idec_cpu",
+     "benchmarks/published_run.py --device cpu --sets optdigits --precisions bf16 --processes 10 --checkpoint FOLDER", published_run_idec_cpu),
     ("What BRB costs", "brb_overhead_cuda", "benchmarks/brb_overhead.py", brb_overhead_cuda),
     ("Contrastive epochs", "contrastive_epoch", "benchmarks/cifar_half.py --timing --compile always", contrastive_epoch),
     ("Contrastive stages", "cifar_half_400", "benchmarks/cifar_half.py --pretrain-epochs 320 --epochs 40 --label-epochs 25 --algorithms dcn idec",

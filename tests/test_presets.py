@@ -10,7 +10,7 @@ from reclust import IDEC, Autoencoder, Every, KaimingNoise, KMeans, Recluster, R
 from reclust.data.augment import Affine
 from reclust.data.color import ColorViews
 from reclust.data.strong import StrongViews
-from reclust.interventions import Exchange
+from reclust.interventions import Exchange, SplitMerge
 from reclust.selection import Compactness, SharedInformation
 from reclust.values import from_json, to_json
 
@@ -88,7 +88,8 @@ def test_best_is_the_published_protocol_with_augmented_pretraining_and_twenty_re
     found = presets.best(10, objective, channels=1)
     published = presets.paper_protocol(10, objective, channels=1)
     assert found.n_init == 20 and found.select == SharedInformation()
-    assert found.settings.intervention.steps == (Exchange(), *published.intervention.steps)
+    reset, recluster, momentum = published.intervention.steps
+    assert found.settings.intervention.steps == (Exchange(), reset, recluster, SplitMerge(rows="first"), momentum)
     assert replace(found.settings, intervention=published.intervention) == replace(
         published, pretraining=replace(published.pretraining, views=("augmented",)))
     assert presets.best(10, objective, channels=1, n_samples=70_000).settings.clustering.epochs < published.clustering.epochs

@@ -11,10 +11,22 @@ from test_contrastive import equal
 from test_contrastive import small as contrastive
 from torch.func import vmap
 
-from reclust import Checkpoint, DCNObjective, DECObjective, Execution, Objective, ReclustWarning, Result, Schedule, train
+from reclust import (
+    Checkpoint,
+    DCNObjective,
+    DECObjective,
+    Execution,
+    Objective,
+    ReclustWarning,
+    Result,
+    Schedule,
+    selflabel,
+    train,
+)
 from reclust.data.augment import Noise
 from reclust.data.strong import StrongViews
-from reclust.selflabel import Activity, HeadObjective, SelfLabel, SelfLabelObjective, self_label
+from reclust.objectives import nearest
+from reclust.selflabel import Activity, HeadObjective, SelfLabel, SelfLabelObjective, logits, self_label
 from reclust.values import from_json, to_json
 
 X, Y = blobs(n=120, spread=0.5)
@@ -74,6 +86,18 @@ def test_the_weak_view_decides_and_the_strong_one_learns():
     z = z.clone().requires_grad_()
     SelfLabelObjective(0.5).loss(state, z).backward()
     assert z.grad[0].abs().sum() == 0 and z.grad[1].abs().sum() > 0
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
+def test_the_head_begins_as_the_nearest_centre_whatever_the_scale_and_is_sure_of_every_class(scale):
+    state, (z, _) = head(k=4)
+    centers = scale * state["centers"]
+    first = HeadObjective().init(centers)
+    assert torch.equal(HeadObjective().assign(first, scale * z), nearest(scale * z, centers))
+    own = logits(first, centers).softmax(-1)
+    assert own.diagonal().min() > 0.99
+    alike = HeadObjective().init(torch.ones(3, 2))
+    assert all(tensor.isfinite().all() for tensor in alike.values())
 
 
 def test_the_warm_up_is_softmax_regression_on_the_nearest_centre():
@@ -146,6 +170,7 @@ def test_stages_have_names_of_their_own_and_failures_stay(clustered):
     assert labeled.failed == {1: ("clustering", 7)} and labeled.living == [0]
 
 
+@pytest.mark.filterwarnings("ignore:By epoch 1 of self-labeling")  # of 48 random images
 def test_colour_images_go_through_all_three_stages():
     result = train(IMAGES, contrastive(objective=DCNObjective(weight=1e-4)), seeds=(5,))
     how = replace(QUICK, warmup=replace(QUICK.warmup, epochs=2, batch_size=16),
@@ -156,7 +181,8 @@ def test_colour_images_go_through_all_three_stages():
     assert after - before == 2 * 2 * 3  # two epochs of three batches, two views apart; the warm-up counts nothing
 
 
-def test_nothing_confident_is_said_and_changes_nothing(clustered):
+def test_nothing_confident_is_said_and_changes_nothing(clustered, monkeypatch):
+    monkeypatch.setattr(selflabel, "SHARPNESS", 0.0)
     with pytest.warns(ReclustWarning, match="No sample is above the confidence threshold 0.999 after the warm-up in 2 of 2 replicas"):
         labeled = self_label(X, clustered, replace(QUICK, threshold=0.999, warmup=replace(QUICK.warmup, epochs=1)))
     assert all(torch.equal(stack, clustered.parameters[name]) for name, stack in labeled.parameters.items())

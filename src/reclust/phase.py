@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from .capture import Captured
 from .checkpoint import Progressed
 from .clock import Clock
 from .data.augment import perturbation_of
+from .evaluation import Evaluation
 from .exceptions import ReclustWarning, StopTraining
 from .interventions import Intervention, Peers, Target
 from .monitors import Deadline, Snapshot
@@ -30,9 +31,6 @@ from .settings import Schedule, Settings
 
 if TYPE_CHECKING:
     from .training import Run
-
-CHUNK = 4096
-"""Samples embedded at once."""
 
 EXPLODED = 1000
 """Times the norm that gradients are clipped to."""
@@ -56,10 +54,11 @@ class Phase:
         self.batches = Batches(run.inputs, schedule, run.settings[0].augment)
         if self._worth_compiling_views(run.execution.compile):
             self.batches.compile()
-        self.perturb = run.settings[0].augment or perturbation_of(run.inputs.sample_shape)
         learned = self._learned()
         self.executor = make_executor(run.replicas, run.execution.executor, frozenset(learned),
                                       compiled=self._worth_compiling(run.execution.compile))
+        self.evaluation = Evaluation(run.replicas, run.inputs, self.executor,
+                                     run.settings[0].augment or perturbation_of(run.inputs.sample_shape))
         self.arithmetic = run.arithmetic
         self.dtype = run.arithmetic.dtype
         self.clock = Clock(run.inputs.device)
@@ -257,14 +256,14 @@ class Phase:
             blocks=self.replicas.blocks(which),
             centers=centers.detach()[which],
             key=self.key[which],
-            embedder=lambda rows: self.embed(rows, which),
-            assigner=lambda z: self.assign(z, which),
+            embedder=lambda rows: self.evaluation.embed(rows, which),
+            assigner=lambda z: self.evaluation.assign(z, which),
             n_samples=self.inputs.n_samples,
             moments=() if learned is None else (learned.first[which], learned.second[which]),
             step_counts=() if learned is None else (learned.steps[which],),
             clock=self.clock,
             peers=Peers(become=lambda sources: self._become(which, sources),
-                        embed_views=lambda rows, key: self.embed(rows, which, view_key=key),
+                        embed_views=lambda rows, key: self.evaluation.embed(rows, which, view_key=key),
                         only=lambda some: self.target(_within(which, some), centers)),
         )
 
@@ -275,39 +274,6 @@ class Phase:
             for stack in stacks.values():
                 stack.detach()[which].copy_(stack.detach()[which][rows])
 
-    def embed(self, rows: Tensor | None = None, which: slice = slice(None), view_key: Tensor | None = None) -> Tensor:
-        """(r, n, d) of all samples, or (r, m, d) of rows (r, m) or (m,); with a key () of a random view of each."""
-        members = len(range(len(self.replicas))[which])
-        if rows is None:
-            rows = torch.arange(self.inputs.n_samples, device=self.inputs.device)
-        parts = []
-        for some in rows.split(CHUNK, dim=-1):
-            x = self.inputs.take(some)
-            if view_key is not None:
-                x = self.perturb(x, draws.fold(view_key, some))
-            x = self.inputs.normalize(x)
-            parts.append(self.executor.evaluate(self._encode, x if some.ndim > 1 else x.expand(members, *x.shape), which=which))
-        return torch.cat(parts, dim=1)
-
-    def _encode(self, net: nn.Module, objective: Any, state: State, x: Tensor) -> Tensor:
-        return self.replicas.representation.encode(net, x)
-
-    def representation_loss(self) -> Tensor:
-        """Of all samples as they are, in eval mode, (r,)."""
-        total = torch.zeros(len(self.replicas), dtype=self.dtype, device=self.inputs.device)
-        for rows in torch.arange(self.inputs.n_samples, device=self.inputs.device).split(CHUNK):
-            x = self.inputs.normalize(self.inputs.take(rows))
-            total += len(rows) * self.executor.evaluate(self._reconstruct, x.expand(len(self.replicas), *x.shape))
-        return total / self.inputs.n_samples
-
-    def _reconstruct(self, net: nn.Module, objective: Any, state: State, x: Tensor) -> Tensor:
-        representation, views = self.replicas.representation, x.unsqueeze(0)
-        return representation.loss(net, views, representation.encode_views(net, views))
-
-    def assign(self, z: Tensor, which: slice = slice(None)) -> Tensor:
-        """(r, n, d) -> (r, n)."""
-        return torch.cat([self.executor.evaluate(_assign, some, which=which) for some in z.split(CHUNK, dim=1)], dim=1)
-
     def _look(self, moment: Literal["start", "intervention", "epoch"], epoch: int,
               loss: dict[str, np.ndarray], fired: np.ndarray) -> None:
         if not self.owner.monitors:
@@ -315,9 +281,9 @@ class Phase:
         parameters, state = ({name: stack.detach() for name, stack in stacks.items()}
                              for stacks in (self.replicas.parameters, self.replicas.state))
         snapshot = Snapshot(
-            self.called, moment, epoch, self.schedule.epochs, loss, fired, self.embed, self.assign,
+            self.called, moment, epoch, self.schedule.epochs, loss, fired, self.evaluation.embed, self.evaluation.assign,
             fires_next=self._will_fire(epoch + 1), parameters=parameters, centers=state.get("centers"),
-            representation_loss=self.representation_loss, n_samples=self.inputs.n_samples, state=state,
+            representation_loss=self.evaluation.representation_loss, n_samples=self.inputs.n_samples, state=state,
         )
         with self.clock("evaluation"):
             for monitor in self.owner.monitors:
@@ -337,10 +303,6 @@ class Phase:
 def _idle(objective: Objective) -> bool:
     """Whether the representation's own loss plays no part, so that a decoder need not even run."""
     return isinstance(objective.representation_weight, float) and objective.representation_weight == 0
-
-
-def _assign(net: nn.Module, objective: Objective, state: State, z: Tensor) -> Tensor:
-    return objective.assign(state, z)
 
 
 def _within(which: slice, some: slice) -> slice:

@@ -12,7 +12,7 @@ from .data import Dataset, Prepared, prepare
 from .data.augment import Affine, Augmentation, Noise
 from .data.color import ColorViews
 from .data.strong import StrongViews
-from .interventions import BRB, Every, Exchange, Intervention, KaimingNoise, Recluster, ResetMomentum, SoftReset
+from .interventions import BRB, Every, Exchange, Intervention, KaimingNoise, Recluster, ResetMomentum, SoftReset, SplitMerge
 from .objectives import DCNObjective, DECObjective, IDECObjective, Objective
 from .representations import Autoencoder, Contrastive, Embeddings, Representation, SimCLR
 from .selection import Selector, SharedInformation
@@ -182,8 +182,9 @@ def everyday(n_clusters: int, objective: Objective, *, channels: int | None = No
     )
 
 
-BEST_INTERVENTION = Every(20, (Exchange(), SoftReset(0.8, KaimingNoise()), Recluster(rows="first"), ResetMomentum()))
-"""The paper's BRB among replicas that help each other."""
+BEST_INTERVENTION = Every(20, (
+    Exchange(), SoftReset(0.8, KaimingNoise()), Recluster(rows="first"), SplitMerge(rows="first"), ResetMomentum()))
+"""The paper's BRB among replicas that go on from better ones, whose copies try another division into clusters."""
 
 MANY_SAMPLES = 30_000
 """From so many on, `best` trains for fewer epochs, each of which has more steps."""
@@ -196,7 +197,7 @@ CPU_STEPS, CPU_BATCH = 2_250, 128
 def best(n_clusters: int, objective: Objective, *, channels: int | None = None, representation: Representation | None = None,
          device: str = "cuda", n_samples: int = 10_000) -> Recipe:
     """What found the best clusters: the published protocol, pretrained on augmented images, twenty replicas of which poor ones
-    go on from better ones at each reset, one kept.
+    go on from better ones at each reset with another division into clusters, one kept.
 
     On a CPU fewer and smaller ones train for fewer steps, so that it ends within minutes. Contrastive networks gain nothing
     by being stacked and train once.

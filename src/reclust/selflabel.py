@@ -31,6 +31,9 @@ from .values import real, value, whole
 
 HEAD = frozenset({"head_weight", "head_bias"})
 
+SHARPNESS = 20.0
+"""About so much the logit of a sample in a centre is above those of other classes."""
+
 
 def logits(state: State, z: Tensor) -> Tensor:
     """What the linear head says: (..., B, d) -> (..., B, k)."""
@@ -57,7 +60,12 @@ class _Headed(Still, Staged):
     per_cluster: ClassVar[frozenset[str]] = HEAD | {"centers"}
 
     def init(self, centers: Tensor) -> State:
-        head = {"head_weight": torch.zeros_like(centers), "head_bias": torch.zeros_like(centers[..., 0])}
+        """A head that says what the centres say, with differences of squared distances for logits, however small or large
+        embeddings are. From zero, small embeddings would leave most classes without a confident sample to learn from, and
+        the others would take them over."""
+        apart = torch.cdist(centers, centers).square().mean((-2, -1))
+        sharpness = (SHARPNESS / apart.clamp(min=torch.finfo(centers.dtype).eps))[..., None, None]
+        head = {"head_weight": 2 * sharpness * centers, "head_bias": -(sharpness * centers.square()).sum(-1)}
         return {"centers": centers.clone(), **head}
 
     def assign(self, state: State, z: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ STUDIES = {
     "soft-reset-components": ("none", "brb", "perturb", "gaussian", "shrink"),
     "noise-and-disentangled": ("none", "brb", "noise", "disentangled", "recomputed centers"),
     "runtime": ("none", "7000 rows", "em"),
-    "best": ("independent", "exchange"),
+    "best": ("independent", "exchange", "split and merge"),
     "sensitivity": tuple(f"keep={keep:g} T={interval} lr={lr:g}" for lr in (1e-3, 1e-4) for interval in (5, 20) for keep in (0.6, 0.8)),
 }
 

@@ -28,7 +28,7 @@ from .steps import MOMENTUM, RECLUSTER, RESET, every
 REPLICAS = 20
 """Of one repetition of `presets.best`, a group of its own: the runs among which one is kept."""
 
-SPLIT_MERGE = every(BEST_INTERVENTION.steps[0], RESET, RECLUSTER, SplitMerge(rows="first"), MOMENTUM)
+EXCHANGE, SPLIT_MERGE = Exchange(), SplitMerge(rows="first")
 
 
 @study
@@ -36,11 +36,11 @@ def best() -> Study:
     augmented = {"pretraining": {"views": ("augmented",)}}
     return Study("best", (
         Variant("independent", PAPER_INTERVENTIONS["brb"], changes=augmented),
-        Variant("exchange", BEST_INTERVENTION, changes=augmented),
-        Variant("split and merge", SPLIT_MERGE, changes=augmented),
+        Variant("exchange", every(EXCHANGE, RESET, RECLUSTER, MOMENTUM), changes=augmented),
+        Variant("split and merge", BEST_INTERVENTION, changes=augmented),
     ), algorithms=("idec",), datasets=("optdigits", "usps", "gtsrb", "kmnist_test", "digits"), seeds=tuple(range(5 * REPLICAS)),
         largest_group=REPLICAS, evaluate_every=20, scores=tuple(LABEL_FREE),
-        about='Beyond the paper: preset="best", five times twenty replicas that go on from better ones, or on their own.')
+        about='Beyond the paper: preset="best", five times twenty replicas that split and merge, exchange, or do neither.')
 
 
 @study
@@ -50,7 +50,7 @@ def best_variations() -> Study:
         pretraining = {"views": ("augmented",), **changes.pop("pretraining", {})}
         return Variant(name, intervention, changes={"pretraining": pretraining, **changes})
 
-    first, *others = BEST_INTERVENTION.steps
+    others = (RECLUSTER, SPLIT_MERGE, MOMENTUM)
     strong = Affine(degrees=25, translate=0.15, shear=12, scale=(0.8, 1.2))
     gentle = SoftReset(0.9, KaimingNoise())
     settled = WhenSettled(BEST_INTERVENTION.steps, decide="together")
@@ -60,11 +60,12 @@ def best_variations() -> Study:
         changed("stronger augmentation", augment=strong),
         changed("longer", pretraining={"epochs": 500}, clustering={"epochs": 800}),
         changed("more often", intervention=replace(BEST_INTERVENTION, interval=10)),
-        changed("gentler", intervention=every(first, gentle, RECLUSTER, MOMENTUM)),
-        changed("gentler and more often", intervention=every(first, gentle, RECLUSTER, MOMENTUM, interval=10)),
-        changed("two resets at once", intervention=every(first, RESET, *others)),
-        changed("half are replaced", intervention=every(Exchange(share=0.5), *others)),
-        changed("mixture", intervention=every(first, RESET, Recluster(GaussianMixture(), rows="first"), MOMENTUM)),
+        changed("gentler", intervention=every(EXCHANGE, gentle, *others)),
+        changed("gentler and more often", intervention=every(EXCHANGE, gentle, *others, interval=10)),
+        changed("two resets at once", intervention=every(EXCHANGE, RESET, RESET, *others)),
+        changed("half are replaced", intervention=every(Exchange(share=0.5), RESET, *others)),
+        changed("mixture", intervention=every(
+            EXCHANGE, RESET, Recluster(GaussianMixture(), rows="first"), SPLIT_MERGE, MOMENTUM)),
         changed("embedding of 20", representation={"embedding": 20}),
         changed("a third of the weight", objective=IDECObjective(0.03)),
         changed("three times the weight", objective=IDECObjective(0.3)),
@@ -72,7 +73,8 @@ def best_variations() -> Study:
         changed("convolutional and residual", representation=ConvAutoencoder(residuals=1)),
         changed("adaptive interval", intervention=settled),
         changed("adaptive interval and reset", intervention=replace(settled, keep="scaled")),
-        changed("split and merge", intervention=SPLIT_MERGE),
+        changed("split and merge now and then", intervention=every(
+            EXCHANGE, RESET, RECLUSTER, replace(SPLIT_MERGE, probability=0.5), MOMENTUM)),
     ), about="What might lift the best preset further, one repetition each.")
 
 

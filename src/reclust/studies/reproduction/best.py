@@ -15,7 +15,7 @@ from .cells import APART, MAIN
 
 SETS = ("optdigits", "usps", "mnist", "fmnist", "kmnist_test", "gtsrb", "digits")
 STUDIES = ("best", "best-of-many-samples")
-OURS = "exchange"
+OURS = "split and merge"
 """The variant that is the preset."""
 SHALLOW = (PixelKMeans.algorithm, UmapMixture.algorithm, EncodedKMeans.algorithm)
 NOT_YET, NONE = Cell("not run yet"), Cell("–")

@@ -86,7 +86,7 @@ def variants(every: Sequence[Repetition]) -> Table:
                 number(len(own), 0), mean(kept), mean([one.acc.mean() for one in own]), mean(best),
                 mean(np.subtract(best, kept).tolist()), number(float(np.mean([one.seconds for one in own])), 0))))
         blocks.append(tuple(rows))
-    return Table("Exchange against independent replicas, ACC",
+    return Table("Replicas that learn from each other, or not, ACC",
                  ("", "repetitions", "kept", "average replica", "best replica", "regret", "seconds"), tuple(blocks),
                  f"Mean ± standard error over repetitions of twenty replicas, of which {labels.measure(USUAL)} keeps one; "
                  "regret: the best replica less the kept one. Seconds are those of one repetition.")
