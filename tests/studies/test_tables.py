@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 from support import small_settings
 
+from reclust.exceptions import StopTraining
 from reclust.history import Curve
 from reclust.studies import Outcome, PlannedRun, Store, StoreReader, execute, published
 from reclust.studies import tables as made
@@ -245,6 +246,16 @@ def with_baselines(tmp_path_factory):
         assert run_baselines(baselines_of(study), store, conditions) == 2
         assert run_baselines(baselines_of(study), store, conditions) == 0, "they are in the store"
         yield store, study, conditions
+
+
+def test_time_that_runs_out_in_the_middle_of_an_encoder_ends_baselines_in_peace(tmp_path, monkeypatch):
+    def stopped(*given):
+        raise StopTraining
+
+    monkeypatch.setattr("reclust.studies.baselines.pretrained", stopped)
+    with Store(tmp_path / "store") as store:
+        assert run_baselines(baselines_of(tiny_study(datasets=("digits",))), store, Conditions(work=str(tmp_path / "work"))) == 2
+        assert store.status("baselines")[0].waiting == 2
 
 
 def test_baselines_are_k_means_on_pixels_and_on_embeddings(with_baselines):

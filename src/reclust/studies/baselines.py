@@ -21,6 +21,7 @@ from torch import Tensor
 from .. import draws, metrics
 from ..data.errors import require
 from ..data.inputs import as_inputs
+from ..exceptions import StopTraining
 from ..kmeans import kmeans
 from ..result import provenance
 from ..training import choose_device
@@ -189,7 +190,10 @@ def run_baselines(baselines: Baselines, store: Store, conditions: Conditions, *,
             if material is None or material.pretraining is not pretraining:
                 sample = baselines.protocol.sample(run.dataset, conditions.data)
                 material = Material(sample, pretraining, conditions, pretraining.settings.n_clusters)
-            store.add(_outcome(method, run, material))
+            try:
+                store.add(_outcome(method, run, material))
+            except StopTraining:
+                break  # time ran out while an encoder was pretrained: its checkpoint waits for the next call
             finished += 1
     return finished
 
