@@ -1,11 +1,13 @@
 """What a GPU computes is what a CPU computes."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from support import Stop, blobs, small_settings, stop_at
+from test_selflabel import QUICK
 
 from reclust import (
     IDEC,
@@ -23,6 +25,7 @@ from reclust import (
 from reclust.capture import Captured
 from reclust.data.augment import Affine
 from reclust.optimizer import Adam, Leaf
+from reclust.selflabel import self_label
 
 pytestmark = [
     pytest.mark.gpu,
@@ -62,13 +65,20 @@ def test_a_learning_rate_that_changes_is_captured_anew():
     assert gap(*(train(X, warm, seeds=(1, 2), execution=on(device)) for device in ("cpu", "cuda"))) < 1e-8
 
 
-def test_resumed_equals_uninterrupted(tmp_path):
-    given = {"seeds": (1, 2), "execution": on("cuda")}
-    whole = train(X, small_settings(), **given)
-    checkpoint = Checkpoint(tmp_path / "run.ckpt", every=1)
+@pytest.mark.parametrize("seeds", [(1,), (1, 2)])
+@pytest.mark.parametrize(("phase", "epoch"), [("pretraining", 1), ("clustering", 2), ("self-labeling", 1)])
+def test_resumed_equals_uninterrupted(tmp_path, phase, epoch, seeds):
+    execution, checkpoint = on("cuda"), Checkpoint(tmp_path / "run.ckpt", every=1)
+    if phase == "self-labeling":
+        clustered = train(X, small_settings(), seeds=seeds, execution=execution)
+        work = partial(self_label, X, clustered, QUICK, execution=execution)
+    else:
+        work = partial(train, X, small_settings(), seeds=seeds, execution=execution)
+    whole = work()
     with pytest.raises(Stop):
-        train(X, small_settings(), **given, checkpoint=checkpoint, monitors=[stop_at("clustering", 2)])
-    assert gap(whole, train(X, small_settings(), **given, checkpoint=checkpoint)) < 1e-12
+        work(checkpoint=checkpoint, monitors=[stop_at(phase, epoch)])
+    resumed = work(checkpoint=checkpoint)
+    assert gap(whole, resumed) < 1e-12 and (whole.labels == resumed.labels).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])

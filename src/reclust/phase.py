@@ -19,8 +19,8 @@ from .capture import Captured
 from .checkpoint import Progressed
 from .clock import Clock
 from .data.augment import perturbation_of
-from .evaluation import Evaluation
 from .exceptions import ReclustWarning, StopTraining
+from .inspection import Inspection
 from .interventions import Intervention, Peers, Target
 from .monitors import Deadline, Snapshot
 from .objectives import Objective, Staged, State, Still
@@ -57,7 +57,7 @@ class Phase:
         learned = self._learned()
         self.executor = make_executor(run.replicas, run.execution.executor, frozenset(learned),
                                       compiled=self._worth_compiling(run.execution.compile))
-        self.evaluation = Evaluation(run.replicas, run.inputs, self.executor,
+        self.inspection = Inspection(run.replicas, run.inputs, self.executor,
                                      run.settings[0].augment or perturbation_of(run.inputs.sample_shape))
         self.arithmetic = run.arithmetic
         self.dtype = run.arithmetic.dtype
@@ -256,14 +256,14 @@ class Phase:
             blocks=self.replicas.blocks(which),
             centers=centers.detach()[which],
             key=self.key[which],
-            embedder=lambda rows: self.evaluation.embed(rows, which),
-            assigner=lambda z: self.evaluation.assign(z, which),
+            embedder=lambda rows: self.inspection.embed(rows, which),
+            assigner=lambda z: self.inspection.assign(z, which),
             n_samples=self.inputs.n_samples,
             moments=() if learned is None else (learned.first[which], learned.second[which]),
             step_counts=() if learned is None else (learned.steps[which],),
             clock=self.clock,
             peers=Peers(become=lambda sources: self._become(which, sources),
-                        embed_views=lambda rows, key: self.evaluation.embed(rows, which, view_key=key),
+                        embed_views=lambda rows, key: self.inspection.embed(rows, which, view_key=key),
                         only=lambda some: self.target(_within(which, some), centers)),
         )
 
@@ -281,9 +281,9 @@ class Phase:
         parameters, state = ({name: stack.detach() for name, stack in stacks.items()}
                              for stacks in (self.replicas.parameters, self.replicas.state))
         snapshot = Snapshot(
-            self.called, moment, epoch, self.schedule.epochs, loss, fired, self.evaluation.embed, self.evaluation.assign,
+            self.called, moment, epoch, self.schedule.epochs, loss, fired, self.inspection.embed, self.inspection.assign,
             fires_next=self._will_fire(epoch + 1), parameters=parameters, centers=state.get("centers"),
-            representation_loss=self.evaluation.representation_loss, n_samples=self.inputs.n_samples, state=state,
+            representation_loss=self.inspection.representation_loss, n_samples=self.inputs.n_samples, state=state,
         )
         with self.clock("evaluation"):
             for monitor in self.owner.monitors:

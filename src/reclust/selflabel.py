@@ -61,8 +61,8 @@ class _Headed(Still, Staged):
 
     def init(self, centers: Tensor) -> State:
         """A head that says what the centres say, with differences of squared distances for logits, however small or large
-        embeddings are. From zero, small embeddings would leave most classes without a confident sample to learn from, and
-        the others would take them over."""
+        embeddings are. From zero, a short warm-up on small embeddings leaves classes without a confident sample to learn
+        from, which others may then take over."""
         apart = torch.cdist(centers, centers).square().mean((-2, -1))
         sharpness = (SHARPNESS / apart.clamp(min=torch.finfo(centers.dtype).eps))[..., None, None]
         head = {"head_weight": 2 * sharpness * centers, "head_bias": -(sharpness * centers.square()).sum(-1)}

@@ -170,11 +170,11 @@ class Run:
                 self._first_centers()
             clustering = Phase(self, "clustering", common.clustering, resumed)
             clustering.run(deadline)
-            z = clustering.evaluation.embed()
+            z = clustering.inspection.embed()
             # Weights may be finite and still too large for the embeddings to be.
             wrong = np.where(z.isfinite().all(-1).all(-1).cpu().numpy(), 0.0, np.nan)
             self.drop_failed(clustering.called, common.clustering.epochs - 1, wrong, common.clustering)
-            labels = clustering.evaluation.assign(z).cpu().numpy()
+            labels = clustering.inspection.assign(z).cpu().numpy()
         return self._result(labels)
 
     def _first_centers(self) -> None:
@@ -185,7 +185,7 @@ class Run:
             return
         looking = Phase(self, "first centers", Schedule(epochs=0), None)
         with torch.no_grad():
-            width = looking.evaluation.embed(self.replicas.key.new_zeros(len(self.replicas), 1)).shape[-1]
+            width = looking.inspection.embed(self.replicas.key.new_zeros(len(self.replicas), 1)).shape[-1]
             centers = torch.zeros(len(self.replicas), self.settings[0].n_clusters, width,
                                   dtype=looking.dtype, device=self.inputs.device)
             with looking.clock(find.part):

@@ -17,7 +17,7 @@ CHUNK = 4096
 """Samples embedded at once."""
 
 
-class Evaluation:
+class Inspection:
     """In eval mode and without gradients. Shapes: r replicas, n samples, d embedding size; `which` are some of the replicas."""
 
     def __init__(self, replicas: Replicas, inputs: Inputs, executor: Executor, perturb: Augmentation) -> None:
