@@ -65,7 +65,7 @@ def test_fit_of_an_array_reports_json(tmp_path, capsys):
 
 
 @pytest.mark.filterwarnings("default::reclust.ReclustWarning")  # that one epoch is too few for a reset
-@pytest.mark.parametrize(("more", "replicas"), [([], 4), (["--preset", "everyday"], 1)])
+@pytest.mark.parametrize(("more", "replicas"), [([], 10), (["--preset", "everyday"], 1)])
 def test_images_are_clustered_by_the_best_preset(tmp_path, more, replicas):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).random((40, 6, 6)))
     command = ["fit", str(tmp_path / "x.npy"), "-k", "3", "-o", str(tmp_path / "out"), "--device", "cpu", "--seed", "0",
@@ -148,7 +148,7 @@ def test_stores_merge_and_export(tmp_path, capsys):
 
 
 def test_baselines_of_the_best_preset_go_on_where_they_were_stopped(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("reclust.studies.baselines.best_baselines", lambda: baselines_of(tiny_study()))
+    monkeypatch.setattr("reclust.studies.baselines.best_baselines", lambda: (baselines_of(tiny_study()),))
     run = ["study", "baselines", "--store", str(tmp_path / "s"), "--sets", "digits", "--device", "cpu", "--json"]
     for more, now, finished in ((["--minutes", "0"], 0, 0), (["--methods", "pixels"], 2, 2), (["--sets", "usps"], 0, 2), ([], 2, 4)):
         assert main([*run, *more]) == 0

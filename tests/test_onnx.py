@@ -5,6 +5,7 @@ import pytest
 from support import blobs
 
 from reclust import DCN, IDEC, Autoencoder, ConvAutoencoder, ResNet, SelfLabeling, SimCLR
+from reclust.data import Lens
 
 pytest.importorskip("onnxscript", reason="the extra onnx is not installed")
 runtime = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
@@ -20,6 +21,8 @@ def fitted(kind):
         return DCN(4, **SMALL).fit(X), X
     if kind == "images":
         return IDEC(3, **SMALL).fit(IMAGES), IMAGES.reshape(12, -1)
+    if kind == "lens":
+        return IDEC(3, lens=Lens(least_side=11, chroma=True), **SMALL).fit(IMAGES), IMAGES.reshape(12, -1)
     if kind == "self-labeling":
         return SelfLabeling(IDEC(4, **SMALL).fit(X), epochs=2, warmup_epochs=5, threshold=0.1, device="cpu").fit(X), X
     if kind == "convolutional":
@@ -28,7 +31,7 @@ def fitted(kind):
     return IDEC(3, **{**SMALL, "representation": simclr, "pretrain_epochs": 1, "epochs": 1, "batch_size": 6}).fit(IMAGES), IMAGES.reshape(12, -1)
 
 
-@pytest.mark.parametrize("kind", ["dcn", "images", "convolutional", "self-labeling", pytest.param("simclr", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["dcn", "images", "lens", "convolutional", "self-labeling", pytest.param("simclr", marks=pytest.mark.slow)])
 def test_the_graph_predicts_what_the_model_predicts(tmp_path, kind):
     model, rows = fitted(kind)
     rows = rows.astype(np.float32)

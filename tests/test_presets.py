@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from reclust import IDEC, Autoencoder, Every, KaimingNoise, KMeans, Recluster, ResetMomentum, ResNet, SimCLR, SoftReset, presets
+from reclust.data import Lens
 from reclust.data.augment import Affine
 from reclust.data.color import ColorViews
 from reclust.data.strong import StrongViews
@@ -94,7 +95,11 @@ def test_best_is_the_published_protocol_with_augmented_pretraining_and_twenty_re
         published, pretraining=replace(published.pretraining, views=("augmented",)))
     assert presets.best(10, objective, channels=1, n_samples=70_000).settings.clustering.epochs < published.clustering.epochs
     small = presets.best(10, objective, channels=1, device="cpu")
-    assert 1 < small.n_init < 20 and small.settings.pretraining.views == ("augmented",) and small.settings.augment == Affine()
+    assert 1 < small.n_init < 20 and small.settings.pretraining.views == ("augmented",) and small.settings.augment == presets.STRONG
+    assert small.lens == Lens(least_side=16) and found.lens == Lens(least_side=28)
+    colour = presets.best(10, objective, channels=3)
+    assert colour.lens == Lens(least_side=28, chroma=True) and colour.settings.augment == Affine()
+    assert presets.best(10, objective).lens == presets.best(10, objective, channels=3, representation=SimCLR()).lens == Lens()
     assert presets.best(10, objective, channels=3, representation=SimCLR()).n_init == 1
     assert from_json(to_json(small)) == small
 
@@ -109,6 +114,7 @@ def test_estimators_take_replicas_and_selection_from_the_preset():
     assert found(preset="best", n_init=2).n_init == 2 and found(preset=best, select=Compactness()).select == Compactness()
     assert found(preset="best", n_init=2).settings == best.settings
     assert found(preset=best.settings).n_init == 1
+    assert found(preset="best", lens=None).lens == Lens() and found(lens=Lens(20)).lens == Lens(20)
     assert clone(IDEC(10, preset=best)).preset == best
     for wrong in ("worst", 3):
         with pytest.raises(ValueError, match="preset must be one of everyday, paper, best, or complete settings"):
@@ -126,7 +132,7 @@ def test_small_sets_have_small_batches(n_samples, batch_size):
 def test_best_on_a_cpu_trains_after_its_last_reset_as_long_as_between_two(n_samples):
     settings = presets.best(10, presets.OBJECTIVES["idec"], channels=1, device="cpu", n_samples=n_samples).settings
     resets = [epoch for epoch in range(settings.clustering.epochs) if settings.intervention.fires(epoch)]
-    assert np.diff([*resets, settings.clustering.epochs]).tolist() == [settings.intervention.interval] * 7
+    assert np.diff([*resets, settings.clustering.epochs]).tolist() == [settings.intervention.interval] * 9
 
 
 @pytest.mark.parametrize("preset", sorted(presets.PRESETS))

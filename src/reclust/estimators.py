@@ -21,12 +21,13 @@ from .data import Dataset
 from .data.augment import Affine, Augmentation, Noise
 from .data.color import ColorViews
 from .data.inputs import Inputs
+from .data.lens import Lens
 from .exceptions import ReclustWarning
 from .fitted import FittedClustering
 from .interventions import Intervention
 from .monitors import Evaluation, Living, Monitor, Progress
 from .objectives import DCNObjective, DECObjective, IDECObjective, Objective
-from .preparation import Preparation, as_array, check_samples, opened
+from .preparation import Preparation, as_array, check_samples, full_image_shape, opened
 from .presets import PRESETS, Recipe, recipe, usual_objective
 from .representations import Representation
 from .result import Result
@@ -56,6 +57,7 @@ class DeepClustering(FittedClustering):
     augment : random views of samples: "affine" for images, "color" for colour images, "noise" for tables, or a callable
         (x (..., B, *sample_shape), keys (..., B)) -> x. "auto" is the preset's, None is none.
     image_shape : (h, w) or (h, w, channels) of images given as flat rows. Arrays (n, h, w[, channels]) need no hint.
+    lens : a `Lens` enlarges small images, or takes colours without their brightness; "auto" is the preset's, None is none.
     standardize : scale each feature, or each channel of images, to mean 0 and standard deviation 1 first.
     n_init : so many replicas train together, and the one that `select` scores highest is kept. None takes the preset's, which
         is 1 but for "best".
@@ -96,6 +98,7 @@ class DeepClustering(FittedClustering):
         lr: float | None = None,
         augment: Augmentation | str | None = "auto",
         image_shape: Sequence[int] | None = None,
+        lens: Lens | str | None = "auto",
         standardize: bool = True,
         n_init: int | None = None,
         select: Selector | None = None,
@@ -117,6 +120,7 @@ class DeepClustering(FittedClustering):
         self.lr = lr
         self.augment = augment
         self.image_shape = image_shape
+        self.lens = lens
         self.standardize = standardize
         self.n_init = n_init
         self.select = select
@@ -143,8 +147,8 @@ class DeepClustering(FittedClustering):
         X = opened(X)
         self.ids_ = X.ids if isinstance(X, Dataset) else None
         X = check_samples(self, X, reset=True)
-        preparation = Preparation.fit(X, self.image_shape, standardize=self.standardize)
-        found, checkpoint = self._recipe(preparation.channels, X.shape[0]), Checkpoint.at(checkpoint, every)
+        found, preparation = self._prepared(X)
+        checkpoint = Checkpoint.at(checkpoint, every)
         settings, seeds = found.settings, self._seeds(found.n_init, checkpoint)
         if y is not None:
             y = column_or_1d(as_array(y))
@@ -173,9 +177,8 @@ class DeepClustering(FittedClustering):
         """The representation alone, trained on X, for `fit(X, start=…)` of this and of other estimators, and for
         `Result.save`; nothing is fitted."""
         X = check_samples(clone(self), X, reset=True)
-        preparation = Preparation.fit(X, self.image_shape, standardize=self.standardize)
-        found, device = self._recipe(preparation.channels, X.shape[0]), choose_device(self.device)
-        settings = found.settings
+        found, preparation = self._prepared(X)
+        settings, device = found.settings, choose_device(self.device)
         if settings.pretraining is None:
             raise ValueError("There is no pretraining in these settings: give pretrain_epochs above 0.")
         inputs = preparation.inputs(X, limit=resident_limit(device)).to(device, torch.float32)
@@ -192,6 +195,11 @@ class DeepClustering(FittedClustering):
                          checkpoint=checkpoint)
         finally:
             progress.close()
+
+    def _prepared(self, X: np.ndarray) -> tuple[Recipe, Preparation]:
+        shape = full_image_shape(X.shape[1:], self.image_shape)
+        found = self._recipe(None if shape is None else shape[2], X.shape[0])
+        return found, Preparation.fit(X, self.image_shape, standardize=self.standardize, lens=found.lens)
 
     def _recipe(self, channels: int | None = None, n_samples: int = 10_000) -> Recipe:
         """The preset with everything on top that was given here; every mistake in the parameters is found at this point."""
@@ -217,9 +225,12 @@ class DeepClustering(FittedClustering):
         )
         if self.select is not None and not callable(self.select):
             raise ValueError(f"select must be a callable such as selection.Consistency(), or None, got {self.select!r}.")
+        if self.lens is not None and self.lens != "auto" and not isinstance(self.lens, Lens):
+            raise ValueError(f"lens must be 'auto', None or a Lens such as Lens(least_side=16), got {self.lens!r}.")
         check_kinds(settings)
         self._warn_if_it_never_fires(settings)
-        return Recipe(settings, preset.n_init if self.n_init is None else self.n_init, self.select or preset.select)
+        return Recipe(settings, preset.n_init if self.n_init is None else self.n_init, self.select or preset.select,
+                      preset.lens if isinstance(self.lens, str) else self.lens or Lens())
 
     def _preset(self, channels: int | None, n_samples: int) -> Recipe:
         objective = usual_objective(self._own_objective, self.representation) if self.objective is None else self.objective

@@ -54,7 +54,7 @@ class _Graph(nn.Module):
         super().__init__()
         self.dtype = torch.float64 if model._model.representation.stacks else torch.float32
         self.model = model._model.to("cpu", self.dtype)
-        self.network, self.shape = self.model.network, model._preparation.image_shape
+        self.network, self.shape, self.lens = self.model.network, model._preparation.image_shape, model._preparation.lens
         for which in ("first", "second"):
             scaling = getattr(model._preparation, which)
             for name in ("shift", "scale"):
@@ -64,10 +64,15 @@ class _Graph(nn.Module):
         x = x.to(self.dtype)
         if self.shape is not None:
             x = x.reshape(-1, *self.shape).movedim(-1, 1)
-        for which in ("first", "second"):
-            x = (x - self.get_buffer(f"{which}_shift")) / self.get_buffer(f"{which}_scale")
+        x = self._scaled(x, "first")
+        if self.shape is not None:
+            x = self.lens(x)
+        x = self._scaled(x, "second")
         z = self.model.representation.encode(self.network, x)
         return self.model.assign(z), z
+
+    def _scaled(self, x: Tensor, which: str) -> Tensor:
+        return (x - self.get_buffer(f"{which}_shift")) / self.get_buffer(f"{which}_scale")
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from torch.utils.data import Dataset as TorchDataset
 
 from .data import Dataset, read
 from .data.inputs import Inputs, ResidentInputs
+from .data.lens import Lens
 from .data.scaling import Scaling, identity, to_unit_range, z_score
 from .data.streams import StreamedInputs, dense_rows
 from .data.tables import check_numeric
@@ -59,7 +60,7 @@ def check_samples(estimator: BaseEstimator, X: Any, *, reset: bool) -> np.ndarra
 
 @dataclass(frozen=True)
 class Preparation:
-    """Two scalings with the augmentation between them: `first` before it, `second` after it.
+    """Two scalings with the augmentation between them: `first` and the lens before it, `second` after it.
 
     Tables are standardised before (noise is measured in standard deviations), images are brought to [0, 1] before (fills
     and colours are defined there) and standardised after. image_shape: (h, w, channels), None for tables.
@@ -68,16 +69,25 @@ class Preparation:
     image_shape: tuple[int, int, int] | None
     first: Scaling
     second: Scaling
+    lens: Lens = Lens()
 
     @classmethod
-    def fit(cls, X: np.ndarray, image_shape: Sequence[int] | None, *, standardize: bool) -> Preparation:
-        shape = _image_shape(X.shape[1:], image_shape)
+    def fit(cls, X: np.ndarray, image_shape: Sequence[int] | None, *, standardize: bool, lens: Lens = Lens()) -> Preparation:
+        shape = full_image_shape(X.shape[1:], image_shape)
         if shape is None:
+            if lens != Lens():
+                raise ValueError(f"{lens} is for images: give image_shape=(height, width) for images in flat rows.")
             return cls(None, z_score(X, identity()) if standardize else identity(), identity())
-        unit = to_unit_range(X)
+        growth, unit = math.prod(lens.shape(*shape)) / math.prod(shape), to_unit_range(X)
         if standardize:
-            return cls(shape, unit, z_score(_channels_first(X, shape), unit, axes=(0, 2, 3)))
-        return cls(shape, unit, unit.inverse())
+            seen = z_score(_channels_first(X, shape), lambda x: lens(unit(x)), axes=(0, 2, 3), growth=growth)
+            return cls(shape, unit, seen, lens)
+        return cls(shape, unit, identity() if lens.chroma else unit.inverse(), lens)
+
+    @property
+    def sample_shape(self) -> tuple[int, ...] | None:
+        """(channels, h, w) of images as the network sees them; None for tables, which stay as they are."""
+        return None if self.image_shape is None else self.lens.shape(*self.image_shape)
 
     @property
     def channels(self) -> int | None:
@@ -88,16 +98,17 @@ class Preparation:
         """All of X for training: in memory, or streamed from where it is when it would take more bytes than `limit`."""
         tables = self.image_shape is None
         shift, scale = (None if tables else torch.from_numpy(part) for part in (self.second.shift, self.second.scale))
-        if 4 * math.prod(X.shape) > limit:
+        if 4 * X.shape[0] * math.prod(self.sample_shape or X.shape[1:]) > limit:
             return StreamedInputs(X, self._load, shift, scale)
         return ResidentInputs(torch.from_numpy(self._load(dense_rows(X, slice(None)))), shift, scale)
 
-    def _load(self, raw: np.ndarray) -> np.ndarray:
-        return self.first(self._arrange(raw), np.float32)
-
     def network_input(self, X: np.ndarray) -> Tensor:
         """A part of X as the network sees it, (B, *sample_shape) in float64."""
-        return torch.from_numpy(self.second(self.first(self._arrange(dense_rows(X, slice(None))))))
+        return torch.from_numpy(self.second(self._load(dense_rows(X, slice(None)), np.float64)))
+
+    def _load(self, raw: np.ndarray, dtype: type = np.float32) -> np.ndarray:
+        scaled = self.first(self._arrange(raw), dtype)
+        return scaled if self.image_shape is None else self.lens(scaled)
 
     def _arrange(self, X: np.ndarray) -> np.ndarray:
         if self.image_shape is None:
@@ -105,7 +116,7 @@ class Preparation:
                 raise ValueError(f"X holds images of shape {X.shape[1:]}, but the model was fitted on rows of a table.")
             return X
         if X.ndim > 2:
-            _image_shape(X.shape[1:], self.image_shape)
+            full_image_shape(X.shape[1:], self.image_shape)
         return _channels_first(X, self.image_shape)
 
 
@@ -113,7 +124,7 @@ def _channels_first(X: np.ndarray, shape: tuple[int, int, int]) -> np.ndarray:
     return np.moveaxis(X.reshape(len(X), *shape), -1, 1)
 
 
-def _image_shape(sample_shape: tuple[int, ...], given: Sequence[int] | None) -> tuple[int, int, int] | None:
+def full_image_shape(sample_shape: tuple[int, ...], given: Sequence[int] | None) -> tuple[int, int, int] | None:
     """(h, w, channels) of samples that are flat rows or images themselves; None for a table."""
     if given is None and len(sample_shape) == 1:
         return None

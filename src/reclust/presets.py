@@ -11,6 +11,7 @@ from typing import Any, Literal
 from .data import Dataset, Prepared, prepare
 from .data.augment import Affine, Augmentation, Noise
 from .data.color import ColorViews
+from .data.lens import Lens
 from .data.strong import StrongViews
 from .interventions import BRB, Every, Exchange, Intervention, KaimingNoise, Recluster, ResetMomentum, SoftReset, SplitMerge
 from .objectives import DCNObjective, DECObjective, IDECObjective, Objective
@@ -23,11 +24,13 @@ from .values import value, whole
 
 @value
 class Recipe:
-    """Settings, how many replicas are trained with them, and the label-free score by which one is kept."""
+    """Settings, how many replicas are trained with them, the label-free score by which one is kept, and through which lens the
+    network sees images."""
 
     settings: Settings
     n_init: int = 1
     select: Selector = SharedInformation()
+    lens: Lens = Lens()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_init", whole("n_init", self.n_init, 1))
@@ -190,8 +193,11 @@ MANY_SAMPLES = 30_000
 """From so many on, `best` trains for fewer epochs, each of which has more steps."""
 
 
-CPU_STEPS, CPU_BATCH = 2_250, 128
-"""Of the clustering by `best` on a CPU."""
+CPU_SEEN = 360_000
+"""Samples that a replica sees while `best` clusters on a CPU."""
+
+STRONG = Affine(degrees=25, translate=0.15, shear=15, scale=(0.7, 1.3))
+"""What few small networks on a CPU need to find classes that are alike under motion."""
 
 
 def best(n_clusters: int, objective: Objective, *, channels: int | None = None, representation: Representation | None = None,
@@ -205,19 +211,23 @@ def best(n_clusters: int, objective: Objective, *, channels: int | None = None, 
     protocol = paper_protocol(n_clusters, objective, channels=channels, representation=representation)
     if isinstance(representation, Contrastive):
         return Recipe(protocol)
+    chroma = channels == 3
     if device != "cpu":
         pretraining, clustering = (100, 120) if n_samples >= MANY_SAMPLES else (250, 400)
-        return Recipe(n_init=20, settings=replace(
-            protocol, intervention=BEST_INTERVENTION, pretraining=Schedule(epochs=pretraining, views=("augmented",)),
+        return Recipe(n_init=20, lens=Lens(None if channels is None else 28, chroma), settings=replace(
+            protocol, intervention=BEST_INTERVENTION, augment=Affine() if chroma else protocol.augment,
+            pretraining=Schedule(epochs=pretraining, views=("augmented",)),
             clustering=Schedule(epochs=clustering, views=("clean", "augmented"))))
-    # As many steps for a thousand samples as for ten thousand, within bounds, and as many after the last reset as between two.
-    interval = round(min(50, max(2, CPU_STEPS * CPU_BATCH / n_samples / 8)))
-    return Recipe(n_init=4, settings=replace(
+    # As many samples are seen of a thousand as of ten thousand, within bounds; as many after the last reset as between two.
+    interval = round(min(50, max(2, CPU_SEEN / n_samples / 10)))
+    batch_size = 64 if n_samples < 4_000 else 128
+    return Recipe(n_init=10, lens=Lens(None if channels is None else 16, chroma), settings=replace(
         protocol,
-        representation=representation or Autoencoder(hidden=(512, 256, 128)),
-        pretraining=Schedule(epochs=4 * interval, batch_size=CPU_BATCH, views=("augmented",)),
-        clustering=Schedule(epochs=8 * interval, batch_size=CPU_BATCH),
-        intervention=BRB(interval=interval),  # too few to go on from each other: they would soon all be alike
+        representation=representation or Autoencoder(hidden=(256, 128, 64)),
+        pretraining=Schedule(epochs=2 * interval, batch_size=batch_size, lr=2e-3, views=("augmented",)),
+        clustering=Schedule(epochs=10 * interval, batch_size=batch_size, lr=2e-3),
+        intervention=replace(BEST_INTERVENTION, interval=interval),
+        augment=None if channels is None else STRONG,
         first_centers=Recluster(subsample=100_000),
     ))
 

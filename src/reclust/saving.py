@@ -13,6 +13,7 @@ import torch
 
 from . import estimators, files, third_stage
 from .baseline import Baseline
+from .data.lens import Lens
 from .data.scaling import Scaling
 from .fitted import FittedClustering
 from .preparation import Preparation
@@ -49,6 +50,7 @@ def save_estimator(model: FittedClustering, path: str | os.PathLike[str]) -> Non
         "best_replica": model.best_replica_,
         "scores": [replica.score for replica in model.replicas_],
         "image_shape": model._preparation.image_shape,
+        "lens": to_json(model._preparation.lens),
         "baseline_inertia": model.baseline_.inertia_,
     }
     arrays = {
@@ -91,7 +93,10 @@ def _unpacked(path: str | os.PathLike[str], header: dict[str, Any], tensors: dic
     first, second = (Scaling(scalings[f"{which}.shift"].numpy(), scalings[f"{which}.scale"].numpy())
                      for which in ("first", "second"))
     shape = header["image_shape"]
-    preparation = Preparation(None if shape is None else tuple(shape), first, second)
+    lens = from_json(header["lens"])
+    if not isinstance(lens, Lens):
+        raise ValueError(f"{path} holds {lens!r} in place of a lens.")
+    preparation = Preparation(None if shape is None else tuple(shape), first, second, lens)
     model.n_features_in_ = header["n_features_in"]
     if header["feature_names_in"]:
         model.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
@@ -119,9 +124,13 @@ def _check(model: FittedClustering) -> None:
         choose_device(model.device)
     except ValueError:  # it was fitted on another machine
         model.device = "auto"
-    labels, expected = model.labels_, math.prod(model.result_.sample_shape)
+    labels, preparation = model.labels_, model._preparation
+    expected = math.prod(preparation.image_shape or model.result_.sample_shape)
     if model.n_features_in_ != expected:
-        raise ValueError(f"its network takes {expected} numbers a sample, but it was fitted on {model.n_features_in_!r}.")
+        raise ValueError(f"it takes {expected} numbers a sample, but it was fitted on {model.n_features_in_!r}.")
+    seen = preparation.sample_shape or model.result_.sample_shape
+    if math.prod(seen) != math.prod(model.result_.sample_shape):
+        raise ValueError(f"its network takes samples of shape {model.result_.sample_shape}, but would be given {seen}.")
     given = labels.ndim == 1 and labels.dtype.kind == "i" and len(labels) > 0
     if not given or not ((labels >= 0) & (labels < model.n_clusters_)).all():
         raise ValueError(f"its labels are not whole numbers below its {model.n_clusters_} clusters.")

@@ -135,10 +135,13 @@ def _baselines(arguments: argparse.Namespace) -> int:
     conditions = _conditions(arguments)
     methods = None if arguments.methods is None else [METHODS[name] for name in arguments.methods]
     with studies.Store(arguments.store) as store:
-        finished = studies.run_baselines(best_baselines(), store, conditions, datasets=arguments.datasets, methods=methods)
-        (status,) = store.status("baselines")
-    show([{"study": status.study, "finished now": finished, "finished": status.finished, "waiting": status.waiting}],
-         as_json=arguments.json)
+        rows = []
+        for baselines in best_baselines():
+            finished = studies.run_baselines(baselines, store, conditions, datasets=arguments.datasets, methods=methods)
+            (status,) = store.status(baselines.name)
+            rows.append({"study": status.study, "finished now": finished, "finished": status.finished,
+                         "waiting": status.waiting})
+    show(rows, as_json=arguments.json)
     return 0
 
 

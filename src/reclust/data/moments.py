@@ -54,7 +54,7 @@ def statistics(samples: Any, axes: tuple[int, ...] = (0,)) -> tuple[NDArray[np.f
     return moments.result()
 
 
-def chunks(samples: Any) -> Iterator[slice]:
-    """Slices of the rows of (n, ...) with so many numbers each."""
-    step = max(1, NUMBERS // max(1, int(np.prod(samples.shape[1:]))))
+def chunks(samples: Any, growth: float = 1.0) -> Iterator[slice]:
+    """Slices of the rows of (n, ...) with so many numbers each, once they are larger by `growth`."""
+    step = max(1, int(NUMBERS / growth / max(1, int(np.prod(samples.shape[1:])))))
     return (slice(start, start + step) for start in range(0, samples.shape[0], step))

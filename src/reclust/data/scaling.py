@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,9 +39,13 @@ def to_unit_range(samples: np.ndarray) -> Scaling:
     return Scaling(np.asarray(low), np.asarray(high - low if high > low else 1.0))
 
 
-def z_score(samples: Any, before: Scaling, *, axes: tuple[int, ...] = (0,)) -> Scaling:
-    """Mean 0 and standard deviation 1 over these axes, of samples (n, ...) that went through `before`; constants become 0."""
+def z_score(samples: Any, before: Callable[[np.ndarray], np.ndarray], *, axes: tuple[int, ...] = (0,),
+            growth: float = 1.0) -> Scaling:
+    """Mean 0 and standard deviation 1 over these axes, of samples (n, ...) that went through `before`; constants become 0.
+
+    growth: by how much `before` makes samples larger.
+    """
     moments = Moments(axes)
-    for rows in chunks(samples):
+    for rows in chunks(samples, growth):
         moments.add(before(dense_rows(samples, rows)))
     return Scaling(*moments.result())

@@ -10,7 +10,8 @@ from typing import Protocol as Interface
 
 import numpy as np
 
-from ..data import Dataset, Prepared, load
+from ..data import Dataset, Lens, Prepared, load, prepare
+from ..data.augment import Affine
 from ..data.named import SETS
 from ..presets import (
     CLUSTERS,
@@ -79,7 +80,7 @@ class AutoencoderProtocol:
 
     side: images are resized to so many pixels, None for the size the paper gives each set. rows: only the first so many
     samples. n_clusters: for sets that are not the paper's. classes: only samples of these, and as many clusters; all where
-    empty.
+    empty. chroma: colours without their brightness, moved but not coloured anew, in place of the published preparation.
     """
 
     pretraining_epochs: int = 250
@@ -90,12 +91,13 @@ class AutoencoderProtocol:
     rows: int | None = None
     n_clusters: int | None = None
     classes: tuple[int, ...] = ()
+    chroma: bool = False
     keeps_clusterings: ClassVar[bool] = False
 
     @property
     def preparation(self) -> str:
         some = f", classes={self.classes}" if self.classes else ""
-        return f"paper, side={self.side}, rows={self.rows}{some}"
+        return f"{'chroma' if self.chroma else 'paper'}, side={self.side}, rows={self.rows}{some}"
 
     def settings(self, dataset: str, algorithm: str, *, pretrained: bool) -> Settings:
         if algorithm not in OBJECTIVES:
@@ -113,13 +115,15 @@ class AutoencoderProtocol:
             base,
             representation=Autoencoder(hidden=self.hidden),
             intervention=None,
+            augment=Affine() if self.chroma else base.augment,
             pretraining=replace(base.pretraining, epochs=self.pretraining_epochs, batch_size=self.batch_size)
             if pretrained else None,
             clustering=replace(base.clustering, epochs=self.epochs, batch_size=self.batch_size),
         )
 
     def sample(self, dataset: str, folder: str | os.PathLike[str] | None) -> Sample:
-        return _autoencoder_sample(dataset, self.side, self.rows, self.classes, None if folder is None else os.fspath(folder))
+        return _autoencoder_sample(dataset, self.side, self.rows, self.classes, self.chroma,
+                                   None if folder is None else os.fspath(folder))
 
     def size(self, dataset: str) -> int:
         return self.rows or (sum(SETS[dataset].counts) if dataset in SETS else 10_000)
@@ -221,11 +225,12 @@ def _labeled(dataset: str, side: int | None, rows: int | None, folder: str | Non
 
 @lru_cache(maxsize=1)  # groups of one set usually follow each other
 def _autoencoder_sample(dataset: str, side: int | None, rows: int | None, classes: tuple[int, ...],
-                        folder: str | None) -> Sample:
+                        chroma: bool, folder: str | None) -> Sample:
     found = _labeled(dataset, side, rows, folder)
     if classes:
         found = found.take(np.isin(np.asarray(found.labels), classes))
-    return Sample(paper_data(found), np.asarray(found.labels))
+    prepared = prepare(found, lens=Lens(chroma=True)) if chroma else paper_data(found)
+    return Sample(prepared, np.asarray(found.labels))
 
 
 @lru_cache(maxsize=1)

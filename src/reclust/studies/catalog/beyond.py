@@ -83,3 +83,9 @@ def best_of_many_samples() -> Study:
     return replace(best(), name="best-of-many-samples", datasets=("mnist", "fmnist"),
                    protocol=AutoencoderProtocol(pretraining_epochs=100, epochs=120),
                    about="The same for large sets, over fewer epochs.")
+
+
+@study
+def best_of_colours() -> Study:
+    return replace(best(), name="best-of-colours", datasets=("gtsrb",), protocol=AutoencoderProtocol(chroma=True),
+                   about='The same for colour images without their brightness, as preset="best" sees them.')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from .. import labels, published
 from ..baselines import EncodedKMeans, PixelKMeans, UmapMixture
@@ -13,8 +14,23 @@ from ..tables.selection import USUAL, Repetition, mean, repetitions
 from ..tables.table import Cell, Row, Table, number
 from .cells import APART, MAIN
 
-SETS = ("optdigits", "usps", "mnist", "fmnist", "kmnist_test", "gtsrb", "digits")
-STUDIES = ("best", "best-of-many-samples")
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the table: a set as a study prepared it, and as the baselines beside it did."""
+
+    dataset: str
+    study: str = "best"
+    baselines: str = BASELINES
+    name: str | None = None
+
+
+LINES = (Line("optdigits"), Line("usps"), Line("mnist", "best-of-many-samples"), Line("fmnist", "best-of-many-samples"),
+         Line("kmnist_test"), Line("gtsrb"),
+         Line("gtsrb", "best-of-colours", f"{BASELINES}-of-colours", "GTSRB without brightness"), Line("digits"))
+STUDIES = tuple(dict.fromkeys(line.study for line in LINES))
+COMPARED = ("best", "best-of-many-samples")
+"""Those in which the variants are held against each other; no set is in both."""
 OURS = "split and merge"
 """The variant that is the preset."""
 SHALLOW = (PixelKMeans.algorithm, UmapMixture.algorithm, EncodedKMeans.algorithm)
@@ -23,15 +39,15 @@ NOT_YET, NONE = Cell("not run yet"), Cell("–")
 
 def best_table(reader: StoreReader) -> Table:
     """Accuracies in percent; the highest of the baselines, the published and ours is bold."""
-    shallow, every = baselines(reader), all_repetitions(reader)
     rows = []
-    for dataset in SETS:
-        own = [one for one in every if (one.dataset, one.variant) == (dataset, OURS)]
-        cells = [*(_seeds(shallow.get((method, dataset), ())) for method in SHALLOW), papers_best(dataset),
-                 fields_best(dataset), _seeds([one.kept(USUAL) for one in own])]
+    for line in LINES:
+        shallow, every = baselines(reader, line.baselines), all_repetitions(reader, line.study)
+        own = [one for one in every if (one.dataset, one.variant) == (line.dataset, OURS)]
+        cells = [*(_seeds(shallow.get((method, line.dataset), ())) for method in SHALLOW), papers_best(line.dataset),
+                 fields_best(line.dataset), _seeds([one.kept(USUAL) for one in own])]
         highest = max((float(cell.numbers[""]) for cell in cells if cell.numbers), default=math.nan)
         shown = [Cell(cell.text, cell.aside, cell.numbers, best=cell.numbers.get("") == highest) for cell in cells]
-        rows.append(Row(labels.dataset(dataset), (*shown, *_about(own))))
+        rows.append(Row(line.name or labels.dataset(line.dataset), (*shown, *_about(own))))
     return Table(
         'preset="best" beside others, ACC',
         ("", *SHALLOW, "the paper's best", "the field's best", "ours", "best replica", "average replica", "seconds"),
@@ -44,24 +60,25 @@ def best_table(reader: StoreReader) -> Table:
         "The highest of a row is bold.")
 
 
-def baselines(reader: StoreReader) -> dict[tuple[str, str], list[float]]:
+def baselines(reader: StoreReader, study: str) -> dict[tuple[str, str], list[float]]:
     """(method, data set) -> accuracies in percent, one a seed. Of the autoencoder what the pretrained runs of the main table
     start from, where no run of its own is there: the same encoders."""
     found: dict[tuple[str, str], list[float]] = {}
-    if MAIN in reader.studies():
+    if study == BASELINES and MAIN in reader.studies():
         runs, curves = reader.runs(MAIN), reader.curves(MAIN, ["accuracy"])
         starts = runs[runs["pretrained"]].merge(curves[curves["epoch"] == -1], on="run").dropna(subset=["accuracy"])
         for dataset, own in starts.drop_duplicates(["dataset", "seed"]).groupby("dataset"):
             found[EncodedKMeans.algorithm, str(dataset)] = (100 * own["accuracy"]).tolist()
     recorded: dict[tuple[str, str], list[float]] = {}
-    if BASELINES in reader.studies():
-        for method, dataset, acc in reader.finished(BASELINES, ("algorithm", "dataset"), ("acc",)):
+    if study in reader.studies():
+        for method, dataset, acc in reader.finished(study, ("algorithm", "dataset"), ("acc",)):
             recorded.setdefault((method, dataset), []).append(100 * acc)
     return found | recorded
 
 
-def all_repetitions(reader: StoreReader) -> list[Repetition]:
-    return [one for study in STUDIES if study in reader.studies() for one in repetitions(reader, study)]
+def all_repetitions(reader: StoreReader, *studies: str) -> list[Repetition]:
+    """Of these studies, of all where none is named."""
+    return [one for study in studies or STUDIES if study in reader.studies() for one in repetitions(reader, study)]
 
 
 def papers_best(dataset: str) -> Cell:

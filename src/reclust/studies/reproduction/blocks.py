@@ -15,12 +15,12 @@ from pathlib import Path
 from ..reading import StoreReader
 from ..tables import markdown
 from ..tables.selection import n_init, pools, variants
-from .best import all_repetitions, best_table
+from .best import COMPARED, all_repetitions, best_table
 
 BLOCKS: Mapping[str, Callable[[StoreReader], str]] = {
     "best": lambda reader: markdown(best_table(reader)),
-    "exchange": lambda reader: markdown(variants(all_repetitions(reader))),
-    "n-init": lambda reader: markdown(n_init(pools(all_repetitions(reader)))),
+    "exchange": lambda reader: markdown(variants(all_repetitions(reader, *COMPARED))),
+    "n-init": lambda reader: markdown(n_init(pools(all_repetitions(reader, *COMPARED)))),
 }
 _BLOCK = re.compile(r"(<!-- records: (\S+) -->\n).*?(<!-- end of records -->)", re.DOTALL)
 

@@ -19,9 +19,10 @@ CONTRASTIVE = ("contrastive", "self-labeling", "resnet-blocks")
 ABLATIONS = ("without-augmentation", "reclustering-methods", "native-reclustering", "embedding-reset", "momentum-reset",
              "soft-reset-components", "noise-and-disentangled", "reset-and-centers", "sensitivity", "subsample-size", "runtime")
 FOR_FIGURES = ("training-curves", "embeddings", "voronoi")
-BEYOND = ("best", "best-of-many-samples")
+BEYOND = ("best", "best-of-many-samples", "best-of-colours")
 STUDIES = (MAIN, *ABLATIONS, *FOR_FIGURES, *CONTRASTIVE, *BEYOND)
 """Those that the page speaks of, in its order."""
+ALL_BASELINES = (BASELINES, f"{BASELINES}-of-colours")
 _WHOLE = {whole: part for part, whole in APART.items()}
 
 
@@ -29,7 +30,7 @@ def study_of(reader: StoreReader, name: str) -> str | None:
     """The study of the catalog that a stored one is, or is a part of by its name as acc-table-kmnist is of acc-table; None for
     small forms and for studies of one's own; the baselines stay what they are. A part that differs in more
     than what it leaves out is refused."""
-    if name == BASELINES:
+    if name in ALL_BASELINES:
         return name
     known = None if name.endswith("-mini") else max(
         (one for one in names() if name == one or name.startswith(one + "-")), key=len, default=None)
@@ -92,7 +93,7 @@ def coverage_table(reader: StoreReader) -> Table:
 def provenance_table(reader: StoreReader) -> Table:
     """One row for each study, data set and kind of run: device, precision, commit, versions, time."""
     rows = []
-    for study in (*STUDIES, BASELINES):
+    for study in (*STUDIES, *ALL_BASELINES):
         if study in reader.studies():
             rows += [Row(f"{study}, {labels.dataset(dataset)}", tuple(map(Cell, cells)))
                      for dataset, *cells in _sources(reader, study)]

@@ -1,0 +1,70 @@
+"""What an image looks like before it is augmented: larger, or without its brightness."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ..values import value, whole
+
+DARK = 0.05
+"""Of the sum of the channels: what is darker than this has little colour, else its noise would."""
+
+
+@value
+class Lens:
+    """Changes images in [0, 1], (..., channels, h, w), by what is known of them without looking at the set.
+
+    least_side: images with a shorter side are enlarged (bicubic) until it has so many pixels, so that small motions of
+        augmentation find places between the pixels of, say, 8 × 8.
+    chroma: each channel's share of a pixel's light instead of the light itself: signs, plants or cells are alike in sun and
+        shadow, and black, grey and white are one. For three channels.
+    """
+
+    least_side: int | None = None
+    chroma: bool = False
+
+    def __post_init__(self) -> None:
+        if self.least_side is not None:
+            object.__setattr__(self, "least_side", whole("least_side", self.least_side, 1))
+
+    def shape(self, height: int, width: int, channels: int) -> tuple[int, int, int]:
+        """(channels, h, w) of what comes of such images."""
+        if self.chroma and channels != 3:
+            raise ValueError(f"Lens(chroma=True) is for images of three channels, these have {channels}: leave chroma out.")
+        larger = max(1.0, (self.least_side or 0) / min(height, width))
+        return channels, round(height * larger), round(width * larger)
+
+    def __call__(self, images: Any) -> Any:
+        """An array or a tensor gives the same of its kind and type."""
+        channels, height, width = images.shape[-3:]
+        _, *sides = self.shape(height, width, channels)
+        if self.chroma:
+            images = images / (images.sum(axis=-3, keepdims=True) + DARK)
+        if sides == [height, width]:
+            return images
+        rows, columns = (_like(images, bicubic(old, new)) for old, new in zip((height, width), sides, strict=True))
+        return (rows @ images @ columns.T).clip(0, 1)
+
+
+def bicubic(old: int, new: int) -> NDArray[np.float64]:
+    """(new, old): what each of so many pixels along a side takes from each of the old ones; beyond the edge is its last one."""
+    a = -0.75  # torch's own choice, with which ONNX agrees
+    place = (np.arange(new) + 0.5) * old / new - 0.5
+    weights = np.zeros((new, old))
+    for step in range(-1, 3):
+        taken = np.floor(place) + step
+        far = np.abs(place - taken)
+        near = ((a + 2) * far - (a + 3)) * far**2 + 1
+        weight = np.where(far <= 1, near, ((far - 5) * far + 8) * far * a - 4 * a)
+        np.add.at(weights, (np.arange(new), taken.clip(0, old - 1).astype(int)), weight)
+    return weights
+
+
+def _like(images: Any, matrix: NDArray[np.float64]) -> Any:
+    if isinstance(images, torch.Tensor):
+        return torch.from_numpy(matrix).to(images)
+    return matrix.astype(images.dtype)
