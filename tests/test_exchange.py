@@ -159,3 +159,25 @@ def test_those_with_another_objective_are_no_peers():
     weights = (0.1, 0.1, 0.3, 0.3)
     each = [replace(settings(), objective=IDECObjective(weight), intervention=BRB(2)) for weight in weights]
     assert [which for which, _ in sharing(each)] == [slice(0, 2), slice(2, 4)]
+
+
+def test_more_views_tell_the_same_with_less_chance():
+    seen = {}
+
+    class Watched(Exchange):
+        def __call__(self, target):
+            for exchange in (Exchange(), Exchange(views=50), Exchange(views=51), Exchange(views=50, augment=still)):
+                seen[exchange] = exchange.scores(target)
+
+    still = Still()
+    train(X, settings(Watched()), seeds=range(3), execution=Execution(**EXACT))
+    one, many, more, still = seen.values()
+    assert (one - many).abs().max() > (more - many).abs().max() > 0
+    assert (still > many).all() and Exchange(views=2) != Exchange()
+
+
+class Still:
+    """Changes nothing: what clusters can tell at most."""
+
+    def __call__(self, x, keys):
+        return x

@@ -23,8 +23,10 @@ class Inspection:
     def __init__(self, replicas: Replicas, inputs: Inputs, executor: Executor, perturb: Augmentation) -> None:
         self.replicas, self.inputs, self.executor, self.perturb = replicas, inputs, executor, perturb
 
-    def embed(self, rows: Tensor | None = None, which: slice = slice(None), view_key: Tensor | None = None) -> Tensor:
-        """(r, n, d) of all samples, or (r, m, d) of rows (r, m) or (m,); with a key () of a random view of each."""
+    def embed(self, rows: Tensor | None = None, which: slice = slice(None), view_key: Tensor | None = None,
+              augment: Augmentation | None = None) -> Tensor:
+        """(r, n, d) of all samples, or (r, m, d) of rows (r, m) or (m,); with a key () of a random view of each, by an
+        augmentation of its own if there is one."""
         members = len(range(len(self.replicas))[which])
         if rows is None:
             rows = torch.arange(self.inputs.n_samples, device=self.inputs.device)
@@ -32,7 +34,7 @@ class Inspection:
         for some in rows.split(CHUNK, dim=-1):
             x = self.inputs.take(some)
             if view_key is not None:
-                x = self.perturb(x, draws.fold(view_key, some))
+                x = (augment or self.perturb)(x, draws.fold(view_key, some))
             x = self.inputs.normalize(x)
             parts.append(self.executor.evaluate(self._encode, x if some.ndim > 1 else x.expand(members, *x.shape), which=which))
         return torch.cat(parts, dim=1)

@@ -263,7 +263,7 @@ class Phase:
             step_counts=() if learned is None else (learned.steps[which],),
             clock=self.clock,
             peers=Peers(become=lambda sources: self._become(which, sources),
-                        embed_views=lambda rows, key: self.inspection.embed(rows, which, view_key=key),
+                        embed_views=lambda rows, key, augment: self.inspection.embed(rows, which, key, augment),
                         only=lambda some: self.target(_within(which, some), centers)),
         )
 

@@ -211,25 +211,36 @@ def best(n_clusters: int, objective: Objective, *, channels: int | None = None, 
     protocol = paper_protocol(n_clusters, objective, channels=channels, representation=representation)
     if isinstance(representation, Contrastive):
         return Recipe(protocol)
-    chroma = channels == 3
-    if device != "cpu":
-        pretraining, clustering = (100, 120) if n_samples >= MANY_SAMPLES else (250, 400)
-        return Recipe(n_init=20, lens=Lens(None if channels is None else 28, chroma), settings=replace(
-            protocol, intervention=BEST_INTERVENTION, augment=Affine() if chroma else protocol.augment,
-            pretraining=Schedule(epochs=pretraining, views=("augmented",)),
-            clustering=Schedule(epochs=clustering, views=("clean", "augmented"))))
+    if device == "cpu":
+        return _best_on_cpu(protocol, representation, channels, n_samples)
+    pretraining, clustering = (100, 120) if n_samples >= MANY_SAMPLES else (250, 400)
+    return Recipe(n_init=20, lens=_best_lens(28, channels), settings=replace(
+        protocol,
+        pretraining=Schedule(epochs=pretraining, views=("augmented",)),
+        clustering=Schedule(epochs=clustering, views=("clean", "augmented")),
+        intervention=BEST_INTERVENTION,
+        augment=None if channels is None else Affine(),
+    ))
+
+
+def _best_on_cpu(protocol: Settings, representation: Representation | None, channels: int | None, n_samples: int) -> Recipe:
     # As many samples are seen of a thousand as of ten thousand, within bounds; as many after the last reset as between two.
     interval = round(min(50, max(2, CPU_SEEN / n_samples / 10)))
     batch_size = 64 if n_samples < 4_000 else 128
-    return Recipe(n_init=10, lens=Lens(None if channels is None else 16, chroma), settings=replace(
+    gentle = None if channels is None else Affine()  # views that are too strong tell little of who is better
+    return Recipe(n_init=10, select=SharedInformation(gentle, repeats=8), lens=_best_lens(16, channels), settings=replace(
         protocol,
         representation=representation or Autoencoder(hidden=(256, 128, 64)),
-        pretraining=Schedule(epochs=2 * interval, batch_size=batch_size, lr=2e-3, views=("augmented",)),
-        clustering=Schedule(epochs=10 * interval, batch_size=batch_size, lr=2e-3),
-        intervention=replace(BEST_INTERVENTION, interval=interval),
+        pretraining=Schedule(epochs=3 * interval, batch_size=batch_size, views=("augmented",)),
+        clustering=Schedule(epochs=10 * interval, batch_size=batch_size),
+        intervention=Every(interval, (Exchange(views=4, augment=gentle), *BEST_INTERVENTION.steps[1:])),
         augment=None if channels is None else STRONG,
         first_centers=Recluster(subsample=100_000),
     ))
+
+
+def _best_lens(least_side: int, channels: int | None) -> Lens:
+    return Lens() if channels is None else Lens(least_side, chroma=channels == 3)
 
 
 PRESETS: Mapping[str, Callable[..., Settings | Recipe]] = MappingProxyType(

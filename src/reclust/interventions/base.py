@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from .. import draws
 from ..clock import Clock
+from ..data.augment import Augmentation
 from ..objectives.base import nearest
 from ..representations.base import encoder_blocks
 from ..values import value, whole
@@ -40,8 +41,9 @@ class Peers:
     become: Callable[[Sequence[int]], None]
     """For each of the r replicas, the number of the one whose copy it becomes, in place: weights, buffers, what its objective
     keeps and what the optimizer remembers."""
-    embed_views: Callable[[Tensor, Tensor], Tensor]
-    """Rows (m,) and a key () -> embeddings of a random view of each of these samples, (r, m, d)."""
+    embed_views: Callable[[Tensor, Tensor, Augmentation | None], Tensor]
+    """Rows (m,), a key () and an augmentation, None for that of training -> embeddings of a random view of each of these
+    samples, (r, m, d)."""
     only: Callable[[slice], Target]
     """The target of some of the r replicas."""
 

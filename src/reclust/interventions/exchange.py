@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from .. import draws, metrics
+from ..data.augment import Augmentation
 from ..values import real, value, whole
 from .base import Step, Target
 
@@ -20,16 +22,20 @@ class Exchange(Step):
     `Every(20, (Exchange(), SoftReset(), Recluster(), ResetMomentum()))`.
 
     The score needs no labels: what the cluster of a perturbed sample tells about that of the sample itself
-    (`selection.SharedInformation`), on at most `subsample` samples. Replicas whose score is not a number neither give
-    nor take, and a single replica stays as it is.
+    (`selection.SharedInformation`), on at most `subsample` samples, of which `views` each are looked at: few samples need
+    several, or chance decides. Replicas whose score is not a number neither give nor take, and a single replica stays as
+    it is.
 
     share: of the replicas that are replaced, at most half, at least one.
     margin: replicas less than this below the one that they would copy stay as they are.
+    augment: how samples are perturbed, None for the augmentation of training, or a small change where there is none.
     """
 
     share: float = 0.25
     margin: float = 0.0
     subsample: int = 2_000
+    views: int = 1
+    augment: Augmentation | None = None
     part: ClassVar[str] = "exchange"
 
     def __post_init__(self) -> None:
@@ -37,7 +43,8 @@ class Exchange(Step):
             raise ValueError(f"share must lie above 0 and be at most 0.5, got {self.share!r}.")
         if real("margin", self.margin) < 0:
             raise ValueError(f"margin must be 0 or more, got {self.margin!r}.")
-        object.__setattr__(self, "subsample", whole("subsample", self.subsample, 1))
+        for name in ("subsample", "views"):
+            object.__setattr__(self, name, whole(name, getattr(self, name), 1))
 
     def __call__(self, target: Target) -> None:
         if target.peers is None:
@@ -54,8 +61,10 @@ class Exchange(Step):
         rows = draws.permutation(key, target.n_samples)[: self.subsample]
         k = target.centers.shape[-2]
         z = target.embed(rows)
-        own, view = target.assigner(z), target.assigner(target.peers.embed_views(rows, key))
-        tables = metrics.batched_contingency(own, view, k, k).cpu().numpy()
+        own = target.assigner(z)
+        keys = [key, *(draws.fold(key, again) for again in range(1, self.views))]
+        views = (target.assigner(target.peers.embed_views(rows, one, self.augment)) for one in keys)
+        tables = np.sum([metrics.batched_contingency(own, view, k, k).cpu().numpy() for view in views], axis=0)
         sound = torch.stack([part.flatten(1).isfinite().all(1) for part in (z, target.centers)]).all(0).cpu()
         return torch.tensor([metrics.information_of_table(table) for table in tables]).masked_fill(~sound, torch.nan)
 
