@@ -22,7 +22,7 @@ def fitted(kind):
     if kind == "images":
         return IDEC(3, **SMALL).fit(IMAGES), IMAGES.reshape(12, -1)
     if kind == "lens":
-        return IDEC(3, lens=Lens(least_side=11, chroma=True), **SMALL).fit(IMAGES), IMAGES.reshape(12, -1)
+        return IDEC(3, lens=Lens(least_side=11, light="removed"), **SMALL).fit(IMAGES), IMAGES.reshape(12, -1)
     if kind == "self-labeling":
         return SelfLabeling(IDEC(4, **SMALL).fit(X), epochs=2, warmup_epochs=5, threshold=0.1, device="cpu").fit(X), X
     if kind == "convolutional":

@@ -57,7 +57,7 @@ class DeepClustering(FittedClustering):
     augment : random views of samples: "affine" for images, "color" for colour images, "noise" for tables, or a callable
         (x (..., B, *sample_shape), keys (..., B)) -> x. "auto" is the preset's, None is none.
     image_shape : (h, w) or (h, w, channels) of images given as flat rows. Arrays (n, h, w[, channels]) need no hint.
-    lens : a `Lens` enlarges small images, or takes colours without their brightness; "auto" is the preset's, None is none.
+    lens : a `Lens` enlarges small images, or takes colours without their light; "auto" is the preset's, None is none.
     standardize : scale each feature, or each channel of images, to mean 0 and standard deviation 1 first.
     n_init : so many replicas train together, and the one that `select` scores highest is kept. None takes the preset's, which
         is 1 but for "best".
@@ -225,7 +225,7 @@ class DeepClustering(FittedClustering):
         )
         if self.select is not None and not callable(self.select):
             raise ValueError(f"select must be a callable such as selection.Consistency(), or None, got {self.select!r}.")
-        if self.lens is not None and self.lens != "auto" and not isinstance(self.lens, Lens):
+        if not (self.lens is None or isinstance(self.lens, Lens) or isinstance(self.lens, str) and self.lens == "auto"):
             raise ValueError(f"lens must be 'auto', None or a Lens such as Lens(least_side=16), got {self.lens!r}.")
         check_kinds(settings)
         self._warn_if_it_never_fires(settings)

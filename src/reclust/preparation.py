@@ -82,7 +82,7 @@ class Preparation:
         if standardize:
             seen = z_score(_channels_first(X, shape), lambda x: lens(unit(x)), axes=(0, 2, 3), growth=growth)
             return cls(shape, unit, seen, lens)
-        return cls(shape, unit, identity() if lens.chroma else unit.inverse(), lens)
+        return cls(shape, unit, identity() if lens.light == "removed" else unit.inverse(), lens)
 
     @property
     def sample_shape(self) -> tuple[int, ...] | None:

@@ -214,12 +214,11 @@ def best(n_clusters: int, objective: Objective, *, channels: int | None = None, 
     if device == "cpu":
         return _best_on_cpu(protocol, representation, channels, n_samples)
     pretraining, clustering = (100, 120) if n_samples >= MANY_SAMPLES else (250, 400)
-    return Recipe(n_init=20, lens=_best_lens(28, channels), settings=replace(
+    return Recipe(n_init=20, lens=Lens(None if channels is None else 28), settings=replace(
         protocol,
         pretraining=Schedule(epochs=pretraining, views=("augmented",)),
         clustering=Schedule(epochs=clustering, views=("clean", "augmented")),
         intervention=BEST_INTERVENTION,
-        augment=None if channels is None else Affine(),
     ))
 
 
@@ -227,20 +226,18 @@ def _best_on_cpu(protocol: Settings, representation: Representation | None, chan
     # As many samples are seen of a thousand as of ten thousand, within bounds; as many after the last reset as between two.
     interval = round(min(50, max(2, CPU_SEEN / n_samples / 10)))
     batch_size = 64 if n_samples < 4_000 else 128
-    gentle = None if channels is None else Affine()  # views that are too strong tell little of who is better
-    return Recipe(n_init=10, select=SharedInformation(gentle, repeats=8), lens=_best_lens(16, channels), settings=replace(
+    # Strong views are for training; gentle ones tell more of who is better.
+    strong, gentle = (STRONG, Affine()) if channels == 1 else (protocol.augment, None)
+    lens, select = Lens(None if channels is None else 16), SharedInformation(gentle, repeats=8)
+    return Recipe(n_init=10, lens=lens, select=select, settings=replace(
         protocol,
         representation=representation or Autoencoder(hidden=(256, 128, 64)),
         pretraining=Schedule(epochs=3 * interval, batch_size=batch_size, views=("augmented",)),
         clustering=Schedule(epochs=10 * interval, batch_size=batch_size),
         intervention=Every(interval, (Exchange(views=4, augment=gentle), *BEST_INTERVENTION.steps[1:])),
-        augment=None if channels is None else STRONG,
+        augment=strong,
         first_centers=Recluster(subsample=100_000),
     ))
-
-
-def _best_lens(least_side: int, channels: int | None) -> Lens:
-    return Lens() if channels is None else Lens(least_side, chroma=channels == 3)
 
 
 PRESETS: Mapping[str, Callable[..., Settings | Recipe]] = MappingProxyType(

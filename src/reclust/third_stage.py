@@ -114,7 +114,7 @@ class SelfLabeling(FittedClustering):
             learning = self.strong
         elif self.strong != "auto":
             raise ValueError(f"strong must be 'auto' or an augmentation such as StrongViews(), got {self.strong!r}.")
-        elif preparation.channels == 3:
+        elif preparation.channels == 3 and preparation.lens.light == "kept":
             learning = StrongViews(fill=_mean_colour(preparation))
         else:
             learning = used or (Noise() if preparation.channels is None else Affine())

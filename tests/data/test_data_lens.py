@@ -6,8 +6,9 @@ import torch
 import torch.nn.functional as F
 
 import reclust
-from reclust import IDEC, Autoencoder
-from reclust.data import Lens
+from reclust import IDEC, Autoencoder, SelfLabeling
+from reclust.data import Dataset, Lens, prepare
+from reclust.data.augment import Affine
 from reclust.data.lens import DARK
 from reclust.preparation import Preparation
 
@@ -28,16 +29,16 @@ def test_what_is_large_enough_stays_as_it_is(lens):
 
 
 def test_light_and_shadow_have_the_same_colour():
-    chroma = Lens(chroma=True)(IMAGES)
+    chroma = Lens(light="removed")(IMAGES)
     np.testing.assert_allclose(chroma[0, :, 2, 3], IMAGES[0, :, 2, 3] / (IMAGES[0, :, 2, 3].sum() + DARK))
     grey = np.linspace(0.2, 1, 24).reshape(1, 1, 4, 6).repeat(3, axis=1)
-    assert np.ptp(Lens(chroma=True)(grey)) < 0.03 < np.ptp(grey)
-    assert not Lens(chroma=True)(np.zeros((1, 3, 2, 2))).any()
+    assert np.ptp(Lens(light="removed")(grey)) < 0.03 < np.ptp(grey)
+    assert not Lens(light="removed")(np.zeros((1, 3, 2, 2))).any()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_tensors_and_arrays_give_the_same_of_their_type(dtype):
-    lens, images = Lens(least_side=9, chroma=True), IMAGES.astype(dtype)
+    lens, images = Lens(least_side=9, light="removed"), IMAGES.astype(dtype)
     assert lens(images).dtype == dtype and lens(torch.from_numpy(images)).dtype == torch.from_numpy(images).dtype
     np.testing.assert_allclose(lens(torch.from_numpy(images)).numpy(), lens(images), rtol=1e-5)
 
@@ -46,7 +47,7 @@ def test_tensors_and_arrays_give_the_same_of_their_type(dtype):
 def test_statistics_are_those_of_what_the_network_sees(samples, monkeypatch):
     monkeypatch.setattr("reclust.data.moments.NUMBERS", 5_000)  # several chunks
     images = RNG.integers(0, 256, (samples, 5, 5, 3), dtype=np.uint8)
-    seen = Preparation.fit(images, None, standardize=True, lens=Lens(least_side=10, chroma=True))
+    seen = Preparation.fit(images, None, standardize=True, lens=Lens(least_side=10, light="removed"))
     x = seen.network_input(images).numpy()
     assert x.shape == (samples, *seen.sample_shape) == (samples, 3, 10, 10)
     np.testing.assert_allclose(x.mean((0, 2, 3)), 0, atol=1e-9)
@@ -64,7 +65,7 @@ def test_images_with_a_lens_are_streamed_where_they_would_be_too_large():
 
 def test_a_model_looks_through_its_lens_wherever_it_is(tmp_path):
     images = RNG.integers(0, 256, (40, 5, 4, 3), dtype=np.uint8)
-    model = IDEC(3, lens=Lens(least_side=8, chroma=True), augment="affine", representation=Autoencoder((16, 8)), pretrain_epochs=2, epochs=2,
+    model = IDEC(3, lens=Lens(least_side=8, light="removed"), augment="affine", representation=Autoencoder((16, 8)), pretrain_epochs=2, epochs=2,
                  intervention=None, random_state=0, device="cpu").fit(images)
     assert model.result_.sample_shape == (3, 10, 8) and model.n_features_in_ == 60
     model.save(tmp_path / "m.reclust")
@@ -74,7 +75,7 @@ def test_a_model_looks_through_its_lens_wherever_it_is(tmp_path):
 
 
 @pytest.mark.parametrize(("lens", "X", "message"), [
-    (Lens(chroma=True), np.zeros((9, 4, 4)), "Lens\\(chroma=True\\) is for images of three channels, these have 1"),
+    (Lens(light="removed"), np.zeros((9, 4, 4)), "Lens\\(light='removed'\\) is for images of three channels, these have 1"),
     (Lens(least_side=9), np.zeros((9, 4)), "is for images: give image_shape"),
     ("large", np.zeros((9, 4)), "lens must be 'auto', None or a Lens"),
     (28, np.zeros((9, 4, 4)), "lens must be 'auto', None or a Lens"),
@@ -84,6 +85,31 @@ def test_a_lens_that_does_not_go_with_the_samples_is_refused(lens, X, message):
         IDEC(2, lens=lens).fit(X)
 
 
-def test_a_lens_of_no_size_is_refused():
-    with pytest.raises(ValueError, match="least_side must be a whole number of at least 1"):
-        Lens(least_side=0)
+@pytest.mark.parametrize(("given", "message"), [({"least_side": 0}, "least_side must be a whole number of at least 1"), ({"light": True}, "light must be 'kept' or")])
+def test_a_lens_that_does_not_exist_is_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        Lens(**given)
+
+
+def test_without_light_what_is_darker_than_anything_seen_is_black_all_the_same():
+    bright = RNG.integers(100, 256, (40, 4, 4, 3), dtype=np.uint8)
+    seen = Preparation.fit(bright, None, standardize=True, lens=Lens(light="removed"))
+    dark = seen.network_input(np.full((1, 4, 4, 3), 98, dtype=np.uint8))
+    np.testing.assert_allclose(dark, seen.network_input(np.full((1, 4, 4, 3), 100, dtype=np.uint8)))
+
+
+def test_self_labeling_goes_through_the_lens_and_leaves_colours_alone():
+    images = RNG.integers(0, 256, (60, 4, 4, 3), dtype=np.uint8)
+    fitted = IDEC(2, lens=Lens(light="removed"), augment="affine", representation=Autoencoder((8,)), pretrain_epochs=1, epochs=1,
+                  intervention=None, random_state=0, device="cpu").fit(images)
+    labeling = SelfLabeling(fitted, epochs=1, warmup_epochs=2, threshold=0.1, device="cpu").fit(images)
+    assert labeling._how(fitted._preparation, Affine()).training.views == ("clean", Affine())
+    assert labeling.predict(images).shape == (60,)
+
+
+def test_prepared_sets_go_through_a_lens():
+    given = Dataset(samples=RNG.integers(0, 256, (9, 4, 6, 3), dtype=np.uint8), image_shape=(3, 4, 6), max_value=255)
+    prepared = prepare(given, lens=Lens(least_side=8, light="removed"))
+    assert prepared.samples.shape == (9, 3, 8, 12)
+    np.testing.assert_allclose(prepared.samples, Lens(8, "removed")(prepare(given).samples), atol=1e-6)
+    assert abs(prepared.standardized().mean()) < 1e-5

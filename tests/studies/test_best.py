@@ -68,7 +68,7 @@ def test_the_table_is_that_of_a_slow_computation(store):
     assert (usps["k-means on pixels"].text, usps["k-means on pixels"].aside) == ("60.0 ± 10.0", "2")
     assert (usps["autoencoder + k-means"].text, usps["autoencoder + k-means"].aside) == ("70.0 ± 10.0", "2"), "a seed counts once"
     assert usps["UMAP + mixture"].text == rows["digits"]["ours"].text == "not run yet"
-    assert rows["GTSRB"]["ours"].text == "not run yet" and rows["GTSRB without brightness"]["ours"].aside == "2"
+    assert rows["GTSRB"]["ours"].text == "not run yet" and rows["GTSRB without light"]["ours"].aside == "2"
     assert rows["MNIST"]["ours"].aside == "1" and "±" not in rows["MNIST"]["ours"].text
     assert [cell.text for cell in rows["digits"].values()][3:5] == ["–", "–"] and "on an abacus" in table.note
     numbers = [cell.numbers.get("", 0) for cell in rows["USPS"].values()][:6]

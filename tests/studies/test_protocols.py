@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 
 from reclust import SimCLR, presets
+from reclust.data import Lens
+from reclust.data.augment import Affine
 from reclust.data.inputs import as_inputs
 from reclust.metrics import accuracy
 from reclust.representations import ResNet
 from reclust.result import Result
 from reclust.studies import Conditions, ContrastiveProtocol, Store, Study, named, names, run
+from reclust.studies.baselines import best_baselines
 from reclust.studies.measures import LABEL_FREE, MEASURES
 from reclust.studies.tables import repetitions, tables
 from studies.tiny import VARIANTS, tiny_study
@@ -130,3 +133,22 @@ def test_every_named_study_runs(name, tmp_path):
     with Store(tmp_path / "store") as store:
         ran = run(study, store, progress=False)
         assert (ran.finished, ran.failures) == (study.n_runs, [])
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_study_has_a_small_form_with_samples(name):
+    small = named(name).mini()
+    (dataset,) = set(small.datasets)
+    assert len(small.protocol.sample(dataset, None).classes) > 100
+
+
+def test_without_light_colours_are_only_moved(tmp_path):
+    images = np.random.default_rng(0).integers(0, 256, (20, 32, 32, 3), dtype=np.uint8)
+    np.savez(tmp_path / "gtsrb_few.npz", images=images, labels=np.arange(20) % 5, split=np.zeros(20, np.uint8))
+    protocol = named("best-of-colours").protocol
+    seen = protocol.sample("gtsrb_few", tmp_path).inputs.samples
+    np.testing.assert_allclose(seen, Lens(light="removed")(np.moveaxis(images / 255, -1, 1)), atol=1e-6)
+    assert protocol.settings("gtsrb", "idec", pretrained=True).augment == Affine()
+    assert protocol.preparation != named("best").protocol.preparation
+    ordinary, colours = best_baselines()
+    assert {run.key for *_, run in ordinary.runs()}.isdisjoint(run.key for *_, run in colours.runs())

@@ -117,7 +117,7 @@ def _conditions(arguments: argparse.Namespace, *, threads: int | None = None) ->
 def _add_baselines(actions: argparse._SubParsersAction) -> None:
     parser = actions.add_parser(
         "baselines", help="what the best preset is held against",
-        description="K-means on the pixels, UMAP and a mixture, and k-means on the main table's autoencoders, on the data sets "
+        description="K-means on the pixels, UMAP and a mixture, and k-means on pretrained autoencoders, on the data sets "
                     "of the best preset's table. Finished runs are skipped; after a stop or a kill, call again.")
     _add_store(parser)
     parser.add_argument("--datasets", "--sets", nargs="+", metavar="SET", help="only these data sets for now")

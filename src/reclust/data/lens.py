@@ -1,8 +1,8 @@
-"""What an image looks like before it is augmented: larger, or without its brightness."""
+"""What an image looks like before it is augmented: larger, or without its light."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..values import value, whole
 
 DARK = 0.05
-"""Of the sum of the channels: what is darker than this has little colour, else its noise would."""
+"""Of the sum of the channels: what is not much brighter than this has little colour, else its noise would."""
 
 
 @value
@@ -20,21 +20,23 @@ class Lens:
 
     least_side: images with a shorter side are enlarged (bicubic) until it has so many pixels, so that small motions of
         augmentation find places between the pixels of, say, 8 × 8.
-    chroma: each channel's share of a pixel's light instead of the light itself: signs, plants or cells are alike in sun and
-        shadow, and black, grey and white are one. For three channels.
+    light: "removed" leaves each channel's share of a pixel's light instead of the light itself, so that things are alike in
+        sun and shadow. Grey and white become one, and what is grey altogether is gone. For three channels.
     """
 
     least_side: int | None = None
-    chroma: bool = False
+    light: Literal["kept", "removed"] = "kept"
 
     def __post_init__(self) -> None:
         if self.least_side is not None:
             object.__setattr__(self, "least_side", whole("least_side", self.least_side, 1))
+        if self.light not in ("kept", "removed"):
+            raise ValueError(f"light must be 'kept' or 'removed', got {self.light!r}.")
 
     def shape(self, height: int, width: int, channels: int) -> tuple[int, int, int]:
         """(channels, h, w) of what comes of such images."""
-        if self.chroma and channels != 3:
-            raise ValueError(f"Lens(chroma=True) is for images of three channels, these have {channels}: leave chroma out.")
+        if self.light == "removed" and channels != 3:
+            raise ValueError(f"Lens(light='removed') is for images of three channels, these have {channels}: leave it out.")
         larger = max(1.0, (self.least_side or 0) / min(height, width))
         return channels, round(height * larger), round(width * larger)
 
@@ -42,7 +44,8 @@ class Lens:
         """An array or a tensor gives the same of its kind and type."""
         channels, height, width = images.shape[-3:]
         _, *sides = self.shape(height, width, channels)
-        if self.chroma:
+        if self.light == "removed":
+            images = images.clip(0, 1)  # samples that a model was not fitted on may lie outside
             images = images / (images.sum(axis=-3, keepdims=True) + DARK)
         if sides == [height, width]:
             return images

@@ -32,6 +32,7 @@ from .protocols import Protocol as StudyProtocol
 from .protocols import Sample
 from .spec import Precision, Pretraining, Study, _digest
 from .store import Outcome, PlannedRun, Store
+from .tables.scores import BASELINES, OF_COLOURS
 
 CHUNK = 4096
 
@@ -163,14 +164,14 @@ class Baselines:
 
 def baselines_of(study: Study, methods: Sequence[Baseline] = ALWAYS) -> Baselines:
     """The baselines of a study's data sets, under the name where the tables of that study look for them."""
-    name = "baselines-mini" if study.name.endswith("-mini") else "baselines"
+    name = f"{BASELINES}-mini" if study.name.endswith("-mini") else BASELINES
     part = Part(tuple(methods), study.datasets, study.seeds, study.pretraining_seeds)
     return Baselines(name, (part,), study.protocol, study.precision)
 
 
 def best_baselines() -> tuple[Baselines, ...]:
-    """Those that `preset="best"` is held against; encoders are those of the main table. Colour images it sees without their
-    brightness, so there are baselines that do, too. UMAP of 70,000 samples takes minutes on one core and gets fewer seeds."""
+    """Those that `preset="best"` is held against; encoders are those of the main table. For colour images without their light
+    there are others that see the same. UMAP of 70,000 samples takes minutes on one core and gets fewer seeds."""
     main, small, large = named("acc-table"), named("best").datasets, named("best-of-many-samples").datasets
     colours = named("best-of-colours")
 
@@ -178,8 +179,8 @@ def best_baselines() -> tuple[Baselines, ...]:
         return (Part(ALWAYS, datasets, main.seeds, main.pretraining_seeds),
                 Part((UmapMixture(),), datasets, main.seeds[:umap_seeds]))
 
-    return (Baselines("baselines", (*parts(small, 5), *parts(large, 2)), main.protocol, main.precision),
-            Baselines("baselines-of-colours", parts(colours.datasets, 5), colours.protocol, main.precision))
+    return (Baselines(BASELINES, (*parts(small, 5), *parts(large, 2)), main.protocol, main.precision),
+            Baselines(OF_COLOURS, parts(colours.datasets, 5), colours.protocol, main.precision))
 
 
 def run_baselines(baselines: Baselines, store: Store, conditions: Conditions, *, datasets: Collection[str] | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar, runtime_checkable
+from typing import ClassVar, Literal, runtime_checkable
 from typing import Protocol as Interface
 
 import numpy as np
@@ -80,7 +80,8 @@ class AutoencoderProtocol:
 
     side: images are resized to so many pixels, None for the size the paper gives each set. rows: only the first so many
     samples. n_clusters: for sets that are not the paper's. classes: only samples of these, and as many clusters; all where
-    empty. chroma: colours without their brightness, moved but not coloured anew, in place of the published preparation.
+    empty. light: "removed" shows colours without it and not equalised, moved but not coloured anew, in place of the published
+    preparation.
     """
 
     pretraining_epochs: int = 250
@@ -91,13 +92,13 @@ class AutoencoderProtocol:
     rows: int | None = None
     n_clusters: int | None = None
     classes: tuple[int, ...] = ()
-    chroma: bool = False
+    light: Literal["kept", "removed"] = "kept"
     keeps_clusterings: ClassVar[bool] = False
 
     @property
     def preparation(self) -> str:
         some = f", classes={self.classes}" if self.classes else ""
-        return f"{'chroma' if self.chroma else 'paper'}, side={self.side}, rows={self.rows}{some}"
+        return f"{'paper' if self.light == 'kept' else 'light removed'}, side={self.side}, rows={self.rows}{some}"
 
     def settings(self, dataset: str, algorithm: str, *, pretrained: bool) -> Settings:
         if algorithm not in OBJECTIVES:
@@ -115,14 +116,14 @@ class AutoencoderProtocol:
             base,
             representation=Autoencoder(hidden=self.hidden),
             intervention=None,
-            augment=Affine() if self.chroma else base.augment,
+            augment=base.augment if self.light == "kept" else Affine(),
             pretraining=replace(base.pretraining, epochs=self.pretraining_epochs, batch_size=self.batch_size)
             if pretrained else None,
             clustering=replace(base.clustering, epochs=self.epochs, batch_size=self.batch_size),
         )
 
     def sample(self, dataset: str, folder: str | os.PathLike[str] | None) -> Sample:
-        return _autoencoder_sample(dataset, self.side, self.rows, self.classes, self.chroma,
+        return _autoencoder_sample(dataset, self.side, self.rows, self.classes, self.light,
                                    None if folder is None else os.fspath(folder))
 
     def size(self, dataset: str) -> int:
@@ -135,7 +136,7 @@ class AutoencoderProtocol:
         return None
 
     def mini(self) -> AutoencoderProtocol:
-        return replace(self, pretraining_epochs=10, epochs=20, batch_size=64, hidden=(64, 64, 32), side=8)
+        return replace(self, pretraining_epochs=10, epochs=20, batch_size=64, hidden=(64, 64, 32), side=8, light="kept")
 
 
 @value
@@ -225,11 +226,11 @@ def _labeled(dataset: str, side: int | None, rows: int | None, folder: str | Non
 
 @lru_cache(maxsize=1)  # groups of one set usually follow each other
 def _autoencoder_sample(dataset: str, side: int | None, rows: int | None, classes: tuple[int, ...],
-                        chroma: bool, folder: str | None) -> Sample:
+                        light: Literal["kept", "removed"], folder: str | None) -> Sample:
     found = _labeled(dataset, side, rows, folder)
     if classes:
         found = found.take(np.isin(np.asarray(found.labels), classes))
-    prepared = prepare(found, lens=Lens(chroma=True)) if chroma else paper_data(found)
+    prepared = paper_data(found) if light == "kept" else prepare(found, equalized=False, lens=Lens(light=light))
     return Sample(prepared, np.asarray(found.labels))
 
 

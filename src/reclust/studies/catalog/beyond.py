@@ -87,5 +87,5 @@ def best_of_many_samples() -> Study:
 
 @study
 def best_of_colours() -> Study:
-    return replace(best(), name="best-of-colours", datasets=("gtsrb",), protocol=AutoencoderProtocol(chroma=True),
-                   about='The same for colour images without their brightness, as preset="best" sees them.')
+    return replace(best(), name="best-of-colours", datasets=("gtsrb",), protocol=AutoencoderProtocol(light="removed"),
+                   about='The same for colour images through Lens(light="removed").')

@@ -11,7 +11,7 @@ from .. import labels
 from ..catalog import named, names
 from ..reading import StoreReader
 from ..spec import Study
-from ..tables.scores import BASELINES
+from ..tables.scores import BASELINES, OF_COLOURS
 from ..tables.table import Cell, Row, Table
 from .cells import APART, MAIN
 
@@ -22,7 +22,7 @@ FOR_FIGURES = ("training-curves", "embeddings", "voronoi")
 BEYOND = ("best", "best-of-many-samples", "best-of-colours")
 STUDIES = (MAIN, *ABLATIONS, *FOR_FIGURES, *CONTRASTIVE, *BEYOND)
 """Those that the page speaks of, in its order."""
-ALL_BASELINES = (BASELINES, f"{BASELINES}-of-colours")
+ALL_BASELINES = (BASELINES, OF_COLOURS)
 _WHOLE = {whole: part for part, whole in APART.items()}
 
 
