@@ -193,8 +193,9 @@ MANY_SAMPLES = 30_000
 """From so many on, `best` trains for fewer epochs, each of which has more steps."""
 
 
-CPU_SEEN = 360_000
-"""Samples that a replica sees while `best` clusters on a CPU."""
+CPU_SEEN, CPU_BATCH = 360_000, 64
+"""Samples that a replica sees while `best` clusters on a CPU, and in batches of how many: it takes some five hundred steps
+from one reset to the next."""
 
 STRONG = Affine(degrees=25, translate=0.15, shear=15, scale=(0.7, 1.3))
 """What few small networks on a CPU need to find classes that are alike under motion."""
@@ -224,16 +225,15 @@ def best(n_clusters: int, objective: Objective, *, channels: int | None = None, 
 
 def _best_on_cpu(protocol: Settings, representation: Representation | None, channels: int | None, n_samples: int) -> Recipe:
     # As many samples are seen of a thousand as of ten thousand, within bounds; as many after the last reset as between two.
-    interval = round(min(50, max(2, CPU_SEEN / n_samples / 10)))
-    batch_size = 64 if n_samples < 4_000 else 128
+    interval = round(min(50, max(1, CPU_SEEN / n_samples / 10)))
     # Strong views are for training; gentle ones tell more of who is better.
     strong, gentle = (STRONG, Affine()) if channels == 1 else (protocol.augment, None)
     lens, select = Lens(None if channels is None else 16), SharedInformation(gentle, repeats=8)
     return Recipe(n_init=10, lens=lens, select=select, settings=replace(
         protocol,
         representation=representation or Autoencoder(hidden=(256, 128, 64)),
-        pretraining=Schedule(epochs=3 * interval, batch_size=batch_size, views=("augmented",)),
-        clustering=Schedule(epochs=10 * interval, batch_size=batch_size),
+        pretraining=Schedule(epochs=3 * interval, batch_size=CPU_BATCH, views=("augmented",)),
+        clustering=Schedule(epochs=10 * interval, batch_size=CPU_BATCH),
         intervention=Every(interval, (Exchange(views=4, augment=gentle), *BEST_INTERVENTION.steps[1:])),
         augment=strong,
         first_centers=Recluster(subsample=100_000),
