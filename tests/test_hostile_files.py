@@ -251,6 +251,8 @@ def test_networks_larger_than_the_file_are_never_made(tmp_path, change):
       for given in ([0, 99], [-1, 0], [0, 0], [1, 0], [False, True, True, True], [0.0], [[0]], [])),
     (lambda h, t: t.update({"scaling/first.shift": torch.zeros(5)}), "cannot be used"),
     (lambda h, t: t.pop("fitted/living"), "cannot be used: KeyError"),
+    (lambda h, t: h.update(lens={"kind": "Noise", "fields": {}}), "in place of a lens"),
+    (lambda h, t: h.update(image_shape=[3, 4, 1], lens={"kind": "Lens", "fields": {"least_side": 10**6}}), "would be given"),
 ])
 def test_a_model_that_does_not_fit_together_is_refused(tmp_path, change, message):
     with pytest.raises(ValueError, match=message):
