@@ -18,6 +18,7 @@ from support import blobs, small_settings
 import reclust
 from reclust import IDEC, Autoencoder, Checkpoint, ReclustWarning, Result, files, train
 from reclust.checkpoint import Progressed
+from reclust.data import Lens
 from reclust.lazy import import_all
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited the way Linux does")
@@ -285,6 +286,10 @@ def test_files_of_the_first_format_are_still_read(tmp_path):
     (tmp_path / "newer").write_bytes(save(load(content), metadata={"reclust": header}))
     with pytest.raises(ValueError, match="has format 3; this version of reclust reads format 2"):
         reclust.load(tmp_path / "newer")
+
+
+def test_models_from_before_there_were_lenses_are_still_read(tmp_path):
+    assert reclust.load(sealed(tmp_path, "model", lambda h, t: h.pop("lens")))._preparation.lens == Lens()
 
 
 def test_a_model_of_another_machine_loads_where_its_device_is_not(tmp_path):

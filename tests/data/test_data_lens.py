@@ -113,3 +113,6 @@ def test_prepared_sets_go_through_a_lens():
     assert prepared.samples.shape == (9, 3, 8, 12)
     np.testing.assert_allclose(prepared.samples, Lens(8, "removed")(prepare(given).samples), atol=1e-6)
     assert abs(prepared.standardized().mean()) < 1e-5
+    for other, more in ((Dataset(samples=np.zeros((9, 4))), {}), (given, {"statistics": "before_resize"})):
+        with pytest.raises(ValueError, match="is for images, whose statistics"):
+            prepare(other, lens=Lens(least_side=8), **more)

@@ -55,7 +55,7 @@ class Lens:
 
 def bicubic(old: int, new: int) -> NDArray[np.float64]:
     """(new, old): what each of so many pixels along a side takes from each of the old ones; beyond the edge is its last one."""
-    a = -0.75  # torch's own choice, with which ONNX agrees
+    a = -0.75  # how sharp: torch's own choice
     place = (np.arange(new) + 0.5) * old / new - 0.5
     weights = np.zeros((new, old))
     for step in range(-1, 3):

@@ -55,6 +55,8 @@ def prepare(
     """
     if statistics not in ("after_resize", "before_resize"):
         raise ValueError(f"statistics={statistics!r}; needed: 'after_resize' or 'before_resize'.")
+    if lens != Lens() and (dataset.image_shape is None or statistics == "before_resize"):
+        raise ValueError(f"{lens} is for images, whose statistics are then those of what is seen through it.")
     if dataset.image_shape is None:
         return Prepared(dataset.samples, *_single(statistics_of(dataset.samples)))
     channels, height, width = dataset.image_shape
