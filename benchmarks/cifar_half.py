@@ -32,6 +32,7 @@ from reclust import (
     ResNet,
     Result,
     Schedule,
+    SelfLabel,
     Settings,
     metrics,
     presets,
@@ -65,6 +66,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--label-epochs", type=int, default=30, help="of self-labeling, after its warm-up")
     parser.add_argument("--head-epochs", type=int, default=20, help="of its warm-up")
+    parser.add_argument("--evenness", type=float, nargs="+", default=[0.0, SelfLabel().evenness], help="0 is published")
     parser.add_argument("--warmup", type=int, default=5, help="epochs over which learning rates rise")
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--algorithms", nargs="+", default=list(ALGORITHMS), choices=ALGORITHMS)
@@ -112,7 +114,7 @@ class Stages:
             if made is None or not self.done("simclr"):
                 return None
             replace(made, parameters={name: stack.to(torch.bfloat16) for name, stack in made.parameters.items()}).save(path)
-            Path(checkpoint.path).unlink(missing_ok=True)
+            checkpoint.remove()
         encoder = Result.load(path)
         still = replace(settings, clustering=Schedule(epochs=0), intervention=None)
         self.part("simclr + k-means", still, lambda execution: train(
@@ -124,6 +126,8 @@ class Stages:
         name, how = f"{algorithm}, {intervention}", presets.paper_self_labeling("cifar10", algorithm)  # type: ignore[arg-type]
         how = replace(how, warmup=replace(how.warmup, epochs=given.head_epochs),
                       training=replace(how.training, epochs=given.label_epochs))
+        ways = {f"{name}, self-labeled" + (" evenly" if evenness else ""): replace(how, evenness=evenness)
+                for evenness in given.evenness}
         kept = given.out / f"{self.name}_{algorithm}_{intervention}.reclust"
         clustered = self.part(name, settings, lambda execution: train(
             self.train, settings, seeds=[given.seed], start=encoder, monitors=[Progress()], execution=execution))
@@ -131,9 +135,10 @@ class Stages:
             clustered.save(kept)
         if kept.exists():
             start = Result.load(kept)
-            self.part(f"{name}, self-labeled", how, lambda execution: self_label(
-                self.train, start, how, monitors=[Progress()], execution=execution))
-            if self.done(f"{name}, self-labeled"):
+            for labeled, way in ways.items():
+                self.part(labeled, way, lambda execution, way=way: self_label(
+                    self.train, start, way, monitors=[Progress()], execution=execution))
+            if all(map(self.done, ways)):
                 kept.unlink()
 
     def done(self, name: str) -> bool:
@@ -173,7 +178,8 @@ class Stages:
             test = model.predict(as_inputs(self.test).to(self.device, torch.float32))
             found |= {"train": metrics.scores(self.y_train, result.labels[0]), "test": metrics.scores(self.y_test, test)}
         self.measured[name] = found
-        elsewhere = ("data", "out", "budget", "timing", "timing_images", "timing_epochs")  # says nothing of the numbers
+        elsewhere = ("data", "out", "budget", "timing", "timing_images", "timing_epochs",  # says nothing of the numbers
+                     "algorithms", "interventions", "evenness")  # said by the parts, which several calls may have computed
         settings_of_run = {key: value for key, value in vars(self.given).items() if key not in elsewhere}
         write_record(self.name, settings_of_run, self.measured, folder=self.given.out)
         scores = "".join(f"  {split} " + " ".join(f"{name} {100 * score:.1f}" for name, score in found[split].items())

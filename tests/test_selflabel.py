@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from sklearn.datasets import load_digits
 from support import Stop, blobs, small_settings, stop_at
 from test_contrastive import X as IMAGES
 from test_contrastive import equal
@@ -12,18 +13,21 @@ from test_contrastive import small as contrastive
 from torch.func import vmap
 
 from reclust import (
+    Autoencoder,
     Checkpoint,
     DCNObjective,
     DECObjective,
     Execution,
+    IDECObjective,
     Objective,
     ReclustWarning,
     Result,
     Schedule,
+    presets,
     selflabel,
     train,
 )
-from reclust.data.augment import Noise
+from reclust.data.augment import Affine, Noise
 from reclust.data.strong import StrongViews
 from reclust.objectives import nearest
 from reclust.selflabel import Activity, HeadObjective, SelfLabel, SelfLabelObjective, logits, self_label
@@ -42,7 +46,7 @@ def head(seed=0, n=30, d=5, k=4):
     return {name: torch.randn(shape, generator=generator, dtype=torch.float64) for name, shape in state.items()}, z
 
 
-def slow_loss(state, weak, strong, threshold):
+def slow_loss(state, weak, strong, threshold, evenness):
     """By samples and classes, in plain numbers."""
     def probabilities(z):
         raw = [float(torch.dot(z, w)) + float(b) for w, b in zip(state["head_weight"], state["head_bias"], strict=True)]
@@ -54,14 +58,27 @@ def slow_loss(state, weak, strong, threshold):
         p = probabilities(own)
         if p.max() > threshold:
             by_class.setdefault(int(p.argmax()), []).append(-np.log(probabilities(changed)[p.argmax()]))
-    return np.mean([np.mean(losses) for losses in by_class.values()]) if by_class else 0.0
+    shares = np.mean([probabilities(changed) for changed in strong], axis=0)
+    return np.mean([np.mean(losses) for losses in by_class.values()]) + evenness * (shares * np.log(shares)).sum() if by_class else 0.0
 
 
+@pytest.mark.parametrize("evenness", [0.0, 2.0])
 @pytest.mark.parametrize("threshold", [0.0, 0.5, 0.8, 0.95])
-def test_the_loss_is_the_mean_over_classes_of_their_confident_samples(threshold):
+def test_the_loss_is_the_mean_over_classes_of_their_confident_samples(threshold, evenness):
     state, (weak, strong) = head()
-    loss = SelfLabelObjective(threshold).loss(state, torch.stack((weak, strong)))
-    assert loss.item() == pytest.approx(slow_loss(state, weak, strong, threshold), rel=1e-12)
+    loss = SelfLabelObjective(threshold, evenness).loss(state, torch.stack((weak, strong)))
+    assert loss.item() == pytest.approx(slow_loss(state, weak, strong, threshold, evenness), rel=1e-12)
+
+
+def test_classes_are_even_where_the_loss_of_evenness_is_least_and_one_without_samples_is_no_nan():
+    state, _ = head(d=4)
+    state["head_weight"], state["head_bias"] = 1e4 * torch.eye(4).double(), torch.zeros(4).double()
+    even, uneven = (torch.eye(4).double()[rows].expand(2, -1, -1).clone().requires_grad_() for rows in ([0, 1, 2, 3], [0, 0, 1, 2]))
+    objective = SelfLabelObjective(0.5, 1.0)
+    assert objective.loss(state, even).item() == pytest.approx(-np.log(4))
+    loss = objective.loss(state, uneven)
+    loss.backward()
+    assert -np.log(4) < loss.item() < 0 and uneven.grad.isfinite().all()
 
 
 def test_equal_classes_weigh_the_same_however_many_samples_they_have():
@@ -76,7 +93,7 @@ def test_an_empty_mask_costs_nothing_and_is_not_nan():
     state, z = head()
     state = {name: (0 * tensor).requires_grad_(name in SelfLabelObjective.trainable) for name, tensor in state.items()}
     z = z.clone().requires_grad_()
-    loss = SelfLabelObjective(0.99).loss(state, z)
+    loss = SelfLabelObjective(0.99, 2.0).loss(state, z)
     loss.backward()
     assert loss.item() == 0 and z.grad.abs().sum() == 0 and state["head_weight"].grad.abs().sum() == 0
 
@@ -108,7 +125,7 @@ def test_the_warm_up_is_softmax_regression_on_the_nearest_centre():
     torch.testing.assert_close(HeadObjective().loss(state, z), expected)
 
 
-@pytest.mark.parametrize("objective", [HeadObjective(), SelfLabelObjective(0.5)], ids=["warm-up", "self-labeling"])
+@pytest.mark.parametrize("objective", [HeadObjective(), SelfLabelObjective(0.5, 1.0)], ids=["warm-up", "self-labeling"])
 def test_objectives_are_values_and_map_over_replicas(objective):
     assert isinstance(objective, Objective) and from_json(to_json(objective)) == objective
     assert objective.trainable <= objective.init(torch.zeros(4, 5)).keys() == objective.per_cluster
@@ -179,6 +196,21 @@ def test_colour_images_go_through_all_three_stages():
     assert labeled.labels.shape == (1, len(IMAGES)) and not labeled.failed
     before, after = (one.buffers["encoder.backbone.stem.1.num_batches_tracked"].item() for one in (result, labeled))
     assert after - before == 2 * 2 * 3  # two epochs of three batches, two views apart; the warm-up counts nothing
+
+
+def test_evenness_keeps_classes_alive_that_die_without_it():
+    digits = torch.from_numpy(load_digits().data.reshape(-1, 1, 8, 8)).float()
+    digits = (digits - digits.mean()) / digits.std()
+    plain = replace(presets.paper_protocol(10, IDECObjective(), channels=1), representation=Autoencoder(hidden=(64, 32)),
+                    pretraining=Schedule(6, batch_size=64, views=("clean",)), clustering=Schedule(6, batch_size=64), intervention=None)
+    how = SelfLabel(warmup=Schedule(5, batch_size=256, views=("clean",), network="frozen"), training=Schedule(
+        10, batch_size=128, views=("clean", Affine(25, 0.15, 15, (0.7, 1.3))), first_view="decides"))
+    found = train(digits, plain, seeds=[0, 1])
+    with pytest.warns(ReclustWarning, match="no sample is left in class"):
+        uneven = self_label(digits, found, replace(how, evenness=0.0))
+    even = self_label(digits, found, how)
+    assert (uneven.history["self-labeling"]["classes"].values[-1] <= 5).all()
+    assert (even.history["self-labeling"]["classes"].values[-1] >= 9).all()
 
 
 def test_nothing_confident_is_said_and_changes_nothing(clustered, monkeypatch):

@@ -106,7 +106,7 @@ def paper_self_labeling(dataset: str, algorithm: Literal["dec", "idec", "dcn"]) 
     _known("algorithm", algorithm, OBJECTIVES)
     strong = StrongViews(fill=_MEAN_COLOURS[dataset], flip=0.5)
     lr = 2.5e-4 if (dataset, algorithm) == ("cifar100_20", "dcn") else 1e-3
-    usual = SelfLabel()
+    usual = SelfLabel(evenness=0.0)
     return replace(usual, training=replace(usual.training, lr=lr, views=("clean", strong)))
 
 
@@ -193,9 +193,9 @@ MANY_SAMPLES = 30_000
 """From so many on, `best` trains for fewer epochs, each of which has more steps."""
 
 
-CPU_SEEN, CPU_BATCH = 360_000, 64
-"""Samples that a replica sees while `best` clusters on a CPU, and in batches of how many: it takes some five hundred steps
-from one reset to the next."""
+CPU_SEEN, CPU_INTERVALS, CPU_BATCH = 36_000, 14, 64
+"""Samples that a replica sees from one reset to the next while `best` clusters on a CPU, in how many such intervals, and in
+batches of how many: it takes some five hundred steps from one reset to the next."""
 
 STRONG = Affine(degrees=25, translate=0.15, shear=15, scale=(0.7, 1.3))
 """What few small networks on a CPU need to find classes that are alike under motion."""
@@ -225,7 +225,7 @@ def best(n_clusters: int, objective: Objective, *, channels: int | None = None, 
 
 def _best_on_cpu(protocol: Settings, representation: Representation | None, channels: int | None, n_samples: int) -> Recipe:
     # As many samples are seen of a thousand as of ten thousand, within bounds; as many after the last reset as between two.
-    interval = round(min(50, max(1, CPU_SEEN / n_samples / 10)))
+    interval = round(min(50, max(1, CPU_SEEN / n_samples)))
     # Strong views are for training; gentle ones tell more of who is better.
     strong, gentle = (STRONG, Affine()) if channels == 1 else (protocol.augment, None)
     lens, select = Lens(None if channels is None else 16), SharedInformation(gentle, repeats=8)
@@ -233,8 +233,9 @@ def _best_on_cpu(protocol: Settings, representation: Representation | None, chan
         protocol,
         representation=representation or Autoencoder(hidden=(256, 128, 64)),
         pretraining=Schedule(epochs=3 * interval, batch_size=CPU_BATCH, views=("augmented",)),
-        clustering=Schedule(epochs=10 * interval, batch_size=CPU_BATCH),
-        intervention=Every(interval, (Exchange(views=4, augment=gentle), *BEST_INTERVENTION.steps[1:])),
+        clustering=Schedule(epochs=CPU_INTERVALS * interval, batch_size=CPU_BATCH),
+        intervention=Every(interval, (
+            Exchange(share=0.4, views=4, augment=gentle), SoftReset(0.9, KaimingNoise()), *BEST_INTERVENTION.steps[2:])),
         augment=strong,
         first_centers=Recluster(subsample=100_000),
     ))

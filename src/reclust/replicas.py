@@ -170,7 +170,8 @@ class PlainExecutor:
     def gradients(self, function: ForOne, *batch: Tensor) -> tuple[Tensor, State]:
         results, each = [], []
         for i in range(len(self.modules)):  # one after the other, so that the activations of one are held at a time
-            self.modules[i].train()
+            if not self.modules[i].training:  # asking takes no time, setting each layer does
+                self.modules[i].train()
             result = self._trained(function, i, [tensor[i] for tensor in batch])
             result[0].backward()
             results.append(result.detach())

@@ -89,23 +89,33 @@ class SelfLabelObjective(_Headed):
 
     The first view only decides, the others learn. Classes count the same however many confident samples they have in a
     batch; without any the loss is 0.
+
+    evenness: how much the entropy of the batch's mean prediction is worth, taken of the views that learn. Labels follow the
+        network that they train, so that without it a class that strongly changed samples seldom reach can lose all of them.
     """
 
     stage: ClassVar[str] = "self-labeling"
 
     threshold: float = 0.99
+    evenness: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "threshold", real("threshold", self.threshold))
+        object.__setattr__(self, "evenness", real("evenness", self.evenness))
         if not 0 <= self.threshold < 1:
             raise ValueError(f"threshold must lie in [0, 1), got {self.threshold!r}.")
+        if not self.evenness >= 0:
+            raise ValueError(f"evenness must be 0 or more, got {self.evenness!r}.")
 
     def loss(self, state: State, z: Tensor) -> Tensor:
         confidence, labels = logits(state, z[0]).detach().softmax(-1).max(-1)
         member = (_members(labels, len(state["centers"])) & (confidence > self.threshold).unsqueeze(-1)).to(z.dtype)
         count = member.sum(0)
-        errors = _errors(state, z[1:] if len(z) > 1 else z, labels)
-        return (errors @ (member / count.clamp(min=1))).sum() / (count > 0).sum().clamp(min=1)
+        learning = z[1:] if len(z) > 1 else z
+        errors = _errors(state, learning, labels)
+        error = (errors @ (member / count.clamp(min=1))).sum() / (count > 0).sum().clamp(min=1)
+        share = logits(state, learning).softmax(-1).mean((0, 1)).clamp(min=torch.finfo(z.dtype).tiny)  # the log of 0 is none
+        return error + self.evenness * (share * share.log()).sum() * (count > 0).any()
 
 
 class Activity:
@@ -142,16 +152,18 @@ class Activity:
         if died.any():
             classes = ", ".join(str(number) for number in np.flatnonzero(died.any(0)))
             warnings.warn(f"By epoch {epoch} of self-labeling no sample is left in class {classes}: train fewer epochs, "
-                          "lower the learning rate, or raise the threshold.", ReclustWarning, stacklevel=6)
+                          "lower the learning rate, or raise the threshold or the evenness.", ReclustWarning, stacklevel=6)
             self._alive = self._alive & alive
 
 
 @value
 class SelfLabel:
     """Complete settings of self-labeling. Colour images are learned from strongly changed; for other data give `training`
-    with views such as ("clean", "augmented"), which changes them as in clustering."""
+    with views such as ("clean", "augmented"), which changes them as in clustering. threshold, evenness: see
+    `SelfLabelObjective`; the published method has no evenness."""
 
     threshold: float = 0.99
+    evenness: float = 2.0
     warmup: Schedule = Schedule(epochs=20, batch_size=1000, views=("clean",), network="frozen")
     training: Schedule = Schedule(epochs=200, batch_size=1000, views=("clean", StrongViews()), first_view="decides")
 
@@ -159,7 +171,7 @@ class SelfLabel:
         """Those of the warm-up and of the training, on top of what clustered the data."""
         common = replace(clustered, intervention=None, pretraining=None, first_centers=None)
         return (replace(common, objective=HeadObjective(), clustering=self.warmup),
-                replace(common, objective=SelfLabelObjective(self.threshold), clustering=self.training))
+                replace(common, objective=SelfLabelObjective(self.threshold, self.evenness), clustering=self.training))
 
 
 def self_label(

@@ -34,6 +34,8 @@ class SelfLabeling(FittedClustering):
     ----------
     clusterer : a fitted `DeepClustering`; it stays as it is.
     threshold : how confident the network must be of a sample to learn from it.
+    evenness : how strongly predictions are kept spread over all classes, so that none of them dies; 0 where clusters may be of
+        very different sizes.
     warmup_epochs : so long a linear head learns the clusters first, while the network stays as it is.
     epochs, batch_size, lr : of self-labeling.
     strong : changes the views that learn, as a callable (x, keys) -> x. "auto" takes `StrongViews` for colour images, for other
@@ -50,6 +52,7 @@ class SelfLabeling(FittedClustering):
         clusterer: Any,
         *,
         threshold: float = 0.99,
+        evenness: float = 2.0,
         warmup_epochs: int = 20,
         epochs: int = 200,
         batch_size: int = 1000,
@@ -62,6 +65,7 @@ class SelfLabeling(FittedClustering):
     ) -> None:
         self.clusterer = clusterer
         self.threshold = threshold
+        self.evenness = evenness
         self.warmup_epochs = warmup_epochs
         self.epochs = epochs
         self.batch_size = batch_size
@@ -108,7 +112,7 @@ class SelfLabeling(FittedClustering):
         return logits(model.state, z).softmax(-1)
 
     def _how(self, preparation: Preparation, used: Augmentation | None) -> SelfLabel:
-        base = SelfLabel(threshold=self.threshold)
+        base = SelfLabel(threshold=self.threshold, evenness=self.evenness)
         learning: View
         if not isinstance(self.strong, str):
             learning = self.strong

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -38,17 +36,16 @@ class BatchNorm(nn.BatchNorm1d):
         return super().forward(x.to(self.weight.dtype))
 
 
-def _signed(forward: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Decorator: torch asks for the signature at every call, where it need not be worked out anew."""
-    forward.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
-    return forward
-
-
 class _Linear(torch.autograd.Function):
     """x (B, i), weight (o, i), bias (o,) -> (B, o)."""
 
+    @classmethod
+    def apply(cls, *inputs: Tensor) -> Tensor:
+        """Where nothing is mapped over replicas, torch's own would only bind names to the arguments, at every call."""
+        mapped = torch._C._are_functorch_transforms_active()
+        return (super() if mapped else super(torch.autograd.Function, cls)).apply(*inputs)  # type: ignore[attr-defined]
+
     @staticmethod
-    @_signed
     def forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return nn.functional.linear(x, weight, bias)
 
@@ -71,14 +68,12 @@ class _StackedLinear(_Linear):
     """The same for stacks: x (r, B, i), weight (r, o, i), bias (r, o) -> (r, B, o)."""
 
     @staticmethod
-    @_signed
     def forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return torch.baddbmm(bias.unsqueeze(-2), x, weight.mT)
 
 
 class _LinearReLU(_Linear):
     @staticmethod
-    @_signed
     def forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return kernels.bias_relu_(x @ weight.mT, bias)
 
