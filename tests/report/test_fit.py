@@ -14,7 +14,7 @@ from support import blobs, small_settings
 import reclust
 from reclust import IDEC, Curve, SelfLabeling, geometry, metrics
 from reclust.cli import main
-from reclust.data import read
+from reclust.data import Lens, read
 from reclust.data.augment import Noise
 from reclust.interventions import Every, Exchange, ResetMomentum
 from reclust.report import clusters as parts
@@ -221,6 +221,13 @@ def test_images_are_shown_as_they_are(images):
         assert (model.labels_[known] == cluster).all()
     flat = IDEC(3, preset=small_settings(), image_shape=(6, 5, 3), random_state=0, device="cpu").fit(X.reshape(60, -1).astype(float))
     assert fit_data(flat, X.reshape(60, -1).astype(float), title="t")["samples"]["picture"] == made["picture"]
+
+
+def test_what_images_are_seen_through_is_said(images):
+    _, X = images
+    through = IDEC(3, preset=small_settings(), lens=Lens(8, light="removed"), random_state=0, device="cpu").fit(X)
+    said = dict(fit_data(through, X, title="t")["settings"])
+    assert said["lens.least_side"] == "8" and said["lens.light"] == "removed"
 
 
 def test_the_command_line_writes_it_from_a_folder_of_images(images, tmp_path, monkeypatch, capsys):
