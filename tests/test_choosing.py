@@ -86,7 +86,7 @@ def test_groups_are_counted_and_none_are_invented(k):
     ({"ks": [1, 2]}, "each k must be a whole number of at least 2, got 1"), ({"ks": []}, "at least one number"),
     ({"ks": [12]}, "for k=12, 48 samples: X has 40"), ({"n_init": 0}, "n_init"), ({"splits": 0}, "splits"), ({"random_state": -1}, "random_state"),
     ({"settings": replace(QUICK, representation=Autoencoder((24,)))}, r"pretrained once .* Autoencoder\(embedding=10\)"),
-    ({"image_shape": (2, 2)}, "image_shape"),
+    ({"image_shape": (2, 2)}, "image_shape"), ({"device": "gpu"}, "device"),
 ])
 def test_mistakes_are_named(given, message):
     with pytest.raises(ValueError, match=message):
@@ -110,7 +110,7 @@ def test_flat_rows_of_images_are_images(tmp_path, monkeypatch, capsys):
 def test_the_command_line_prints_it(tmp_path, monkeypatch, capsys):
     np.save(tmp_path / "x.npy", blobs(n=80, k=2)[0])
     monkeypatch.setattr("reclust.choosing._usual", lambda n: QUICK)
-    given = ["suggest-k", str(tmp_path / "x.npy"), "--from", "2", "--to", "3", "--n-init", "2", "--splits", "1"]
+    given = ["suggest-k", str(tmp_path / "x.npy"), "--from", "2", "--to", "3", "--n-init", "2", "--splits", "1", "--device", "cpu"]
     assert main(given) == 0
     assert "2 clusters" in capsys.readouterr().out
     assert main([*given, "--json"]) == 0

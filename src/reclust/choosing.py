@@ -26,7 +26,7 @@ from .preparation import Preparation, check_samples, opened
 from .representations import Autoencoder, ConvAutoencoder
 from .result import Result
 from .selection import Candidates, Silhouette
-from .settings import Schedule, Settings
+from .settings import Execution, Schedule, Settings
 from .training import choose_device, train
 from .values import whole
 
@@ -113,7 +113,8 @@ class KSuggestion:
 
 
 def suggest_k(X: Any, ks: Iterable[int] = range(2, 15), *, n_init: int = 3, splits: int = 2,
-              image_shape: Sequence[int] | None = None, settings: Settings | None = None, random_state: int = 0) -> KSuggestion:
+              image_shape: Sequence[int] | None = None, settings: Settings | None = None, device: str = "auto",
+              random_state: int = 0) -> KSuggestion:
     """Which number of clusters is found again from another half of the data.
 
     X: samples as `DeepClustering.fit` takes them; at most LIMIT of them are used, drawn at random.
@@ -121,6 +122,7 @@ def suggest_k(X: Any, ks: Iterable[int] = range(2, 15), *, n_init: int = 3, spli
     image_shape: (height, width) or (height, width, channels) of images that are given as flat rows.
     settings: how to train, None for a short run of IDEC with BRB. Its representation must not depend on the number of
         clusters (`Autoencoder(embedding=10)`), since it is pretrained once for all of them.
+    device: as in `DeepClustering`.
     """
     ks = tuple(sorted({whole("each k", k, 2) for k in ks}))
     n_init, splits = whole("n_init", n_init, 1), whole("splits", splits, 1)
@@ -133,8 +135,8 @@ def suggest_k(X: Any, ks: Iterable[int] = range(2, 15), *, n_init: int = 3, spli
     settings = settings or _usual(len(X) // 2)
     _check_embedding(settings)
     preparation = Preparation.fit(X, image_shape, standardize=True)
-    everything = preparation.inputs(X).to(choose_device("auto"), torch.float32)
-    trial = _Trial(ks, n_init, settings, everything, lambda rows: preparation.inputs(X[rows]))
+    everything = preparation.inputs(X).to(choose_device(device), torch.float32)
+    trial = _Trial(ks, n_init, settings, Execution(device=device), everything, lambda rows: preparation.inputs(X[rows]))
     with tqdm(total=2 * splits * len(ks), desc="suggest_k", unit="fit", disable=None, delay=1.0, leave=False) as bar:
         halvings = [trial.halving(draws.fold(key, split), bar) for split in range(splits)]
     measures = {name: np.stack([_mean_and_error([one[i][name] for one in halvings]) for i in range(len(ks))])
@@ -159,6 +161,7 @@ class _Trial:
     ks: tuple[int, ...]
     n_init: int
     settings: Settings
+    execution: Execution
     everything: Inputs
     some: Callable[[np.ndarray], Inputs]
 
@@ -175,11 +178,12 @@ class _Trial:
     def _half(self, inputs: Inputs, seeds: Sequence[int], bar: tqdm) -> list[_Half]:
         start = None
         if self.settings.pretraining is not None:
-            start = train(inputs, replace(self.settings, clustering=None), seeds=seeds)
+            start = train(inputs, replace(self.settings, clustering=None), seeds=seeds, execution=self.execution)
         made = []
         for k in self.ks:
             watch = _BeforeResets()
-            result = train(inputs, replace(self.settings, n_clusters=k), seeds=seeds, start=start, monitors=[watch])
+            result = train(inputs, replace(self.settings, n_clusters=k), seeds=seeds, start=start, monitors=[watch],
+                           execution=self.execution)
             made.append(_Half.of(result, inputs, self.everything, watch))
             bar.update()
         return made

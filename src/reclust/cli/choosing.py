@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from .fitting import add_data, add_image_shape, add_seed, read_data
+from .fitting import add_data, add_device, add_image_shape, add_seed, read_data
 from .output import add_json, show
 
 
@@ -19,6 +19,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--to", dest="most", type=int, default=14, metavar="K", help="(default: %(default)s)")
     parser.add_argument("--n-init", type=int, default=3, metavar="N", help="models on each half (default: %(default)s)")
     parser.add_argument("--splits", type=int, default=2, metavar="N", help="how often to halve (default: %(default)s)")
+    add_device(parser)
     add_seed(parser, 0)
     add_json(parser)
     parser.set_defaults(run=_run)
@@ -28,7 +29,8 @@ def _run(arguments: argparse.Namespace) -> int:
     from ..choosing import suggest_k
 
     found = suggest_k(read_data(arguments), range(arguments.least, arguments.most + 1), n_init=arguments.n_init,
-                      splits=arguments.splits, image_shape=arguments.image_shape, random_state=arguments.seed)
+                      splits=arguments.splits, image_shape=arguments.image_shape, device=arguments.device,
+                      random_state=arguments.seed)
     if not arguments.json:
         print(found)
         return 0

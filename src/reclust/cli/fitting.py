@@ -43,7 +43,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     fit.add_argument("--epochs", type=int, metavar="N")
     add_image_shape(fit)
     add_seed(fit)
-    fit.add_argument("--device", default="auto", help="auto, cpu, cuda, … (default: %(default)s)")
+    add_device(fit)
     fit.add_argument("--minutes", type=float, metavar="M", help="stop training after so long and write what there is; the same "
                      "command goes on from there")
     add_json(fit)
@@ -64,6 +64,10 @@ def add_data(parser: argparse.ArgumentParser) -> None:
                         "`folder`: the first-level folders of images")
     parser.add_argument("--ids", metavar="NAME", help="column that names the samples")
     parser.add_argument("--key", metavar="NAME", help="which array of a file that holds several")
+
+
+def add_device(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, … (default: %(default)s)")
 
 
 def add_seed(parser: argparse.ArgumentParser, default: int | None = None) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import studies
+from .fitting import add_device
 from .output import add_json, duration, show
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def _add_run(actions: argparse._SubParsersAction) -> None:
 
 
 def _add_conditions(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, … (default: %(default)s)")
+    add_device(parser)
     parser.add_argument("--data", metavar="FOLDER", help="where data sets are (default: RECLUST_DATA, or your cache)")
     parser.add_argument("--work", metavar="FOLDER", help="for shared pretraining and checkpoints (default: STORE.work)")
 
