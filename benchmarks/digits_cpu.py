@@ -41,7 +41,7 @@ def main() -> None:
     options.add_argument("--repetitions", type=int, default=5)
     options.add_argument("--processes", type=int, default=1)
     given = options.parse_args()
-    torch.set_num_threads(THREADS)
+    torch.set_num_threads(THREADS)  # for the record, which says how many this process has
     with ProcessPoolExecutor(given.processes, get_context("spawn"), torch.set_num_threads, (THREADS,)) as pool:
         each = list(pool.map(repetition, range(given.repetitions)))
     measured: dict[str, Any] = {name: [one[name] for one in each] for name in each[0]}

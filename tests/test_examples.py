@@ -123,6 +123,6 @@ def test_all_stages_of_the_contrastive_benchmark_and_going_on_from_its_encoder(t
                "--batch", "20", "--pretrain-epochs", "2", "--epochs", "2", "--head-epochs", "1", "--label-epochs", "1", "--algorithms", "dcn", "--interventions"]
     said = [subprocess.run([*command, *which], env=ENVIRONMENT, capture_output=True, text=True, check=True).stdout for which in (["none"], ["none", "brb"])]
     parts = [re.findall(r"^(\w.*?): \d+ s", one, flags=re.MULTILINE) for one in said]
-    of = lambda which: [f"dcn, {which}{stage}" for stage in ("", ", self-labeled", ", self-labeled evenly")]  # noqa: E731
-    assert parts == [["simclr", "simclr + k-means", *of("none")], of("brb")]
+    none, brb = ([f"dcn, {which}{stage}" for stage in ("", ", self-labeled", ", self-labeled evenly")] for which in ("none", "brb"))
+    assert parts == [["simclr", "simclr + k-means", *none], brb]
     assert (tmp_path / "cifar_half_400_encoder.reclust").exists() and not list(tmp_path.glob("*.ckpt*"))

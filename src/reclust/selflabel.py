@@ -40,10 +40,10 @@ def logits(state: State, z: Tensor) -> Tensor:
     return z @ state["head_weight"].mT + state["head_bias"].unsqueeze(-2)
 
 
-def _errors(state: State, z: Tensor, labels: Tensor) -> Tensor:
-    """Cross-entropy of each sample, averaged over the views: (V, B, d), (B,) -> (B,)."""
-    each = cross_entropy(logits(state, z).flatten(0, 1), labels.repeat(len(z)), reduction="none")
-    return each.unflatten(0, z.shape[:2]).mean(0)
+def _errors(said: Tensor, labels: Tensor) -> Tensor:
+    """Cross-entropy of each sample, averaged over the views: logits (V, B, k), (B,) -> (B,)."""
+    each = cross_entropy(said.flatten(0, 1), labels.repeat(len(said)), reduction="none")
+    return each.unflatten(0, said.shape[:2]).mean(0)
 
 
 def _members(labels: Tensor, k: int) -> Tensor:
@@ -80,7 +80,7 @@ class HeadObjective(_Headed):
 
     def loss(self, state: State, z: Tensor) -> Tensor:
         labels = nearest(z[0].detach(), state["centers"])
-        return _errors(state, z, labels).mean()
+        return _errors(logits(state, z), labels).mean()
 
 
 @value
@@ -111,10 +111,10 @@ class SelfLabelObjective(_Headed):
         confidence, labels = logits(state, z[0]).detach().softmax(-1).max(-1)
         member = (_members(labels, len(state["centers"])) & (confidence > self.threshold).unsqueeze(-1)).to(z.dtype)
         count = member.sum(0)
-        learning = z[1:] if len(z) > 1 else z
-        errors = _errors(state, learning, labels)
+        learning = logits(state, z[1:] if len(z) > 1 else z)
+        errors = _errors(learning, labels)
         error = (errors @ (member / count.clamp(min=1))).sum() / (count > 0).sum().clamp(min=1)
-        share = logits(state, learning).softmax(-1).mean((0, 1)).clamp(min=torch.finfo(z.dtype).tiny)  # the log of 0 is none
+        share = learning.softmax(-1).mean((0, 1)).clamp(min=torch.finfo(z.dtype).tiny)  # the log of 0 is none
         return error + self.evenness * (share * share.log()).sum() * (count > 0).any()
 
 

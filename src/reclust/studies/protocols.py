@@ -190,7 +190,7 @@ class ContrastiveProtocol:
             return None
         colour = family_of(dataset) in CONTRASTIVE_CLUSTERS
         published = paper_self_labeling(family_of(dataset), algorithm) if colour else SelfLabel(  # type: ignore[arg-type]
-            training=replace(SelfLabel().training, views=("clean", "augmented")))
+            evenness=0.0, training=replace(SelfLabel().training, views=("clean", "augmented")))
         shorter = self.labeling_epochs / published.training.epochs
         return replace(
             published, warmup=replace(published.warmup, epochs=max(1, round(shorter * published.warmup.epochs)),
