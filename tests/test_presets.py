@@ -92,10 +92,10 @@ def test_best_is_the_published_protocol_with_augmented_pretraining_and_twenty_re
     reset, recluster, momentum = published.intervention.steps
     assert found.settings.intervention.steps == (Exchange(), reset, recluster, SplitMerge(rows="first"), momentum)
     assert replace(found.settings, intervention=published.intervention) == replace(
-        published, pretraining=replace(published.pretraining, views=("augmented",)))
+        published, pretraining=replace(published.pretraining, views=("augmented",)), augment=presets.MOTION)
     assert presets.best(10, objective, channels=1, n_samples=70_000).settings.clustering.epochs < published.clustering.epochs
     small = presets.best(10, objective, channels=1, device="cpu")
-    assert 1 < small.n_init < 20 and small.settings.pretraining.views == ("augmented",) and small.settings.augment == presets.STRONG
+    assert 1 < small.n_init < 20 and small.settings.pretraining.views == ("augmented",) and small.settings.augment == presets.CPU_MOTION
     assert small.lens == Lens(least_side=16) and found.lens == Lens(least_side=28)
     colour = presets.best(10, objective, channels=3)
     assert colour.lens == Lens(least_side=28) and colour.settings.augment == ColorViews()
