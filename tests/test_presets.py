@@ -92,7 +92,7 @@ def test_best_is_the_published_protocol_with_augmented_pretraining_and_twenty_re
     reset, recluster, momentum = published.intervention.steps
     assert found.settings.intervention.steps == (Exchange(), reset, recluster, SplitMerge(rows="first"), momentum)
     assert replace(found.settings, intervention=published.intervention) == replace(
-        published, pretraining=replace(published.pretraining, views=("augmented",)), augment=presets.MOTION)
+        published, pretraining=replace(published.pretraining, views=("augmented",)))
     assert presets.best(10, objective, channels=1, n_samples=70_000).settings.clustering.epochs < published.clustering.epochs
     small = presets.best(10, objective, channels=1, device="cpu")
     assert 1 < small.n_init < 20 and small.settings.pretraining.views == ("augmented",) and small.settings.augment == presets.CPU_MOTION

@@ -192,10 +192,6 @@ BEST_INTERVENTION = Every(20, (
 MANY_SAMPLES = 30_000
 """From so many on, `best` trains for fewer epochs, each of which has more steps."""
 
-MOTION = Affine(degrees=20, translate=0.12, shear=12, scale=(0.8, 1.2))
-"""How `best` moves grey images: further than published, and larger and smaller, which keeps apart things that only differ a
-little in place, tone or size from those that differ in form."""
-
 CPU_SEEN, CPU_INTERVALS, CPU_BATCH = 36_000, 14, 64
 """Samples that a replica sees from one reset to the next while `best` clusters on a CPU, in how many such intervals, and in
 batches of how many: it takes some five hundred steps from one reset to the next."""
@@ -206,8 +202,8 @@ CPU_MOTION = Affine(degrees=25, translate=0.15, shear=15, scale=(0.7, 1.3))
 
 def best(n_clusters: int, objective: Objective, *, channels: int | None = None, representation: Representation | None = None,
          device: str = "cuda", n_samples: int = 10_000) -> Recipe:
-    """What found the best clusters: the published protocol, pretrained on augmented images that move further, twenty replicas
-    of which poor ones go on from better ones at each reset with another division into clusters, one kept.
+    """What found the best clusters: the published protocol, pretrained on augmented images, twenty replicas of which poor ones
+    go on from better ones at each reset with another division into clusters, one kept.
 
     On a CPU fewer and smaller ones train for fewer steps, so that it ends within minutes. Contrastive networks gain nothing
     by being stacked and train once.
@@ -217,13 +213,12 @@ def best(n_clusters: int, objective: Objective, *, channels: int | None = None, 
         return Recipe(protocol)
     if device == "cpu":
         return _best_on_cpu(protocol, representation, channels, n_samples)
-    pretraining, clustering, interval = (60, 100, 10) if n_samples >= MANY_SAMPLES else (250, 400, BEST_INTERVENTION.interval)
+    pretraining, clustering = (100, 120) if n_samples >= MANY_SAMPLES else (250, 400)
     return Recipe(n_init=20, lens=Lens(None if channels is None else 28), settings=replace(
         protocol,
         pretraining=Schedule(epochs=pretraining, views=("augmented",)),
         clustering=Schedule(epochs=clustering, views=("clean", "augmented")),
-        intervention=replace(BEST_INTERVENTION, interval=interval),
-        augment=MOTION if channels == 1 else protocol.augment,
+        intervention=BEST_INTERVENTION,
     ))
 
 

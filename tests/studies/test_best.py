@@ -40,8 +40,8 @@ def replicas(store, study, repeated):
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     with Store(tmp_path_factory.mktemp("best") / "store.sqlite") as opened:
-        opened.known = replicas(opened, "best", {("usps", "independent"): 3, ("usps", "more motion"): 2, ("digits", "independent"): 1})
-        opened.known |= replicas(opened, "best-of-many-samples", {("mnist", "more motion"): 1})
+        opened.known = replicas(opened, "best", {("usps", "independent"): 3, ("usps", "split and merge"): 2, ("digits", "independent"): 1})
+        opened.known |= replicas(opened, "best-of-many-samples", {("mnist", "split and merge"): 1})
         opened.known |= replicas(opened, "best-of-colours", {("gtsrb", "split and merge"): 2})
         pixels = [PlannedRun(f"p{seed}", f"p{seed}", "usps", PixelKMeans.algorithm, "none", False, seed) for seed in range(3)]
         opened.plan("baselines", best_baselines()[0], pixels)
@@ -59,7 +59,7 @@ def store(tmp_path_factory):
 def test_the_table_is_that_of_a_slow_computation(store):
     table = best_table(store)
     rows = {row.label: dict(zip(table.columns[1:], row.cells, strict=True)) for row in table.blocks[0]}
-    usps, (acc, scores) = rows["USPS"], store.known["usps", "more motion"]
+    usps, (acc, scores) = rows["USPS"], store.known["usps", "split and merge"]
     kept = 100 * acc[np.arange(2), scores.argmax(1)]
     assert usps["ours"].numbers[""] == pytest.approx(kept.mean()) and usps["ours"].aside == "2"
     assert usps["ours"].numbers["stderr"] == pytest.approx(kept.std(ddof=1) / np.sqrt(2))

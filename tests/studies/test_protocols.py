@@ -62,7 +62,7 @@ def test_label_free_scores_are_kept_and_tell_which_replica_to_keep(tmp_path):
 def test_the_study_of_the_best_preset_has_its_settings(name):
     study = named(name)
     for group in study.groups():
-        if group.dataset == "gtsrb" or group.runs[0].variant != "more motion":
+        if group.dataset == "gtsrb" or group.runs[0].variant != "split and merge":
             continue
         found = presets.best(10, presets.OBJECTIVES["idec"], channels=1, n_samples=study.protocol.size(group.dataset))
         assert set(group.settings) == {found.settings} and len(group.seeds) == found.n_init

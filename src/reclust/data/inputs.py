@@ -68,7 +68,10 @@ class ResidentInputs:
         return draws.permutation(key, self.n_samples)
 
     def take(self, rows: Tensor) -> Tensor:
-        return self.samples[rows]
+        if rows.is_cuda:
+            return self.samples[rows]
+        # On a CPU indexing goes number by number, this by rows.
+        return self.samples.index_select(0, rows.flatten()).reshape(*rows.shape, *self.sample_shape)
 
     def take_each(self, blocks: Iterable[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
         return ((rows, self.take(rows)) for rows in blocks)
