@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -37,10 +39,17 @@ class BatchNorm(nn.BatchNorm1d):
         return super().forward(x.to(self.weight.dtype))
 
 
+def _signed(forward: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Decorator: torch asks for the signature at every call, where it need not be worked out anew."""
+    forward.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
+    return forward
+
+
 class _Linear(torch.autograd.Function):
     """x (B, i), weight (o, i), bias (o,) -> (B, o)."""
 
     @staticmethod
+    @_signed
     def forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return nn.functional.linear(x, weight, bias)
 
@@ -63,12 +72,14 @@ class _StackedLinear(_Linear):
     """The same for stacks: x (r, B, i), weight (r, o, i), bias (r, o) -> (r, B, o)."""
 
     @staticmethod
+    @_signed
     def forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return torch.baddbmm(bias.unsqueeze(-2), x, weight.mT)
 
 
 class _LinearReLU(_Linear):
     @staticmethod
+    @_signed
     def forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return kernels.bias_relu_(x @ weight.mT, bias)
 

@@ -29,7 +29,7 @@ REPLICAS = 20
 """Of one repetition of `presets.best`, a group of its own: the runs among which one is kept."""
 
 MOTION = Affine(degrees=20, translate=0.12, shear=12, scale=(0.8, 1.2))
-"""Further than published, and larger and smaller."""
+"""Further than published, and larger and smaller. Of colour images it takes the place of changes of colour."""
 AUGMENTED: dict[str, Any] = {"pretraining": {"views": ("augmented",)}}
 EXCHANGE, SPLIT_MERGE = Exchange(), SplitMerge(rows="first")
 
