@@ -192,7 +192,7 @@ BEST_INTERVENTION = Every(20, (
 MANY_SAMPLES = 30_000
 """From so many on, `best` trains for fewer epochs, each of which has more steps."""
 
-CPU_SEEN, CPU_INTERVALS, CPU_BATCH = 36_000, 18, 64
+CPU_SEEN, CPU_INTERVALS, CPU_BATCH = 36_000, 17, 64
 """Samples that a replica sees from one reset to the next while `best` clusters on a CPU, in how many such intervals, and in
 batches of how many: it takes some five hundred steps from one reset to the next."""
 
