@@ -93,7 +93,11 @@ def test_best_is_the_published_protocol_with_augmented_pretraining_and_twenty_re
     assert found.settings.intervention.steps == (Exchange(), reset, recluster, SplitMerge(rows="first"), momentum)
     assert replace(found.settings, intervention=published.intervention) == replace(
         published, pretraining=replace(published.pretraining, views=("augmented",)))
-    assert presets.best(10, objective, channels=1, n_samples=70_000).settings.clustering.epochs < published.clustering.epochs
+    many = presets.best(10, objective, channels=1, n_samples=70_000).settings
+    assert many.clustering.epochs < published.clustering.epochs and many.intervention.interval < found.settings.intervention.interval
+    assert many.augment == presets.MOTION and presets.best(10, objective, channels=3, n_samples=70_000).settings.augment == ColorViews()
+    few = presets.best(10, objective, channels=1, n_samples=1797).settings
+    assert few.pretraining.batch_size == few.clustering.batch_size == 64 and few.clustering.epochs == published.clustering.epochs
     small = presets.best(10, objective, channels=1, device="cpu")
     assert 1 < small.n_init < 20 and small.settings.pretraining.views == ("augmented",) and small.settings.augment == presets.CPU_MOTION
     assert small.lens == Lens(least_side=16) and found.lens == Lens(least_side=28)

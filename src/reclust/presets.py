@@ -172,7 +172,7 @@ def everyday(n_clusters: int, objective: Objective, *, channels: int | None = No
         base = contrastive_protocol(n_clusters, objective, representation, channels=channels)
         assert base.pretraining is not None and base.clustering is not None
         return replace(base, pretraining=replace(base.pretraining, epochs=200), clustering=replace(base.clustering, epochs=100))
-    batch_size = 2 ** round(math.log2(min(256, max(32, n_samples / 16))))
+    batch_size = _batch_size(n_samples, steps=16)
     interval, pretraining, clustering = (4, 5, 12) if isinstance(representation, Embeddings) else (10, 30, 60)
     return Settings(
         n_clusters=n_clusters,
@@ -190,9 +190,12 @@ BEST_INTERVENTION = Every(20, (
 """The paper's BRB among replicas that go on from better ones, whose copies try another division into clusters."""
 
 MANY_SAMPLES = 30_000
-"""From so many on, `best` trains for fewer epochs, each of which has more steps."""
+"""From so many on, `best` trains for fewer epochs, each of which has more steps, and resets more often."""
 
-CPU_SEEN, CPU_INTERVALS, CPU_BATCH = 36_000, 17, 64
+MOTION = Affine(degrees=20, translate=0.12, shear=12, scale=(0.8, 1.2))
+"""How `best` moves many grey images: further than published, and larger and smaller."""
+
+CPU_SEEN, CPU_INTERVALS, CPU_BATCH = 36_000, 16, 64
 """Samples that a replica sees from one reset to the next while `best` clusters on a CPU, in how many such intervals, and in
 batches of how many: it takes some five hundred steps from one reset to the next."""
 
@@ -213,12 +216,16 @@ def best(n_clusters: int, objective: Objective, *, channels: int | None = None, 
         return Recipe(protocol)
     if device == "cpu":
         return _best_on_cpu(protocol, representation, channels, n_samples)
-    pretraining, clustering = (100, 120) if n_samples >= MANY_SAMPLES else (250, 400)
+    many = n_samples >= MANY_SAMPLES
+    pretraining, clustering, interval = (60, 100, 10) if many else (250, 400, BEST_INTERVENTION.interval)
+    # As many steps an epoch as of the smallest set of the paper, OPTDIGITS, or more.
+    batch_size = _batch_size(n_samples, steps=22)
     return Recipe(n_init=20, lens=Lens(None if channels is None else 28), settings=replace(
         protocol,
-        pretraining=Schedule(epochs=pretraining, views=("augmented",)),
-        clustering=Schedule(epochs=clustering, views=("clean", "augmented")),
-        intervention=BEST_INTERVENTION,
+        pretraining=Schedule(epochs=pretraining, batch_size=batch_size, views=("augmented",)),
+        clustering=Schedule(epochs=clustering, batch_size=batch_size, views=("clean", "augmented")),
+        intervention=replace(BEST_INTERVENTION, interval=interval),
+        augment=MOTION if many and channels == 1 else protocol.augment,
     ))
 
 
@@ -238,6 +245,11 @@ def _best_on_cpu(protocol: Settings, representation: Representation | None, chan
         augment=strong,
         first_centers=Recluster(subsample=100_000),
     ))
+
+
+def _batch_size(n_samples: int, *, steps: int) -> int:
+    """A power of two that gives an epoch about so many steps, from 32 to the published 256."""
+    return 2 ** round(math.log2(min(256, max(32, n_samples / steps))))
 
 
 PRESETS: Mapping[str, Callable[..., Settings | Recipe]] = MappingProxyType(

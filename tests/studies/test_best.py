@@ -40,8 +40,9 @@ def replicas(store, study, repeated):
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     with Store(tmp_path_factory.mktemp("best") / "store.sqlite") as opened:
-        opened.known = replicas(opened, "best", {("usps", "independent"): 3, ("usps", "split and merge"): 2, ("digits", "independent"): 1})
-        opened.known |= replicas(opened, "best-of-many-samples", {("mnist", "split and merge"): 1})
+        opened.known = replicas(opened, "best", {("usps", "independent"): 3, ("usps", "split and merge"): 2})
+        opened.known |= replicas(opened, "best-of-few-samples", {("digits", "independent"): 1})
+        opened.known |= replicas(opened, "best-of-many-samples", {("mnist", "more motion"): 1})
         opened.known |= replicas(opened, "best-of-colours", {("gtsrb", "split and merge"): 2})
         pixels = [PlannedRun(f"p{seed}", f"p{seed}", "usps", PixelKMeans.algorithm, "none", False, seed) for seed in range(3)]
         opened.plan("baselines", best_baselines()[0], pixels)
@@ -85,7 +86,7 @@ def test_published_bests_are_the_highest_of_their_set():
 
 
 def test_regret_is_what_the_best_replica_has_more(store):
-    (independent, exchange), _ = variants(repetitions(store, "best")).blocks
+    ((independent, exchange),) = variants(repetitions(store, "best")).blocks
     acc, scores = store.known["usps", "independent"]
     assert independent.cells[4].numbers[""] == pytest.approx(100 * (acc.max(1) - acc[np.arange(3), scores.argmax(1)]).mean())
     assert [row.cells[0].text for row in (independent, exchange)] == ["3", "2"]
@@ -104,7 +105,7 @@ def test_what_subsets_keep_is_counted_exactly():
 
 
 def test_pools_hold_the_replicas_that_know_nothing_of_each_other(store):
-    usps, digits = pools(repetitions(store, "best"))
+    usps, digits = pools(one for study in ("best", "best-of-few-samples") for one in repetitions(store, study))
     np.testing.assert_allclose(np.sort(usps.acc), np.sort(100 * store.known["usps", "independent"][0].ravel()))
     kept, regret = n_init([usps]).blocks[0]
     assert kept.label == "USPS, kept of 12 replicas" and [cell.text == "" for cell in kept.cells] == [False] * 3 + [True] * 3

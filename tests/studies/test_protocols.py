@@ -15,6 +15,7 @@ from reclust.result import Result
 from reclust.studies import Conditions, ContrastiveProtocol, Store, Study, named, names, run
 from reclust.studies.baselines import best_baselines
 from reclust.studies.measures import LABEL_FREE, MEASURES
+from reclust.studies.reproduction.best import LINES
 from reclust.studies.tables import repetitions, tables
 from studies.tiny import VARIANTS, tiny_study
 
@@ -58,13 +59,13 @@ def test_label_free_scores_are_kept_and_tell_which_replica_to_keep(tmp_path):
         replace(study, scores=("accuracy",))
 
 
-@pytest.mark.parametrize("name", ["best", "best-of-many-samples"])
-def test_the_study_of_the_best_preset_has_its_settings(name):
-    study = named(name)
-    for group in study.groups():
-        if group.dataset == "gtsrb" or group.runs[0].variant != "split and merge":
-            continue
-        found = presets.best(10, presets.OBJECTIVES["idec"], channels=1, n_samples=study.protocol.size(group.dataset))
+@pytest.mark.parametrize("line", [line for line in LINES if line.dataset != "gtsrb"], ids=lambda line: line.dataset)
+def test_the_table_of_the_best_preset_has_its_settings(line):
+    study = named(line.study)
+    found = presets.best(10, presets.OBJECTIVES["idec"], channels=1, n_samples=study.protocol.size(line.dataset))
+    groups = [one for one in study.groups() if (one.dataset, one.runs[0].variant) == (line.dataset, line.variant)]
+    assert len(groups) == 5
+    for group in groups:
         assert set(group.settings) == {found.settings} and len(group.seeds) == found.n_init
 
 

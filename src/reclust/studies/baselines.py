@@ -172,8 +172,8 @@ def baselines_of(study: Study, methods: Sequence[Baseline] = ALWAYS) -> Baseline
 def best_baselines() -> tuple[Baselines, ...]:
     """Those that `preset="best"` is held against; encoders are those of the main table. For colour images without their light
     there are others that see the same. UMAP of 70,000 samples takes minutes on one core and gets fewer seeds."""
-    main, small, large = named("acc-table"), named("best").datasets, named("best-of-many-samples").datasets
-    colours = named("best-of-colours")
+    main, colours, large = named("acc-table"), named("best-of-colours"), named("best-of-many-samples").datasets
+    small = (*named("best").datasets, *named("best-of-few-samples").datasets)
 
     def parts(datasets: tuple[str, ...], umap_seeds: int) -> tuple[Part, Part]:
         return (Part(ALWAYS, datasets, main.seeds, main.pretraining_seeds),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ...data.augment import Affine
 from ...interventions import (
     Exchange,
     GaussianMixture,
@@ -17,7 +16,7 @@ from ...interventions import (
     WhenSettled,
 )
 from ...objectives import IDECObjective
-from ...presets import BEST_INTERVENTION, CPU_MOTION, PAPER_INTERVENTIONS
+from ...presets import BEST_INTERVENTION, CPU_MOTION, MOTION, PAPER_INTERVENTIONS
 from ...representations import ConvAutoencoder
 from ..measures import LABEL_FREE
 from ..protocols import AutoencoderProtocol
@@ -28,8 +27,6 @@ from .steps import MOMENTUM, RECLUSTER, RESET, every
 REPLICAS = 20
 """Of one repetition of `presets.best`, a group of its own: the runs among which one is kept."""
 
-MOTION = Affine(degrees=20, translate=0.12, shear=12, scale=(0.8, 1.2))
-"""Further than published, and larger and smaller. Of colour images it takes the place of changes of colour."""
 AUGMENTED: dict[str, Any] = {"pretraining": {"views": ("augmented",)}}
 EXCHANGE, SPLIT_MERGE = Exchange(), SplitMerge(rows="first")
 
@@ -41,10 +38,10 @@ def best() -> Study:
         Variant("exchange", every(EXCHANGE, RESET, RECLUSTER, MOMENTUM), changes=AUGMENTED),
         Variant("split and merge", BEST_INTERVENTION, changes=AUGMENTED),
         Variant("more motion", BEST_INTERVENTION, changes={**AUGMENTED, "augment": MOTION}),
-    ), algorithms=("idec",), datasets=("optdigits", "usps", "gtsrb", "kmnist_test", "digits"), seeds=tuple(range(5 * REPLICAS)),
+    ), algorithms=("idec",), datasets=("optdigits", "usps", "gtsrb", "kmnist_test"), seeds=tuple(range(5 * REPLICAS)),
         largest_group=REPLICAS, evaluate_every=20, scores=tuple(LABEL_FREE),
         about='Beyond the paper: preset="best", five times twenty replicas that split and merge, exchange, or do neither; '
-              'more motion is for images that move further in training.')
+              'more motion is for images that move further in training, of colour images in place of changes of colour.')
 
 
 @study
@@ -90,6 +87,14 @@ def best_of_many_samples() -> Study:
                    variants=(*usual, Variant("more motion", replace(BEST_INTERVENTION, interval=10), changes=briefly)),
                    protocol=AutoencoderProtocol(pretraining_epochs=100, epochs=120),
                    about="The same for large sets, over fewer epochs; with more motion still fewer, and more resets.")
+
+
+@study
+def best_of_few_samples() -> Study:
+    as_published = {"pretraining": {**AUGMENTED["pretraining"], "batch_size": 256}, "clustering": {"batch_size": 256}}
+    return replace(best(), name="best-of-few-samples", datasets=("digits",), protocol=AutoencoderProtocol(batch_size=64),
+                   variants=(*best().variants, Variant("large batches", BEST_INTERVENTION, changes=as_published)),
+                   about="The same for small sets, in batches of 64, and in those of 256 as published.")
 
 
 @study

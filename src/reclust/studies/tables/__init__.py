@@ -34,6 +34,7 @@ NATURAL: dict[str, tuple[Maker, ...]] = {
     "runtime": (runtime, lambda reader, study: [run_times(reader, study)]),
     "best": (chosen,),
     "best-of-many-samples": (chosen,),
+    "best-of-few-samples": (chosen,),
     "best-variations": (chosen,),
     "resnet-blocks": (Layout(rows=("blocks",), columns="mlp", blocks=(), tables=("dataset",), show="std", average="",
                              also=("algorithm", "pretrained", "variant")),),
