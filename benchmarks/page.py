@@ -96,8 +96,7 @@ def clustpy_epoch(measured: dict[str, Any]) -> str:
              *(f"{ratio:.2f}" for ratio in seen["times_clustpys_speed"].values())] for name, seen in measured.items()]
     first = next(iter(measured.values()))
     return ("One clustering epoch of 10,000 × 784 numbers on the CPU against ClustPy 0.0.3, same network and batch, no augmentation. "
-            "A process for the machine's GPU ran on other cores meanwhile: read ratios as good to a tenth. Measured before single networks "
-            "on a CPU took torch's own layers; not repeated since.\n\n" +
+            "Other processes ran on other cores meanwhile: read ratios as good to a tenth.\n\n" +
             table(["algorithm", *(f"{side}, s" for side in first["seconds_per_epoch"]),
                    *(f"{side}: times ClustPy's speed" for side in first["times_clustpys_speed"])], rows))
 
@@ -176,8 +175,8 @@ def self_labeling(measured: dict[str, Any]) -> str:
 def digits_cpu(measured: dict[str, Any]) -> str:
     return (f"`preset=\"best\"` on the 1,797 embedded digits without a GPU: ACC {mean_and_error(measured['kept'])} over "
             f"{len(measured['kept'])} whole fits, the best of each fit's ten replicas {mean_and_error(measured['best_replica'])}, the average "
-            f"replica {mean_and_error(measured['mean_replica'])}; {min(measured['seconds']):.0f} to {max(measured['seconds']):.0f} s a fit. "
-            "Measured in float32, which `precision=\"auto\"` still meant there; not repeated since it means bfloat16.")
+            f"replica {mean_and_error(measured['mean_replica'])}; {min(measured['seconds']):.0f} to {max(measured['seconds']):.0f} s a fit, side "
+            "by side on a machine whose other cores worked as well.")
 
 
 def import_time(measured: dict[str, Any]) -> str:

@@ -4,12 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
+from sklearn.datasets import load_digits
 
 from reclust import SimCLR, presets
 from reclust.data import Lens
 from reclust.data.augment import Affine
 from reclust.data.inputs import as_inputs
 from reclust.metrics import accuracy
+from reclust.preparation import Preparation
 from reclust.representations import ResNet
 from reclust.result import Result
 from reclust.studies import Conditions, ContrastiveProtocol, Store, Study, named, names, run
@@ -153,3 +156,11 @@ def test_without_light_colours_are_only_moved(tmp_path):
     assert protocol.preparation != named("best").protocol.preparation
     ordinary, colours = best_baselines()
     assert {run.key for *_, run in ordinary.runs()}.isdisjoint(run.key for *_, run in colours.runs())
+
+
+def test_few_samples_are_seen_as_estimators_see_them():
+    X = load_digits().data
+    own = named("best-of-few-samples").protocol.sample("digits", None).inputs
+    theirs = Preparation.fit(X, (8, 8), standardize=True, lens=presets.best(10, presets.OBJECTIVES["idec"], channels=1).lens)
+    rows = as_inputs(own)
+    np.testing.assert_allclose(rows.normalize(rows.take(torch.arange(len(X)))), theirs.network_input(X), atol=1e-5)

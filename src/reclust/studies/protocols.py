@@ -80,8 +80,8 @@ class AutoencoderProtocol:
 
     side: images are resized to so many pixels, None for the size the paper gives each set. rows: only the first so many
     samples. n_clusters: for sets that are not the paper's. classes: only samples of these, and as many clusters; all where
-    empty. light: "removed" shows colours without it and not equalised, moved but not coloured anew, in place of the published
-    preparation.
+    empty. least_side, light: of a `Lens` through which images are seen as they were distributed and not equalised, as
+    estimators see them, in place of the published preparation; without light they are moved but not coloured anew.
     """
 
     pretraining_epochs: int = 250
@@ -93,12 +93,14 @@ class AutoencoderProtocol:
     n_clusters: int | None = None
     classes: tuple[int, ...] = ()
     light: Literal["kept", "removed"] = "kept"
+    least_side: int | None = None
     keeps_clusterings: ClassVar[bool] = False
 
     @property
     def preparation(self) -> str:
         some = f", classes={self.classes}" if self.classes else ""
-        return f"{'paper' if self.light == 'kept' else 'light removed'}, side={self.side}, rows={self.rows}{some}"
+        enlarged = f", least_side={self.least_side}" if self.least_side else ""
+        return f"{'paper' if self.light == 'kept' else 'light removed'}, side={self.side}, rows={self.rows}{some}{enlarged}"
 
     def settings(self, dataset: str, algorithm: str, *, pretrained: bool) -> Settings:
         if algorithm not in OBJECTIVES:
@@ -123,7 +125,7 @@ class AutoencoderProtocol:
         )
 
     def sample(self, dataset: str, folder: str | os.PathLike[str] | None) -> Sample:
-        return _autoencoder_sample(dataset, self.side, self.rows, self.classes, self.light,
+        return _autoencoder_sample(dataset, self.side, self.rows, self.classes, Lens(self.least_side, self.light),
                                    None if folder is None else os.fspath(folder))
 
     def size(self, dataset: str) -> int:
@@ -136,7 +138,8 @@ class AutoencoderProtocol:
         return None
 
     def mini(self) -> AutoencoderProtocol:
-        return replace(self, pretraining_epochs=10, epochs=20, batch_size=64, hidden=(64, 64, 32), side=8, light="kept")
+        return replace(self, pretraining_epochs=10, epochs=20, batch_size=64, hidden=(64, 64, 32), side=8, light="kept",
+                       least_side=None)
 
 
 @value
@@ -226,11 +229,13 @@ def _labeled(dataset: str, side: int | None, rows: int | None, folder: str | Non
 
 @lru_cache(maxsize=1)  # groups of one set usually follow each other
 def _autoencoder_sample(dataset: str, side: int | None, rows: int | None, classes: tuple[int, ...],
-                        light: Literal["kept", "removed"], folder: str | None) -> Sample:
+                        lens: Lens, folder: str | None) -> Sample:
     found = _labeled(dataset, side, rows, folder)
     if classes:
         found = found.take(np.isin(np.asarray(found.labels), classes))
-    prepared = paper_data(found) if light == "kept" else prepare(found, equalized=False, lens=Lens(light=light))
+    if lens.least_side is not None and side is None:
+        found = replace(found, resize_to=None)  # the lens does that
+    prepared = paper_data(found) if lens == Lens() else prepare(found, equalized=False, lens=lens)
     return Sample(prepared, np.asarray(found.labels))
 
 

@@ -55,9 +55,9 @@ def best_table(reader: StoreReader) -> Table:
         "Percent, mean ± standard error, in parentheses over how many seeds or, of ours, independent repetitions. A repetition "
         f"trains twenty replicas and keeps one by its {labels.measure(USUAL)}, without labels; beside it what the best and the "
         f"average replica had, and the seconds of a repetition{_devices(reader)}. Baselines see the samples as networks do, "
-        "resized and scaled; the autoencoder is that of the main table's pretrained runs before their first epoch (without "
-        "light, one of its own). Published numbers are others' own, with other protocols, single runs or means, and those of "
-        "KMNIST are of all 70,000 images. The highest of a row is bold.")
+        "resized and scaled (of the digits ours are enlarged as estimators do it); the autoencoder is that of the main table's "
+        "pretrained runs before their first epoch (without light, one of its own). Published numbers are others' own, with "
+        "other protocols, single runs or means, and those of KMNIST are of all 70,000 images. The highest of a row is bold.")
 
 
 def baselines(reader: StoreReader, study: str) -> dict[tuple[str, str], list[float]]:
