@@ -14,9 +14,9 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
-# One process a core with one thread each: threads of small computations only wait for each other.
+# One process a core, with one thread each (tests/conftest.py).
 test: lint chromium
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n auto
+	$(BIN)/python -m pytest -m "not slow" -n auto
 
 # Examples run as notebooks and on Ray too.
 test-slow: $(VENV)/.installed-slow
@@ -61,7 +61,7 @@ test-wheel: dist
 	rm -rf $(WHEEL)
 	$(PYTHON) -m venv $(WHEEL)
 	$(WHEEL)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl "pytest>=8" "hypothesis>=6"
-	OMP_NUM_THREADS=1 $(WHEEL)/bin/python -m pytest -m "not slow" -o pythonpath=tests $(WHEEL_TESTS)
+	$(WHEEL)/bin/python -m pytest -m "not slow" -o pythonpath=tests $(WHEEL_TESTS)
 	$(WHEEL)/bin/reclust doctor
 
 WHEEL_TESTS := $(addprefix tests/test_,draws.py doctor.py installed.py interventions.py kmeans.py metrics.py objectives.py presets.py \
@@ -75,7 +75,7 @@ $(CLUSTPY)/.installed:
 	touch $@
 
 test-clustpy: $(CLUSTPY)/.installed
-	OMP_NUM_THREADS=1 $(CLUSTPY)/bin/python -m pytest tests/test_clustpy.py
+	$(CLUSTPY)/bin/python -m pytest tests/test_clustpy.py
 
 # What development installs, every archive pinned by its hash.
 lock: $(STAMP)

@@ -1,6 +1,9 @@
 """What every test shares."""
 
+import os
 import signal
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is imported; a forked process that wants more threads hangs
 
 import pytest
 import torch

@@ -82,7 +82,8 @@ def test_images_are_clustered_by_the_best_preset(tmp_path, more, replicas):
     (["study", "run", "missing.toml"], "missing.toml"),
     (["study", "status"], "no store studies.sqlite.*study run"),
     (["study", "retry", "x"], "no store"),
-    (["study", "run", "acc-table", "--mini", "--datasets", "mnist"], "no data set 'mnist'"),
+    (["study", "run", "acc-table", "--mini", "--datasets", "mnist"], "no dataset 'mnist'"),
+    (["study", "run", "acc-table", "--mini", "--variants", "worse"], "no variant 'worse'; it has none, brb"),
 ])
 def test_mistakes_are_said_in_a_line(given, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

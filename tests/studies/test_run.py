@@ -76,8 +76,23 @@ def test_one_data_set_at_a_time_gives_the_same_groups(tmp_path):
         ran = run(study, store, datasets=["digits"], progress=False)
         assert (ran.finished, ran.waiting) == (6, 0)
         assert store.status("tiny")[0].waiting == 6, "the other set is planned and waits"
-        with pytest.raises(ValueError, match="has no data set 'mnist'"):
+        with pytest.raises(ValueError, match="has no dataset 'mnist'; it has digits, usps"):
             run(study, store, datasets=["mnist"], progress=False)
+
+
+def test_some_variants_and_seeds_bring_what_trains_with_them(tmp_path):
+    study = tiny_study(algorithms=("dec",), pretrained=(False,), largest_group=1)
+    one, other = (variant.name for variant in study.variants[:2])
+    seed = study.seeds[1]
+    with Store(tmp_path / "store") as store:
+        assert run(study, store, variants=[one], seeds=[seed], progress=False).finished == 1
+        assert store.finished("tiny", ("variant", "seed"), ("run",))[0][:2] == (one, seed)
+        stacked = replace(study, name="stacked", largest_group=100)
+        assert run(stacked, store, variants=[one], progress=False).finished == 4, "two variants train together"
+        with pytest.raises(ValueError, match=f"has no variant 'worse'; it has {one}, {other}"):
+            run(study, store, variants=["worse"], progress=False)
+        with pytest.raises(ValueError, match="has no seed 77"):
+            run(study, store, seeds=[77], progress=False)
 
 
 def test_time_that_is_up_leaves_work_to_go_on_with(undisturbed, tmp_path, monkeypatch):

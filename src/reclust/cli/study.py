@@ -83,6 +83,9 @@ def _add_run(actions: argparse._SubParsersAction) -> None:
     _add_study(parser)
     _add_store(parser)
     parser.add_argument("--datasets", "--sets", nargs="+", metavar="SET", help="only these data sets for now")
+    parser.add_argument("--variants", nargs="+", metavar="NAME", help="only these variants for now, and what trains with them")
+    parser.add_argument("--seeds", nargs="+", type=int, metavar="SEED",
+                        help="only these seeds for now, and what trains with them")
     parser.add_argument("--precision", choices=("auto", "float32", "float64", "bf16"),
                         help="of the arithmetic, instead of the study's own; runs of another precision are other runs")
     parser.add_argument("--minutes", type=float, metavar="M", help="stop cleanly after so long; call again to go on")
@@ -173,6 +176,7 @@ def _run(arguments: argparse.Namespace) -> int:
         if arguments.retry and study.name in store.studies():
             store.retry(study.name)
         ran = studies.run(study, store, conditions=conditions, backend=_backend(arguments), datasets=arguments.datasets,
+                          variants=arguments.variants, seeds=arguments.seeds,
                           progress=False if arguments.quiet or arguments.json else None)
         if arguments.baselines and not ran.waiting:
             studies.run_baselines(studies.baselines_of(study), store, conditions)

@@ -6,11 +6,12 @@ import signal
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from tqdm.auto import tqdm
 
@@ -18,7 +19,7 @@ from .backends import Backend, InProcess
 from .backends.base import missing_pretraining
 from .execute import Attempt, Conditions, Failed, Stopped
 from .spec import Group, Study
-from .store import Failure, Store
+from .store import Failure, PlannedRun, Store
 
 
 @dataclass(frozen=True)
@@ -37,22 +38,22 @@ def work_folder(store: Path) -> Path:
 
 
 def run(study: Study, store: Store, *, conditions: Conditions | None = None, backend: Backend = InProcess(),
-        datasets: Sequence[str] | None = None, progress: bool | None = None) -> Ran:
+        datasets: Sequence[str] | None = None, variants: Sequence[str] | None = None, seeds: Sequence[int] | None = None,
+        progress: bool | None = None) -> Ran:
     """Compute the waiting runs of a study and commit each group as it arrives.
 
-    datasets: only these for now; groups are the same whether or not the others run. progress: None shows a bar where somebody
-    is watching a terminal. Ctrl-C, or the end of the time given in `conditions`, stops after the current epoch with a
-    checkpoint, from which the next call goes on.
+    datasets, variants, seeds: only these for now, and what trains stacked with them; groups are the same whether or not the
+    others run. progress: None shows a bar where somebody is watching a terminal. Ctrl-C, or the end of the time given in
+    `conditions`, stops after the current epoch with a checkpoint, from which the next call goes on.
     """
     conditions = conditions or Conditions(work=str(work_folder(store.path)))
-    unknown = set(datasets or ()) - set(study.datasets)
-    if unknown:
-        raise ValueError(f"{study.name} has no data set {sorted(unknown)[0]!r}; it has {', '.join(study.datasets)}.")
-    groups = study.groups()
+    groups, wanted = study.groups(), {"dataset": datasets, "variant": variants, "seed": seeds}
+    runs = [run for group in groups for run in group.runs]
+    _check_known(study, runs, wanted)
     with _only_one(Path(conditions.work), store.path), _Interrupt() as interrupt, ExitStack() as stack:
-        store.plan(study.name, study, [run for group in groups for run in group.runs])
+        store.plan(study.name, study, runs)
         waiting = store.waiting(study.name)
-        asked = [group for group in groups if group.key in waiting and (datasets is None or group.dataset in datasets)]
+        asked = [group for group in groups if group.key in waiting and _holds(group, wanted)]
         bar = stack.enter_context(_bar(study, asked, conditions, progress))
         finished = 0
         for group, attempt in backend.attempts(backend.ordered(asked), conditions, interrupt.asked, bar.update):
@@ -61,6 +62,23 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None, bac
     waiting = store.waiting(study.name)
     left = sum(len(group.runs) for group in asked if group.key in waiting)
     return Ran(study.name, finished, left, store.failures(study.name))
+
+
+Wanted = Mapping[str, Sequence[Any] | None]
+"""What a run has to be one of, by the name of the field; None for any."""
+
+
+def _check_known(study: Study, runs: Sequence[PlannedRun], wanted: Wanted) -> None:
+    for what, some in wanted.items():
+        known = dict.fromkeys(getattr(run, what) for run in runs)
+        for one in some or ():
+            if one not in known:
+                raise ValueError(f"{study.name} has no {what} {one!r}; it has {', '.join(map(str, known))}.")
+
+
+def _holds(group: Group, wanted: Wanted) -> bool:
+    """Whether there is a run in it that is wanted."""
+    return any(all(some is None or getattr(run, what) in some for what, some in wanted.items()) for run in group.runs)
 
 
 def _commit(store: Store, group: Group, attempt: Attempt) -> int:
