@@ -101,6 +101,13 @@ def clustpy_epoch(measured: dict[str, Any]) -> str:
                    *(f"{side}: times ClustPy's speed" for side in first["times_clustpys_speed"])], rows))
 
 
+def precision_cpu(measured: dict[str, Any]) -> str:
+    rows = [[name, *(f"{seconds:.3f}" for seconds in seen["seconds_per_epoch"].values()), f"{seen['times_as_fast']:.2f}"]
+            for name, seen in measured.items()]
+    return ("One clustering epoch of IDEC in float32, and with products in bfloat16 on a processor with units for it.\n\n" +
+            table(["what", "float32, s", "bf16, s", "bf16: times the speed"], rows))
+
+
 def plain_loop(measured: dict[str, Any]) -> str:
     rows = [[name, f"{seconds:.2f}", f"{measured['reclust_over'][name]:.2f}"] for name, seconds in measured["seconds_per_epoch"].items()]
     return ("One clustering epoch of IDEC against the same loop written by hand, on the CPU.\n\n" +
@@ -199,6 +206,7 @@ SECTIONS: list[tuple[str, str, str, Callable[[dict[str, Any]], str]]] = [
     ("Self-labeling on digits", "self_labeling", "benchmarks/self_labeling.py", self_labeling),
     ("Best on a CPU", "digits_cpu", "benchmarks/digits_cpu.py --processes 5", digits_cpu),
     ("Against ClustPy", "clustpy_epoch", "benchmarks/clustpy_epoch.py --threads 2 --precisions float32 bf16", clustpy_epoch),
+    ("Precision on a CPU", "precision_cpu", "benchmarks/precision_cpu.py", precision_cpu),
     ("Against a plain loop", "plain_loop", "benchmarks/plain_loop.py", plain_loop),
     ("Scaling on a CPU", "scaling_cpu", "benchmarks/scaling.py --device cpu", scaling),
     ("Scaling on a GPU", "scaling_cuda", "benchmarks/scaling.py", scaling),
