@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 
 from reclust import SimCLR, presets
 from reclust.data import Lens
-from reclust.data.augment import Affine
+from reclust.data.color import ColorViews
 from reclust.data.inputs import as_inputs
 from reclust.metrics import accuracy
 from reclust.preparation import Preparation
@@ -146,13 +146,13 @@ def test_every_study_has_a_small_form_with_samples(name):
     assert len(small.protocol.sample(dataset, None).classes) > 100
 
 
-def test_without_light_colours_are_only_moved(tmp_path):
+def test_without_light_images_are_seen_through_the_lens(tmp_path):
     images = np.random.default_rng(0).integers(0, 256, (20, 32, 32, 3), dtype=np.uint8)
     np.savez(tmp_path / "gtsrb_few.npz", images=images, labels=np.arange(20) % 5, split=np.zeros(20, np.uint8))
     protocol = named("best-of-colours").protocol
     seen = protocol.sample("gtsrb_few", tmp_path).inputs.samples
     np.testing.assert_allclose(seen, Lens(light="removed")(np.moveaxis(images / 255, -1, 1)), atol=1e-6)
-    assert protocol.settings("gtsrb", "idec", pretrained=True).augment == Affine()
+    assert protocol.settings("gtsrb", "idec", pretrained=True).augment == ColorViews()
     assert protocol.preparation != named("best").protocol.preparation
     ordinary, colours = best_baselines()
     assert {run.key for *_, run in ordinary.runs()}.isdisjoint(run.key for *_, run in colours.runs())

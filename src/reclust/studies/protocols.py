@@ -11,7 +11,6 @@ from typing import Protocol as Interface
 import numpy as np
 
 from ..data import Dataset, Lens, Prepared, load, prepare
-from ..data.augment import Affine
 from ..data.named import SETS
 from ..presets import (
     CLUSTERS,
@@ -81,7 +80,7 @@ class AutoencoderProtocol:
     side: images are resized to so many pixels, None for the size the paper gives each set. rows: only the first so many
     samples. n_clusters: for sets that are not the paper's. classes: only samples of these, and as many clusters; all where
     empty. least_side, light: of a `Lens` through which images are seen as they were distributed and not equalised, as
-    estimators see them, in place of the published preparation; without light they are moved but not coloured anew.
+    estimators see them, in place of the published preparation.
     """
 
     pretraining_epochs: int = 250
@@ -118,7 +117,6 @@ class AutoencoderProtocol:
             base,
             representation=Autoencoder(hidden=self.hidden),
             intervention=None,
-            augment=base.augment if self.light == "kept" else Affine(),
             pretraining=replace(base.pretraining, epochs=self.pretraining_epochs, batch_size=self.batch_size)
             if pretrained else None,
             clustering=replace(base.clustering, epochs=self.epochs, batch_size=self.batch_size),

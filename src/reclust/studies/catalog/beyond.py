@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ...data.augment import Affine
 from ...interventions import (
     Exchange,
     GaussianMixture,
@@ -100,5 +101,7 @@ def best_of_few_samples() -> Study:
 
 @study
 def best_of_colours() -> Study:
+    only_moved = Variant("only moved", BEST_INTERVENTION, changes={**AUGMENTED, "augment": Affine()})
     return replace(best(), name="best-of-colours", datasets=("gtsrb",), protocol=AutoencoderProtocol(light="removed"),
-                   about='The same for colour images through Lens(light="removed").')
+                   variants=(*best().variants, only_moved),
+                   about='The same for colour images through Lens(light="removed"); only moved: with colours as they are.')

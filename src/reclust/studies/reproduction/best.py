@@ -29,7 +29,8 @@ class Line:
 
 LINES = (Line("optdigits"), Line("usps"), Line("mnist", "best-of-many-samples", variant="more motion"),
          Line("fmnist", "best-of-many-samples", variant="more motion"), Line("kmnist_test"), Line("gtsrb"),
-         Line("gtsrb", "best-of-colours", OF_COLOURS, "GTSRB without light"), Line("digits", "best-of-few-samples"))
+         Line("gtsrb", "best-of-colours", OF_COLOURS, "GTSRB without light, only moved", "only moved"),
+         Line("digits", "best-of-few-samples"))
 STUDIES = tuple(dict.fromkeys(line.study for line in LINES))
 COMPARED = ("best", "best-of-many-samples", "best-of-few-samples")
 """Those in which the variants are held against each other; no set is in two of them."""
