@@ -62,7 +62,7 @@ def test_label_free_scores_are_kept_and_tell_which_replica_to_keep(tmp_path):
         replace(study, scores=("accuracy",))
 
 
-@pytest.mark.parametrize("line", [line for line in LINES if line.dataset != "gtsrb"], ids=lambda line: line.dataset)
+@pytest.mark.parametrize("line", [line for line in LINES if line.dataset != "gtsrb"], ids=lambda line: f"{line.study}-{line.dataset}")
 def test_the_table_of_the_best_preset_has_its_settings(line):
     study = named(line.study)
     found = presets.best(10, presets.OBJECTIVES["idec"], channels=1, n_samples=study.protocol.size(line.dataset))
@@ -158,9 +158,9 @@ def test_without_light_images_are_seen_through_the_lens(tmp_path):
     assert {run.key for *_, run in ordinary.runs()}.isdisjoint(run.key for *_, run in colours.runs())
 
 
-def test_few_samples_are_seen_as_estimators_see_them():
+def test_small_images_are_seen_as_estimators_see_them():
     X = load_digits().data
-    own = named("best-of-few-samples").protocol.sample("digits", None).inputs
+    own = named("best-of-small-images").protocol.sample("digits", None).inputs
     theirs = Preparation.fit(X, (8, 8), standardize=True, lens=presets.best(10, presets.OBJECTIVES["idec"], channels=1).lens)
     rows = as_inputs(own)
     np.testing.assert_allclose(rows.normalize(rows.take(torch.arange(len(X)))), theirs.network_input(X), atol=1e-5)

@@ -93,10 +93,16 @@ def best_of_many_samples() -> Study:
 @study
 def best_of_few_samples() -> Study:
     as_published = {"pretraining": {**AUGMENTED["pretraining"], "batch_size": 256}, "clustering": {"batch_size": 256}}
-    return replace(best(), name="best-of-few-samples", datasets=("digits",),
-                   protocol=AutoencoderProtocol(batch_size=64, least_side=28),
+    return replace(best(), name="best-of-few-samples", datasets=("digits",), protocol=AutoencoderProtocol(batch_size=64),
                    variants=(*best().variants, Variant("large batches", BEST_INTERVENTION, changes=as_published)),
-                   about="The same for a small set, which estimators prepare so, in batches of 64 or 256.")
+                   about="The same for a small set, in batches of 64, and in large ones of 256.")
+
+
+@study
+def best_of_small_images() -> Study:
+    return replace(best(), name="best-of-small-images", datasets=("digits",),
+                   protocol=AutoencoderProtocol(batch_size=64, least_side=28),
+                   about="The same for a small set of images that are enlarged as estimators do it.")
 
 
 @study

@@ -17,8 +17,8 @@ from .cells import APART, MAIN
 
 @dataclass(frozen=True)
 class Line:
-    """A row of the table: a set as a study prepared it, and as the baselines beside it did. variant: the one that is the
-    preset, which depends on how many samples there are."""
+    """A row of the table: a set as a study prepared it, and as the baselines beside it did. variant: what the preset is for so
+    many samples, unless the name says otherwise."""
 
     dataset: str
     study: str = "best"
@@ -30,7 +30,7 @@ class Line:
 LINES = (Line("optdigits"), Line("usps"), Line("mnist", "best-of-many-samples", variant="more motion"),
          Line("fmnist", "best-of-many-samples", variant="more motion"), Line("kmnist_test"), Line("gtsrb"),
          Line("gtsrb", "best-of-colours", OF_COLOURS, "GTSRB without light, only moved", "only moved"),
-         Line("digits", "best-of-few-samples"))
+         Line("digits", "best-of-few-samples"), Line("digits", "best-of-small-images", name="digits, enlarged"))
 STUDIES = tuple(dict.fromkeys(line.study for line in LINES))
 COMPARED = ("best", "best-of-many-samples", "best-of-few-samples")
 """Those in which the variants are held against each other; no set is in two of them."""
@@ -56,9 +56,10 @@ def best_table(reader: StoreReader) -> Table:
         "Percent, mean ± standard error, in parentheses over how many seeds or, of ours, independent repetitions. A repetition "
         f"trains twenty replicas and keeps one by its {labels.measure(USUAL)}, without labels; beside it what the best and the "
         f"average replica had, and the seconds of a repetition{_devices(reader)}. Baselines see the samples as networks do, "
-        "resized and scaled (of the digits ours are enlarged as estimators do it); the autoencoder is that of the main table's "
-        "pretrained runs before their first epoch (without light, one of its own). Published numbers are others' own, with "
-        "other protocols, single runs or means, and those of KMNIST are of all 70,000 images. The highest of a row is bold.")
+        "resized and scaled as published (digits, enlarged: ours as estimators prepare them); the autoencoder is that of the "
+        "main table's pretrained runs before their first epoch (without light, one of its own). Published numbers are others' "
+        "own, with other protocols, single runs or means, and those of KMNIST are of all 70,000 images. The highest of a row "
+        "is bold.")
 
 
 def baselines(reader: StoreReader, study: str) -> dict[tuple[str, str], list[float]]:

@@ -19,7 +19,7 @@ CONTRASTIVE = ("contrastive", "self-labeling", "resnet-blocks")
 ABLATIONS = ("without-augmentation", "reclustering-methods", "native-reclustering", "embedding-reset", "momentum-reset",
              "soft-reset-components", "noise-and-disentangled", "reset-and-centers", "sensitivity", "subsample-size", "runtime")
 FOR_FIGURES = ("training-curves", "embeddings", "voronoi")
-BEYOND = ("best", "best-of-many-samples", "best-of-few-samples", "best-of-colours")
+BEYOND = ("best", "best-of-many-samples", "best-of-few-samples", "best-of-small-images", "best-of-colours")
 STUDIES = (MAIN, *ABLATIONS, *FOR_FIGURES, *CONTRASTIVE, *BEYOND)
 """Those that the page speaks of, in its order."""
 ALL_BASELINES = (BASELINES, OF_COLOURS)

@@ -35,6 +35,7 @@ NATURAL: dict[str, tuple[Maker, ...]] = {
     "best": (chosen,),
     "best-of-many-samples": (chosen,),
     "best-of-few-samples": (chosen,),
+    "best-of-small-images": (chosen,),
     "best-variations": (chosen,),
     "resnet-blocks": (Layout(rows=("blocks",), columns="mlp", blocks=(), tables=("dataset",), show="std", average="",
                              also=("algorithm", "pretrained", "variant")),),
