@@ -195,7 +195,7 @@ MANY_SAMPLES = 30_000
 MOTION = Affine(degrees=20, translate=0.12, shear=12, scale=(0.8, 1.2))
 """How `best` moves many grey images: further than published, and larger and smaller."""
 
-CPU_SEEN, CPU_INTERVALS, CPU_BATCH = 36_000, 16, 64
+CPU_SEEN, CPU_INTERVALS, CPU_BATCH = 36_000, 15, 64
 """Samples that a replica sees from one reset to the next while `best` clusters on a CPU, in how many such intervals, and in
 batches of how many: it takes some five hundred steps from one reset to the next."""
 
