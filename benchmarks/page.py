@@ -204,7 +204,7 @@ SECTIONS: list[tuple[str, str, str, Callable[[dict[str, Any]], str]]] = [
     ("Contrastive stages", "cifar_half_400", "benchmarks/cifar_half.py --pretrain-epochs 320 --epochs 120 --label-epochs 40 --evenness 0 --algorithms dcn idec",
      cifar_half),
     ("Self-labeling on digits", "self_labeling", "benchmarks/self_labeling.py", self_labeling),
-    ("Best on a CPU", "digits_cpu", "benchmarks/digits_cpu.py --processes 5", digits_cpu),
+    ("Best on a CPU", "digits_cpu", "benchmarks/digits_cpu.py --processes 3", digits_cpu),
     ("Against ClustPy", "clustpy_epoch", "benchmarks/clustpy_epoch.py --threads 2 --precisions float32 bf16", clustpy_epoch),
     ("Precision on a CPU", "precision_cpu", "benchmarks/precision_cpu.py", precision_cpu),
     ("Against a plain loop", "plain_loop", "benchmarks/plain_loop.py", plain_loop),

@@ -72,7 +72,8 @@ def best_variations() -> Study:
         changed("a third of the weight", objective=IDECObjective(0.03)),
         changed("three times the weight", objective=IDECObjective(0.3)),
         changed("convolutional", representation=ConvAutoencoder()),
-        changed("convolutional and residual", representation=ConvAutoencoder((16, 32, 64), residuals=1)),
+        changed("convolutional and residual, briefly", representation=ConvAutoencoder((16, 32, 64), residuals=1),
+                intervention=replace(BEST_INTERVENTION, interval=10), pretraining={"epochs": 60}, clustering={"epochs": 100}),
         changed("adaptive interval", intervention=settled),
         changed("adaptive interval and reset", intervention=replace(settled, keep="scaled")),
         changed("split and merge now and then", intervention=every(

@@ -18,22 +18,23 @@ from .cells import APART, MAIN
 @dataclass(frozen=True)
 class Line:
     """A row of the table: a set as a study prepared it, and as the baselines beside it did. variant: what the preset is for so
-    many samples, unless the name says otherwise."""
+    many samples."""
 
     dataset: str
     study: str = "best"
     baselines: str = BASELINES
-    name: str | None = None
     variant: str = "split and merge"
 
 
 LINES = (Line("optdigits"), Line("usps"), Line("mnist", "best-of-many-samples", variant="more motion"),
          Line("fmnist", "best-of-many-samples", variant="more motion"), Line("kmnist_test"), Line("gtsrb"),
-         Line("gtsrb", "best-of-colours", OF_COLOURS, "GTSRB without light, only moved", "only moved"),
-         Line("digits", "best-of-few-samples"), Line("digits", "best-of-small-images", name="digits, enlarged"))
+         Line("gtsrb", "best-of-colours", OF_COLOURS), Line("digits", "best-of-few-samples"),
+         Line("digits", "best-of-small-images"))
 STUDIES = tuple(dict.fromkeys(line.study for line in LINES))
-COMPARED = ("best", "best-of-many-samples", "best-of-few-samples")
-"""Those in which the variants are held against each other; no set is in two of them."""
+PUBLISHED = ("best", "best-of-many-samples", "best-of-few-samples")
+"""Those whose samples are prepared as published; no set is in two of them."""
+PREPARED = {"best-of-colours": " without light", "best-of-small-images": ", enlarged"}
+"""How the others prepare theirs, behind the name of a set."""
 SHALLOW = (PixelKMeans.algorithm, UmapMixture.algorithm, EncodedKMeans.algorithm)
 NOT_YET, NONE = Cell("not run yet"), Cell("–")
 
@@ -48,7 +49,7 @@ def best_table(reader: StoreReader) -> Table:
                  fields_best(line.dataset), _seeds([one.kept(USUAL) for one in own])]
         highest = max((float(cell.numbers[""]) for cell in cells if cell.numbers), default=math.nan)
         shown = [Cell(cell.text, cell.aside, cell.numbers, best=cell.numbers.get("") == highest) for cell in cells]
-        rows.append(Row(line.name or labels.dataset(line.dataset), (*shown, *_about(own))))
+        rows.append(Row(labels.dataset(line.dataset) + PREPARED.get(line.study, ""), (*shown, *_about(own))))
     return Table(
         'preset="best" beside others, ACC',
         ("", *SHALLOW, "the paper's best", "the field's best", "ours", "best replica", "average replica", "seconds"),
@@ -79,7 +80,8 @@ def baselines(reader: StoreReader, study: str) -> dict[tuple[str, str], list[flo
 
 
 def all_repetitions(reader: StoreReader, *studies: str) -> list[Repetition]:
-    return [one for study in studies if study in reader.studies() for one in repetitions(reader, study)]
+    return [one for study in studies if study in reader.studies()
+            for one in repetitions(reader, study, PREPARED.get(study, ""))]
 
 
 def papers_best(dataset: str) -> Cell:

@@ -15,12 +15,15 @@ from pathlib import Path
 from ..reading import StoreReader
 from ..tables import markdown
 from ..tables.selection import n_init, pools, variants
-from .best import COMPARED, all_repetitions, best_table
+from .best import PREPARED, PUBLISHED, all_repetitions, best_table
 
 BLOCKS: Mapping[str, Callable[[StoreReader], str]] = {
     "best": lambda reader: markdown(best_table(reader)),
-    "exchange": lambda reader: markdown(variants(all_repetitions(reader, *COMPARED))),
-    "n-init": lambda reader: markdown(n_init(pools(all_repetitions(reader, *COMPARED)))),
+    "exchange": lambda reader: markdown(variants(
+        all_repetitions(reader, *PUBLISHED, *PREPARED), "Replicas that learn from each other, or not, ACC")),
+    "variations": lambda reader: markdown(variants(
+        all_repetitions(reader, "best-variations"), "What might lift it further, ACC")),
+    "n-init": lambda reader: markdown(n_init(pools(all_repetitions(reader, *PUBLISHED)))),
 }
 _BLOCK = re.compile(r"(<!-- records: (\S+) -->\n).*?(<!-- end of records -->)", re.DOTALL)
 

@@ -24,27 +24,33 @@ SIZES = (1, 2, 5, 10, 20, 50)
 @dataclass(frozen=True)
 class Repetition:
     """Replicas that trained together, r of them, as one fit with n_init = r would. acc: of each, in percent. scores: by name,
-    (r,) each. seconds: of all of them, pretraining included."""
+    (r,) each. seconds: of all of them, pretraining included. prepared: how samples were, behind the name of their set, where
+    that is not as published."""
 
     dataset: str
     variant: str
     acc: np.ndarray
     scores: Mapping[str, np.ndarray]
     seconds: float
+    prepared: str = ""
+
+    @property
+    def samples(self) -> str:
+        return labels.dataset(self.dataset) + self.prepared
 
     def kept(self, name: str) -> float:
         """The accuracy of the replica with the highest score."""
         return float(self.acc[int(np.argmax(self.scores[name]))])
 
 
-def repetitions(reader: StoreReader, study: str) -> list[Repetition]:
+def repetitions(reader: StoreReader, study: str, prepared: str = "") -> list[Repetition]:
     """The groups of a study, in the order of its plan."""
     rows = reader.finished(study, ("dataset", "variant", "group"), ("acc", "seconds", *SCORES))
     made = []
     for (dataset, variant, _), members in groupby(rows, key=lambda row: row[:3]):
         acc, seconds, *scores = (np.array(column, float) for column in list(zip(*members, strict=True))[3:])
         made.append(Repetition(dataset, variant, 100 * acc, dict(zip(SCORES, map(_sound, scores), strict=True)),
-                               float(seconds.sum())))
+                               float(seconds.sum()), prepared))
     return made
 
 
@@ -56,8 +62,8 @@ def chosen(reader: StoreReader, study: str) -> list[Table]:
     """One table: ACC of the average replica, of the best one, and of the one that each score keeps."""
     blocks = []
     every = repetitions(reader, study)
-    for dataset, of_set in groupby(every, key=lambda one: one.dataset):
-        rows = [_row(dataset, variant, list(group)) for variant, group in groupby(of_set, key=lambda one: one.variant)]
+    for samples, of_set in groupby(every, key=lambda one: one.samples):
+        rows = [_row(f"{samples}, {variant}", list(group)) for variant, group in groupby(of_set, key=lambda one: one.variant)]
         blocks.append(tuple(rows))
     headings = ("", "repetitions", "mean replica", "best replica", *(labels.measure(name) for name in SCORES), "seconds")
     return [Table(f"{study}: the replica that is kept without labels, ACC", headings, tuple(blocks),
@@ -65,28 +71,28 @@ def chosen(reader: StoreReader, study: str) -> list[Table]:
                   "score holds what the replica of the highest score has. Seconds are those of one repetition.")]
 
 
-def _row(dataset: str, variant: str, own: list[Repetition]) -> Row:
+def _row(label: str, own: list[Repetition]) -> Row:
     columns = [[one.acc.mean() for one in own], [one.acc.max() for one in own],
                *([one.kept(name) for one in own] for name in SCORES)]
     highest = max(np.mean(column) for column in columns[2:])
     cells = [mean(column, best=i >= 2 and math.isclose(float(np.mean(column)), highest)) for i, column in enumerate(columns)]
-    return Row(f"{labels.dataset(dataset)}, {variant}", (
+    return Row(label, (
         number(len(own), 0), *cells, number(float(np.mean([one.seconds for one in own])), 0)))
 
 
-def variants(every: Sequence[Repetition]) -> Table:
+def variants(every: Sequence[Repetition], title: str) -> Table:
     """Kinds of replicas beside each other: what is kept, and its regret, by which it stays below the best replica."""
     blocks = []
-    for dataset, of_set in groupby(every, key=lambda one: one.dataset):
+    for samples, of_set in groupby(every, key=lambda one: one.samples):
         rows = []
         for variant, group in groupby(of_set, key=lambda one: one.variant):
             own = list(group)
             kept, best = ([one.kept(USUAL) for one in own], [one.acc.max() for one in own])
-            rows.append(Row(f"{labels.dataset(dataset)}, {variant}", (
+            rows.append(Row(f"{samples}, {variant}", (
                 number(len(own), 0), mean(kept), mean([one.acc.mean() for one in own]), mean(best),
                 mean(np.subtract(best, kept).tolist()), number(float(np.mean([one.seconds for one in own])), 0))))
         blocks.append(tuple(rows))
-    return Table("Replicas that learn from each other, or not, ACC",
+    return Table(title,
                  ("", "repetitions", "kept", "average replica", "best replica", "regret", "seconds"), tuple(blocks),
                  f"Mean ± standard error over repetitions of twenty replicas, of which {labels.measure(USUAL)} keeps one; "
                  "regret: the best replica less the kept one. Seconds are those of one repetition.")
