@@ -289,7 +289,7 @@ def test_a_write_that_fails_leaves_the_last_checkpoint_whole(written, monkeypatc
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(f"reclust.files.os.{broken}", full)
+        patched.setattr(f"reclust.atomic.os.{broken}", full)
         with pytest.raises(OSError, match="No space left"):
             train(X, small_settings(), seeds=(3,), checkpoint=written)
     assert Path(written.path).read_bytes() == good
@@ -300,7 +300,7 @@ def test_a_write_that_fails_leaves_the_last_checkpoint_whole(written, monkeypatc
 def test_a_folder_that_may_not_be_written_is_found_before_training(written, monkeypatch):
     good = Path(written.path).read_bytes()
     monkeypatch.setattr("reclust.phase.Phase.run", lambda *_: pytest.fail("training had begun"))
-    monkeypatch.setattr("reclust.files.os.access", lambda *_: False)
+    monkeypatch.setattr("reclust.atomic.os.access", lambda *_: False)
     with pytest.raises(PermissionError, match="read-only, run.ckpt cannot be written into it"):
         train(X, small_settings(), seeds=(3,), checkpoint=written)
     assert Path(written.path).read_bytes() == good

@@ -171,6 +171,11 @@ def test_tables_and_figures_of_a_study(tmp_path, monkeypatch, capsys):
     assert main(["figure", "--list"]) == 0 and "learning-curves" in capsys.readouterr().out
     assert main(["figure", "s.sqlite", "learning-curves", "--study", "own", "-o", "curves.svg"]) == 0
     assert (tmp_path / "curves.svg").read_text().startswith("<?xml")
+    assert main(["figure", "s.sqlite", "learning-curves", "--study", "own", "-o", "drawn/here"]) == 0
+    assert (tmp_path / "drawn" / "here" / "learning-curves.pdf").is_file()
+    with Store("s.sqlite") as store:
+        store.plan("not begun", "spec", named("voronoi").planned())
+    assert main(["table", "s.sqlite"]) == 0 and "own, ACC" in capsys.readouterr().out
     assert main(["figure", "s.sqlite", "voronoi"]) == 1 and "study run voronoi" in capsys.readouterr().err
     assert main(["figure"]) == 1 and "--list" in capsys.readouterr().err
 

@@ -22,7 +22,7 @@ from reclust import (
     train,
     training,
 )  # fmt: skip
-from reclust.interventions import Every, Exchange
+from reclust.interventions import Every, Exchange, RecomputeCenters
 from reclust.phase import Phase, sharing
 
 X = torch.from_numpy(blobs(n=100)[0])
@@ -181,3 +181,16 @@ class Still:
 
     def __call__(self, x, keys):
         return x
+
+
+def test_a_copy_goes_on_with_the_labels_of_whom_it_copies(monkeypatch):
+    fixed(monkeypatch, 0.9, 0.1)
+    seen = []
+
+    class Note(RecomputeCenters):
+        def __call__(self, target):
+            seen.append(target.labels.clone())
+            super().__call__(target)
+
+    train(X, settings(Exchange(share=0.5), Note()), seeds=[0, 1], execution=Execution(**EXACT))
+    assert seen and all(torch.equal(*labels) for labels in seen)

@@ -216,6 +216,16 @@ def test_different_epochs_draw_different_noise():
     assert not torch.equal(nets[0][0].weight, nets[1][0].weight)
 
 
+def test_a_second_step_of_a_kind_draws_other_noise_and_the_first_what_it_draws_alone():
+    once, twice, forgotten = encoder(), encoder(), encoder()
+    Every(1, (SoftReset(0.0),))(1, target(once))
+    Every(1, (SoftReset(0.0), SoftReset(0.0)))(1, target(forgotten))
+    Every(1, (SoftReset(0.0), SoftReset(0.5)))(1, target(twice))
+    first, second = once[0].weight, forgotten[0].weight
+    assert not torch.allclose(first, second)
+    torch.testing.assert_close(twice[0].weight, 0.5 * (first + second))
+
+
 def test_embedding_happens_in_eval_mode_without_gradients_and_modes_come_back():
     net = encoder(norm=True).train()
     net[1].eval()

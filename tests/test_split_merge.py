@@ -96,3 +96,12 @@ def test_in_a_fit_with_several_replicas():
 def test_what_makes_no_sense_is_refused(given, said):
     with pytest.raises(ValueError, match=said):
         SplitMerge(**given)
+
+
+def test_a_replica_that_failed_stops_no_other():
+    centers, z = STUCK.repeat(3, 1, 1), blobs().expand(3, -1, -1).clone()
+    centers[1], z[1] = torch.nan, torch.nan
+    given = target(centers, seeds=range(3))
+    given.embedder = lambda rows: z
+    SplitMerge(candidates=1, subsample=None)(given)
+    assert (found(centers[[0, 2]]) < 0.5).all()

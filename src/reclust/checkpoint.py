@@ -161,7 +161,7 @@ def _known_phase(name: Any) -> str:
 
 def identity(inputs: Inputs, *decisive: Any) -> str:
     """A hash of everything that decides what a run computes; of the data, up to a thousand evenly spread samples."""
-    rows = torch.linspace(0, inputs.n_samples - 1, min(1000, inputs.n_samples)).long()
+    rows = torch.linspace(0, inputs.n_samples - 1, min(1000, inputs.n_samples), dtype=torch.float64).long()
     sample = inputs.normalize(inputs.take(rows.to(inputs.device)))
     return hashlib.sha256(repr(fingerprint((inputs.n_samples, sample, decisive))).encode()).hexdigest()
 

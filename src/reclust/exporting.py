@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from . import files
+from .atomic import check_folder, write_bytes
 from .fitted import FittedClustering
 
 
@@ -33,7 +33,7 @@ def export_onnx(model: FittedClustering, path: str | os.PathLike[str]) -> None:
         apart = operators.Sub(operators.Unsqueeze(x, middle), y)
         return operators.Sqrt(operators.ReduceSum(operators.Mul(apart, apart), last, keepdims=0))
 
-    files.check_folder(path)
+    check_folder(path)
     graph = _Graph(model).eval()
     example = torch.zeros(2, model.n_features_in_, dtype=torch.float32)
     with _quietly(), tempfile.TemporaryDirectory() as folder:
@@ -41,7 +41,7 @@ def export_onnx(model: FittedClustering, path: str | os.PathLike[str]) -> None:
         torch.onnx.export(graph, (example,), str(made), input_names=["X"], output_names=["label", "embedding"],
                           dynamic_shapes=({0: torch.export.Dim("samples")},), dynamo=True, external_data=False, verbose=False,
                           custom_translation_table={torch.ops.aten._cdist_forward.default: distances})
-        files.write_bytes(path, made.read_bytes())
+        write_bytes(path, made.read_bytes())
 
 
 class _Graph(nn.Module):

@@ -9,15 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from safetensors.torch import load, save
 from torch import Tensor
+
+from .atomic import check_folder, write_bytes
 
 FORMAT = 2
 READABLE = (1, 2)
@@ -27,21 +27,9 @@ _LENGTH = 8
 """Bytes at the start of a file that say how long its header is."""
 
 
-def check_folder(path: str | os.PathLike[str]) -> None:
-    """Raise what would stop `write` for want of a folder."""
-    folder, name = Path(path).parent, Path(path).name
-    if not folder.is_dir():
-        raise FileNotFoundError(f"There is no folder {folder} to write {name} into: make it first.")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise PermissionError(f"The folder {folder} is read-only, {name} cannot be written into it: choose another one.")
-
-
 def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], tensors: dict[str, Tensor], *,
           previous: Path | None = None) -> None:
-    """Write to a temporary file beside `path`, sync it to the disk, then rename: a crash leaves the old file or the new one.
-
-    previous: where to keep what was at `path` before.
-    """
+    """Whole or not at all. previous: where to keep what was at `path` before."""
     check_folder(path)
     content = bytearray(save(
         {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
@@ -51,53 +39,6 @@ def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], tenso
     start = content.index(_field(_BLANK), _LENGTH, end)
     content[start : start + len(_field(_BLANK))] = _field(hashlib.sha256(content).hexdigest())
     write_bytes(path, content, previous=previous)
-
-
-def write_bytes(path: str | os.PathLike[str], content: bytes | bytearray, *, previous: Path | None = None) -> None:
-    """All of the content or nothing, as `write` promises."""
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if previous is not None:
-            _keep(path, previous)
-        os.replace(temporary, path)
-        _sync_folder(path.parent)
-    except BaseException as error:
-        with suppress(OSError):
-            temporary.unlink()
-        if isinstance(error, OSError):
-            raise type(error)(error.errno, f"{path} could not be written, what was there before is whole: "
-                              f"{error.strerror or error}") from error
-        raise
-
-
-def _keep(path: Path, previous: Path) -> None:
-    """Make `previous` what `path` is, while that stays where it is: a file that is missing was removed by somebody."""
-    if not path.exists():
-        return
-    beside = previous.with_name(f".{previous.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        try:
-            os.link(path, beside)
-        except OSError:  # a file system without links
-            shutil.copyfile(path, beside)
-        os.replace(beside, previous)
-    finally:
-        beside.unlink(missing_ok=True)  # where both were one file already, renaming does nothing
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make renames last; not every system can, and none needs it for the files to be whole."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from . import files
 from .arithmetic import Arithmetic
+from .atomic import check_folder
 from .batches import Batches, try_augmentation
 from .checkpoint import Checkpoint, Progressed, identity
 from .data import Prepared
@@ -263,7 +264,7 @@ class Run:
     def _resume(self) -> Progressed | None:
         if self.checkpoint is None:
             return None
-        files.check_folder(self.checkpoint.path)
+        check_folder(self.checkpoint.path)
         if not self.checkpoint.exists():
             return None
         progressed = Progressed.read(self.checkpoint, self._identity)
@@ -292,5 +293,5 @@ class Run:
         return Result(
             settings=self.settings, seeds=self.replicas.seeds, sample_shape=self.inputs.sample_shape,
             **stacked_result_tensors(self.replicas), labels=labels, history=self.history, seconds=self.seconds,
-            failed=self.failed, provenance=provenance(self.inputs.device),
+            failed=self.failed, provenance={**provenance(self.inputs.device), "precision": self.arithmetic.precision},
         )

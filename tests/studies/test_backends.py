@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from reclust.studies import Conditions, Processes, RayCluster, Store, Variant, named, run
+from reclust.studies import Conditions, Outcome, Processes, RayCluster, Store, Variant, named, run
+from reclust.studies.backends import processes
 from studies.tiny import same_table, tiny_study
 
 
@@ -59,6 +60,22 @@ def test_workers_that_die_are_replaced(alone, tmp_path):
     with computed(tmp_path, tiny_study(), Processes(2, retries=3)) as store:
         killer.join()
         assert same_table(store, alone, "tiny")
+
+
+@pytest.mark.slow
+def test_an_idle_worker_that_died_is_replaced(tmp_path):
+    groups = tiny_study(algorithms=("dec",), pretrained=(False,), variants=(Variant("none"),)).groups()
+    pool = processes._Pool(Processes(1), Conditions(work=str(tmp_path), threads=1), groups)
+    pool.idle.append(pool._hire())
+    pool.idle[0].process.kill()
+    pool.idle[0].process.join()
+    try:
+        pool.start_what_can()
+        while not (ended := list(pool.ended())):
+            pass
+    finally:
+        pool.end()
+    assert isinstance(ended[0][1], Outcome)
 
 
 @pytest.mark.slow

@@ -116,3 +116,27 @@ def test_parts_of_a_study_in_several_stores_make_one(whole, tmp_path):
 def test_no_stores_are_an_empty_one():
     with gathered([]) as reader:
         assert reader.studies() == [] and json.dumps(reader.status()) == "[]"
+
+
+def test_of_two_groups_of_the_same_cells_the_one_that_finished_whole_is_taken(tmp_path):
+    def planned(group):
+        return [PlannedRun(f"{group}{seed}", group, "usps", "idec", "best", True, seed) for seed in range(4)]
+
+    for name, failed in (("a", {2: "it failed"}), ("b", {})):
+        with Store(tmp_path / name) as store:
+            store.plan("best", "spec", planned(name))
+            store.add(Outcome(name, [run.key for run in planned(name)], [None] * 4, {"acc": np.arange(4) / 4}, {}, {}, {"a": 1.0}, {}, failed))
+    with gathered([tmp_path / "a", tmp_path / "b"]) as reader:
+        assert [group for (group,) in reader.finished("best", ("group",), ())] == ["b"] * 4
+
+
+def test_a_compact_store_is_there_whole_or_not_at_all(whole, tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("reclust.studies.records._smaller", interrupted)
+        compact([whole], tmp_path / "small.sqlite")
+    assert list(tmp_path.iterdir()) == []
+    compact([whole], tmp_path / "small.sqlite")
+    assert [path.name for path in tmp_path.iterdir()] == ["small.sqlite"]

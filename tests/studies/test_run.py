@@ -50,6 +50,7 @@ def test_runs_are_what_training_gives(undisturbed, tmp_path):
         assert history["pretraining"]["loss"].epochs.tolist() == [0, 1]
         provenance = undisturbed.provenance(planned.key)
         assert provenance["data"]["samples"] == 100 and provenance["torch"] and provenance["replicas"] == 4
+        assert provenance["precision"] == "float32", "what was computed in, not what was asked for"
 
 
 def test_finished_runs_are_skipped(undisturbed):
@@ -123,6 +124,18 @@ def test_failures_are_kept_listed_and_retried(tmp_path, monkeypatch):
         assert (again.finished, len(again.failures)) == (0, 2), "failed runs are not tried again unless asked for"
         assert store.retry("tiny") == 2
         assert len(run(study, store, progress=False).failures) == 2
+
+
+def test_what_training_did_not_cause_costs_no_checkpoint(tmp_path, monkeypatch):
+    (group,) = tiny_study(algorithms=("dec",), pretrained=(False,), variants=(Variant("none"),)).groups()
+    conditions = Conditions(work=str(tmp_path))
+    assert isinstance(attempt(group, conditions, stop=iter([False, True, True, True]).__next__), execute.Stopped)
+    (kept,) = (tmp_path / "checkpoints").iterdir()
+    with monkeypatch.context() as patched:
+        patched.setattr(execute, "train", lambda *_, **__: 1 / 0)
+        assert "ZeroDivisionError" in attempt(group, conditions).error
+    assert kept.is_file()
+    assert isinstance(attempt(group, conditions), Outcome) and not kept.exists()
 
 
 def test_missing_data_is_a_failure_of_its_groups_alone(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ import csv
 import io
 import math
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -244,6 +245,11 @@ def with_baselines(tmp_path_factory):
         assert run_baselines(baselines_of(study), store, conditions, datasets=["usps"]) == 0
         assert run_baselines(baselines_of(study), store, conditions, methods=[PixelKMeans()]) == 2
         assert run_baselines(baselines_of(study), store, conditions) == 2
+        other = baselines_of(replace(study, seeds=(study.seeds[0], 77)), [PixelKMeans()])
+        assert run_baselines(other, store, conditions) == 1
+        assert store.planned("baselines") == 5, "what another study asked for stays"
+        run_baselines(baselines_of(study), store, conditions)
+        store.plan("baselines", "spec", [run for *_, run in baselines_of(study).runs()])
         assert run_baselines(baselines_of(study), store, conditions) == 0, "they are in the store"
         yield store, study, conditions
 

@@ -43,7 +43,11 @@ def _run(arguments: argparse.Namespace) -> int:
     with studies.StoreReader(arguments.store) as store:
         if arguments.name is not None:
             path = Path(arguments.output)
-            draw(store, arguments.name, path if path.suffix else path.with_name(f"{arguments.name}.pdf"), choice)
+            if not path.suffix:
+                path.mkdir(parents=True, exist_ok=True)
+                path = path / f"{arguments.name}.pdf"
+            draw(store, arguments.name, path, choice)
+            print(path)
             return 0
         return _draw_all(store, Path(arguments.output), choice)
 

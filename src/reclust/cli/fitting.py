@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import sys
 import warnings
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
+from ..atomic import check_folder, write_text
 from .output import add_json, duration, show
 
 if TYPE_CHECKING:
@@ -82,7 +84,6 @@ def add_image_shape(parser: argparse.ArgumentParser) -> None:
 
 def _fit(arguments: argparse.Namespace) -> int:
     from .. import DCN, DEC, IDEC, Checkpoint
-    from ..files import check_folder
 
     found = read_data(arguments)
     images = found.image_shape is not None or arguments.image_shape is not None
@@ -101,8 +102,7 @@ def _fit(arguments: argparse.Namespace) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *rest, **named: print(f"reclust: warning: {message}", file=sys.stderr)
         model.fit(found, checkpoint=checkpoint)
-    with open(folder / "labels.csv", "w", newline="") as file:
-        _write(file, found, model.labels_)
+    write_text(folder / "labels.csv", _table(found, model.labels_))
     model.save(folder / "model.reclust")
     if arguments.report is not None:
         model.report(arguments.report, found, found.labels, title=f"{found.name} in {model.n_clusters_} clusters")
@@ -148,10 +148,9 @@ def _predict(arguments: argparse.Namespace) -> int:
     model, found = load(arguments.model), read_data(arguments)
     labels = model.predict(found)
     if arguments.output is None:
-        _write(sys.stdout, found, labels)
+        sys.stdout.write(_table(found, labels))
     else:
-        with open(arguments.output, "w", newline="") as file:
-            _write(file, found, labels)
+        write_text(arguments.output, _table(found, labels))
     return 0
 
 
@@ -167,8 +166,10 @@ def read_data(arguments: argparse.Namespace) -> Dataset:
     return read(arguments.data, key=arguments.key, labels=arguments.labels, ids=arguments.ids)
 
 
-def _write(file: IO[str], found: Dataset, labels: np.ndarray) -> None:
+def _table(found: Dataset, labels: np.ndarray) -> str:
     """One line a sample, in the order of the data; without names of their own samples are counted from 0."""
-    writer = csv.writer(file, lineterminator="\n")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("id", "cluster"))
     writer.writerows(zip(range(len(labels)) if found.ids is None else found.ids, labels, strict=True))
+    return text.getvalue()

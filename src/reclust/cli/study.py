@@ -179,7 +179,7 @@ def _run(arguments: argparse.Namespace) -> int:
                           variants=arguments.variants, seeds=arguments.seeds,
                           progress=False if arguments.quiet or arguments.json else None)
         if arguments.baselines and not ran.waiting:
-            studies.run_baselines(studies.baselines_of(study), store, conditions)
+            studies.run_baselines(studies.baselines_of(study), store, conditions, datasets=arguments.datasets)
     _report(ran, time.time() - begun, arguments)
     return 1 if ran.failures else 3 if ran.waiting else 0
 

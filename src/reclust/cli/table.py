@@ -27,7 +27,8 @@ def _run(arguments: argparse.Namespace) -> int:
     from ..studies.tables import FORMATS, tables, terminal, write
 
     with studies.StoreReader(arguments.store) as store:
-        wanted = [arguments.study] if arguments.study else [n for n in store.studies() if not n.startswith("baselines")]
+        wanted = [arguments.study] if arguments.study else [
+            one.study for one in store.status() if one.finished and not one.study.startswith("baselines")]
         made = [table for study in wanted for table in tables(store, study)]
     if arguments.output:
         write(made, arguments.output)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -191,9 +192,13 @@ class Intervention(Protocol):
 def take_steps(steps: Sequence[Step], epoch: int, target: Target) -> None:
     """One firing, at the start of this epoch."""
     at_epoch = target.at("intervention", epoch)
+    key, taken = at_epoch.key, Counter[type[Step]]()
     for step in steps:
         step.prepare(at_epoch)
     for step in steps:
+        again = taken[type(step)]  # a second step of the same kind is to draw other numbers
+        at_epoch.key = draws.fold(key, "again", again) if again else key
+        taken[type(step)] += 1
         with target.clock(step.part):
             step(at_epoch)
 

@@ -53,6 +53,8 @@ class Exchange(Step):
         sources = torch.tensor(self.sources(self.scores(target)))
         target.peers.become(sources.tolist())
         target.copies = (sources != torch.arange(len(sources))).to(target.centers.device)
+        if target.labels is not None:
+            target.labels = target.labels[sources.to(target.labels.device)]
 
     def scores(self, target: Target) -> Tensor:
         """(r,), the higher the better, on the CPU."""

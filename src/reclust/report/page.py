@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..files import check_folder, write_bytes
+from ..atomic import check_folder, write_text
 
 PARTS = ("dom", "table", "controls", "curves", "scene", "sheet", "confusion")
 SCRIPTS = {"studies": (*PARTS, "record", "main"), "fit": (*PARTS, "bars", "fit")}
@@ -37,7 +37,7 @@ def write(path: str | os.PathLike[str], title: str, data: Mapping[str, Any], *,
           view: Literal["studies", "fit"] = "studies") -> None:
     """The page as a file, whole or not at all."""
     check_folder(path)
-    write_bytes(path, page(title, data, view=view).encode())
+    write_text(path, page(title, data, view=view))
 
 
 def embedded(data: Any) -> str:

@@ -185,9 +185,10 @@ def best_baselines() -> tuple[Baselines, ...]:
 
 def run_baselines(baselines: Baselines, store: Store, conditions: Conditions, *, datasets: Collection[str] | None = None,
                   methods: Collection[Baseline] | None = None) -> int:
-    """Compute what is not in the store yet, one run after the other; how many finished. datasets, methods: only these."""
+    """Compute what is not in the store yet, one run after the other; how many finished. datasets, methods: only these.
+    What other studies that share them asked for stays."""
     runs = baselines.runs()
-    store.plan(baselines.name, baselines, [run for *_, run in runs])
+    store.plan_more(baselines.name, baselines, [run for *_, run in runs])
     waiting, finished, material = store.waiting(baselines.name), 0, None  # type: set[str], int, Material | None
     for method, pretraining, run in runs:
         wanted = (datasets is None or run.dataset in datasets) and (methods is None or method in methods)
@@ -215,7 +216,8 @@ def _outcome(method: Baseline, run: PlannedRun, material: Material) -> Outcome:
         group=run.group, runs=[run.key], settings=[cast(Any, method)],
         scores={short: np.array([scored[name]]) for short, name in names.items()},
         history={}, arrays={"labels": labels[None]}, seconds={"baseline": spent},
-        provenance={**provenance(material.device), "commit": commit(), "precision": "float32",
+        provenance={**provenance(material.device), "commit": commit(),
+                    "precision": material.encoders.provenance.get("precision", "?") if method.pretrained else "float32",
                     **{name: _version(name) for name in ("scikit-learn", "umap-learn")},
                     "data": {"name": run.dataset, "samples": len(labels)}})
 

@@ -23,7 +23,7 @@ from .. import metrics
 from ..analysis import Extremes
 from ..checkpoint import Checkpoint
 from ..data.inputs import as_inputs
-from ..exceptions import ReclustWarning, StopTraining
+from ..exceptions import ReclustWarning, StopTraining, TrainingFailed
 from ..history import Curve, History
 from ..monitors import Evaluation, Monitor, Snapshot
 from ..result import Result
@@ -98,8 +98,9 @@ def attempt(group: Group, conditions: Conditions, *, stop: Asked = never, tick: 
             outcome = _outcome(group, replace(result, seconds={**result.seconds, **spent}), start, sample, label_free)
     except StopTraining:
         return Stopped()
-    except Exception:
-        checkpoint.remove()  # it would lead to the same failure again
+    except Exception as error:
+        if isinstance(error, TrainingFailed):
+            checkpoint.remove()  # it would lead to the same failure again
         return Failed(traceback.format_exc())
     checkpoint.remove()
     return outcome
@@ -138,8 +139,9 @@ def attempt_pretraining(pretraining: Pretraining, conditions: Conditions, *, sto
         pretrained(pretraining, conditions, stop=stop)
     except StopTraining:
         return Stopped()
-    except Exception:
-        _checkpoint(conditions, pretraining.key, pretraining.settings.pretraining).remove()
+    except Exception as error:
+        if isinstance(error, TrainingFailed):
+            _checkpoint(conditions, pretraining.key, pretraining.settings.pretraining).remove()
         return Failed(traceback.format_exc())
     return pretrained_path(pretraining, conditions)
 
@@ -280,7 +282,6 @@ def _provenance(group: Group, sample: Sample) -> dict[str, Any]:
     samples = np.ascontiguousarray(sample.inputs.samples[:: max(1, len(sample.classes) // 1000)])
     return {
         "commit": commit(), "system": platform.platform(), "replicas": len(group.seeds),
-        "precision": group.precision,
         "scipy": _version("scipy"), "scikit-learn": _version("scikit-learn"),
         "data": {"name": group.dataset, "samples": len(sample.classes),
                  "sha256": hashlib.sha256(samples.tobytes()).hexdigest()},

@@ -156,7 +156,6 @@ class ContrastiveProtocol:
     side: int | None = None
     rows: int | None = None
     n_clusters: int | None = None
-    classes: tuple[int, ...] = ()
     keeps_clusterings: ClassVar[bool] = True
 
     @property

@@ -109,7 +109,8 @@ class StoreReader:
         """One entry for each study, or for the named one."""
         self._known(study)
         rows = self._db.execute(
-            "SELECT p.study, count(*), total(r.state = 'finished'), total(r.state = 'failed'), total(r.seconds) "
+            "SELECT p.study, count(*), total(r.state = 'finished'), total(r.state = 'failed'), "
+            "total(r.seconds) FILTER (WHERE r.state = 'finished') "
             "FROM plan p LEFT JOIN runs r USING (run) WHERE ? IN (p.study, '') GROUP BY p.study", (study or "",))
         return [Status(name, int(planned), int(finished), int(failed), seconds)
                 for name, planned, finished, failed, seconds in rows]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
+from ..atomic import check_folder
 from ..history import AFTER_RESET
 from ..values import value, whole
 from . import schema
@@ -54,7 +56,7 @@ def gather(stores: Iterable[str | os.PathLike[str]], path: str | os.PathLike[str
     """A new store at `path` with what several stores hold, whatever plans they ran by.
 
     study: how studies are called in the new store, so that parts of one become one. A run is in a study's plan once for each
-    seed of a cell: the first that finished, in the order of the stores, else the first at all.
+    seed of a cell: one that finished, of the group in which fewest did not, the first in the order of the stores.
     """
     plans: dict[str, dict[tuple, list[tuple]]] = {}
     specs: dict[str, str] = {}
@@ -70,12 +72,14 @@ def gather(stores: Iterable[str | os.PathLike[str]], path: str | os.PathLike[str
                                 "WHERE study = ? ORDER BY position", (name,)):
                             plans.setdefault(own, {}).setdefault(tuple(cell), []).append((run, group))
         finished = {run for (run,) in made._db.execute("SELECT run FROM runs WHERE state = 'finished'")}
+        unfinished = Counter(group for cells in plans.values() for runs in cells.values()
+                             for run, group in runs if run not in finished)
         with made._transaction() as db:
             db.execute("DELETE FROM plan")
             db.execute("DELETE FROM studies")
             db.executemany("INSERT INTO studies VALUES (?, ?)", specs.items())
             db.executemany("INSERT INTO plan VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [
-                (name, position, *min(runs, key=lambda run: run[0] not in finished), *cell)
+                (name, position, *min(runs, key=lambda own: (own[0] not in finished, unfinished[own[1]])), *cell)
                 for name, cells in plans.items() for position, (cell, runs) in enumerate(cells.items())])
 
 
@@ -85,6 +89,14 @@ def compact(stores: Sequence[str | os.PathLike[str]], path: str | os.PathLike[st
     path = Path(path)
     if path.exists():
         raise FileExistsError(f"{path} exists already: give another name, or delete it first.")
+    check_folder(path)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+        whole = Path(folder) / path.name
+        _write_compact(stores, whole, kept)
+        os.replace(whole, path)
+
+
+def _write_compact(stores: Sequence[str | os.PathLike[str]], path: Path, kept: Kept) -> None:
     with gathered(stores) as reader, Store(path) as made, made._transaction() as db:
         planned = "SELECT group_key FROM plan"
         for table, some, order in (

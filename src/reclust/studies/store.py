@@ -8,13 +8,14 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ..atomic import write_bytes
 from ..history import History
 from ..values import to_json
 from . import schema
@@ -107,6 +108,14 @@ class Store(StoreReader):
             db.execute("INSERT OR REPLACE INTO studies VALUES (?, ?)", (study, json.dumps(to_json(spec))))
             db.execute("DELETE FROM plan WHERE study = ?", (study,))
             db.executemany("INSERT INTO plan VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def plan_more(self, study: str, spec: Any, runs: Sequence[PlannedRun]) -> None:
+        """As `plan`, but what the study already has for other cells and seeds stays in it."""
+        columns = "run, group_key, dataset, algorithm, variant, pretrained, seed, factors"
+        rows = self._db.execute(f"SELECT {columns} FROM plan WHERE study = ? ORDER BY position", (study,)).fetchall()
+        before = [replace(PlannedRun(*row), pretrained=bool(row[-3]), factors=json.loads(row[-1])) for row in rows]
+        named = {_cell_and_seed(run) for run in runs}
+        self.plan(study, spec, [*(run for run in before if _cell_and_seed(run) not in named), *runs])
 
     def waiting(self, study: str) -> set[str]:
         """The groups of a study with runs that neither finished nor failed."""
@@ -211,9 +220,13 @@ def export(store: StoreReader, folder: str | os.PathLike[str], *, kind: Literal[
         frames = {"runs": store.seconds(study), **{phase: store.curves(study, phase=phase) for phase in store.phases(study)}}
         for name, frame in frames.items():
             path = folder / f"{study}.{name}.{kind}"
-            frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path, index=False)
+            write_bytes(path, frame.to_csv(index=False).encode() if kind == "csv" else frame.to_parquet(index=False))
             written.append(path)
     return written
+
+
+def _cell_and_seed(run: PlannedRun) -> tuple:
+    return run.dataset, run.algorithm, run.variant, run.pretrained, run.seed, json.dumps(dict(run.factors))
 
 
 def _now() -> str:

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
+from ...atomic import write_bytes
 from ...data.errors import require
-from ...files import write_bytes
 from ...values import value
 from ..execute import Asked, Attempt, Conditions, Failed, Stopped, Tick, attempt, attempt_pretraining, pretrained_path
 from ..spec import Group, Pretraining

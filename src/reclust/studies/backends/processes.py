@@ -74,9 +74,20 @@ class _Pool:
                 return
             if isinstance(task, Pretraining) or task.pretraining is None or task.pretraining.key not in blocked:
                 self.todo.remove(task)
-                worker = self.idle.pop() if self.idle else self._hire()
+                self.running.append((self._given(task), task))
+
+    def _given(self, task: Task) -> _Worker:
+        """A worker that has this task now; idle ones may have been killed."""
+        while self.idle:
+            worker = self.idle.pop()
+            try:
                 worker.line.send(task)
-                self.running.append((worker, task))
+                return worker
+            except (BrokenPipeError, ConnectionResetError):
+                worker.process.join()
+        worker = self._hire()
+        worker.line.send(task)
+        return worker
 
     def _hire(self) -> _Worker:
         here, there = self.context.Pipe()

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ...atomic import write_text
 from ..figures import FIGURES, MissingData, draw
 from ..reading import StoreReader
 from ..records import gathered
@@ -65,7 +66,7 @@ def reproduce(records: str | os.PathLike[str], output: str | os.PathLike[str], *
     with opened(records) as reader:
         written = list(_figures(reader, output / FIGURES_FOLDER))
         for name, text in pages(reader, remarks, drawn(output)).items():
-            (output / name).write_text(text, encoding="utf-8", newline="\n")
+            write_text(output / name, text)
             written.append(output / name)
         written += [fill(path, reader) for path in pages_to_fill]
     return written

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from ...atomic import write_text
 from ..reading import StoreReader
 from ..tables import markdown
 from ..tables.selection import n_init, pools, variants
@@ -41,5 +42,5 @@ def filled(text: str, reader: StoreReader) -> str:
 
 def fill(path: str | os.PathLike[str], reader: StoreReader) -> Path:
     path = Path(path)
-    path.write_text(filled(path.read_text(encoding="utf-8"), reader), encoding="utf-8", newline="\n")
+    write_text(path, filled(path.read_text(encoding="utf-8"), reader))
     return path

@@ -19,7 +19,8 @@ CONTRASTIVE = ("contrastive", "self-labeling", "resnet-blocks")
 ABLATIONS = ("without-augmentation", "reclustering-methods", "native-reclustering", "embedding-reset", "momentum-reset",
              "soft-reset-components", "noise-and-disentangled", "reset-and-centers", "sensitivity", "subsample-size", "runtime")
 FOR_FIGURES = ("training-curves", "embeddings", "voronoi")
-BEYOND = ("best", "best-of-many-samples", "best-of-few-samples", "best-of-small-images", "best-of-colours")
+BEYOND = ("best", "best-of-many-samples", "best-of-few-samples", "best-of-small-images", "best-of-colours",
+          "best-variations")
 STUDIES = (MAIN, *ABLATIONS, *FOR_FIGURES, *CONTRASTIVE, *BEYOND)
 """Those that the page speaks of, in its order."""
 ALL_BASELINES = (BASELINES, OF_COLOURS)
@@ -98,7 +99,8 @@ def provenance_table(reader: StoreReader) -> Table:
             rows += [Row(f"{study}, {labels.dataset(dataset)}", tuple(map(Cell, cells)))
                      for dataset, *cells in _sources(reader, study)]
     return Table("Provenance", ("study", "runs", "seeds", "device", "precision", "commit", "torch", "seconds", "finished"),
-                 (tuple(rows),), "Seconds: of all these runs together, pretraining included, trained in stacks.")
+                 (tuple(rows),), "Seconds: of all these runs together, pretraining included, trained in stacks. Precision: auto, which "
+                 "older records say, was bf16 on GPUs.")
 
 
 def _sources(reader: StoreReader, study: str) -> Iterator[tuple[str, ...]]:

@@ -36,6 +36,7 @@ NATURAL: dict[str, tuple[Maker, ...]] = {
     "best-of-many-samples": (chosen,),
     "best-of-few-samples": (chosen,),
     "best-of-small-images": (chosen,),
+    "best-of-colours": (chosen,),
     "best-variations": (chosen,),
     "resnet-blocks": (Layout(rows=("blocks",), columns="mlp", blocks=(), tables=("dataset",), show="std", average="",
                              also=("algorithm", "pretrained", "variant")),),

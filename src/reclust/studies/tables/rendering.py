@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from ...atomic import write_text
 from .table import Cell, Row, Table
 
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
@@ -94,7 +95,7 @@ def write(tables: Iterable[Table], path: str | os.PathLike[str]) -> None:
     if ending not in FORMATS:
         raise ValueError(f"{path.name} does not say which format to write: end it with .{', .'.join(FORMATS)}.")
     text = (lambda table: terminal(table, bold=("*", "*"))) if ending == "txt" else FORMATS[ending]
-    path.write_text("\n".join(map(text, tables)), encoding="utf-8", newline="\n")
+    write_text(path, "\n".join(map(text, tables)))
 
 
 def _numeric(table: Table, column: int) -> bool:

@@ -12,9 +12,9 @@ from ..reading import CELL, StoreReader
 from .table import Cell, Row, Table, score
 
 BASELINES = "baselines"
+"""The study whose runs stand above those of others."""
 OF_COLOURS = f"{BASELINES}-of-colours"
 """For `best-of-colours`, which sees samples otherwise than the studies that share the baselines."""
-"""The study whose runs stand above those of others."""
 AVERAGE = "average"
 Entry = Mapping[str, Any]
 
@@ -132,7 +132,7 @@ class _Source:
 
 def _baselines(reader: StoreReader, study: str, layout: Layout) -> list[dict[str, Any]]:
     """Of the same form, small or not, as the study."""
-    name = OF_COLOURS if study == "best-of-colours" else BASELINES + ("-mini" if study.endswith("-mini") else "")
+    name = BASELINES + ("-mini" if study.endswith("-mini") else "")
     fitting = layout.columns == "dataset" and {"algorithm", "variant"} <= set(layout.rows)
     if not fitting or name == study or name not in reader.studies():
         return []

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from typing import TypeVar
 
 import numpy as np
 
 from .. import labels
 from ..reading import StoreReader
 from .table import Cell, Row, Table, number, score
+
+Member = TypeVar("Member")
+Key = TypeVar("Key", bound=Hashable)
 
 SCORES = ("consistency", "shared_information", "silhouette", "cosine_silhouette", "compactness", "size_entropy")
 """The names of `LABEL_FREE`, whose values come with torch: too much for reading what is in a store."""
@@ -47,7 +50,7 @@ def repetitions(reader: StoreReader, study: str, prepared: str = "") -> list[Rep
     """The groups of a study, in the order of its plan."""
     rows = reader.finished(study, ("dataset", "variant", "group"), ("acc", "seconds", *SCORES))
     made = []
-    for (dataset, variant, _), members in groupby(rows, key=lambda row: row[:3]):
+    for (dataset, variant, _), members in _collected(rows, key=lambda row: row[:3]).items():
         acc, seconds, *scores = (np.array(column, float) for column in list(zip(*members, strict=True))[3:])
         made.append(Repetition(dataset, variant, 100 * acc, dict(zip(SCORES, map(_sound, scores), strict=True)),
                                float(seconds.sum()), prepared))
@@ -62,8 +65,8 @@ def chosen(reader: StoreReader, study: str) -> list[Table]:
     """One table: ACC of the average replica, of the best one, and of the one that each score keeps."""
     blocks = []
     every = repetitions(reader, study)
-    for samples, of_set in groupby(every, key=lambda one: one.samples):
-        rows = [_row(f"{samples}, {variant}", list(group)) for variant, group in groupby(of_set, key=lambda one: one.variant)]
+    for samples, of_set in _collected(every, key=lambda one: one.samples).items():
+        rows = [_row(f"{samples}, {variant}", own) for variant, own in _collected(of_set, key=lambda one: one.variant).items()]
         blocks.append(tuple(rows))
     headings = ("", "repetitions", "mean replica", "best replica", *(labels.measure(name) for name in SCORES), "seconds")
     return [Table(f"{study}: the replica that is kept without labels, ACC", headings, tuple(blocks),
@@ -83,10 +86,9 @@ def _row(label: str, own: list[Repetition]) -> Row:
 def variants(every: Sequence[Repetition], title: str) -> Table:
     """Kinds of replicas beside each other: what is kept, and its regret, by which it stays below the best replica."""
     blocks = []
-    for samples, of_set in groupby(every, key=lambda one: one.samples):
+    for samples, of_set in _collected(every, key=lambda one: one.samples).items():
         rows = []
-        for variant, group in groupby(of_set, key=lambda one: one.variant):
-            own = list(group)
+        for variant, own in _collected(of_set, key=lambda one: one.variant).items():
             kept, best = ([one.kept(USUAL) for one in own], [one.acc.max() for one in own])
             rows.append(Row(f"{samples}, {variant}", (
                 number(len(own), 0), mean(kept), mean([one.acc.mean() for one in own]), mean(best),
@@ -130,10 +132,7 @@ def _best_of(values: np.ndarray, scores: np.ndarray, n: int) -> tuple[float, flo
 
 
 def pools(every: Iterable[Repetition], variant: str = "independent") -> list[Pool]:
-    found: dict[str, list[Repetition]] = {}
-    for one in every:
-        if one.variant == variant:
-            found.setdefault(one.dataset, []).append(one)
+    found = _collected((one for one in every if one.variant == variant), key=lambda one: one.dataset)
     return [Pool(dataset, np.concatenate([one.acc for one in own]), np.concatenate([one.scores[USUAL] for one in own]))
             for dataset, own in found.items()]
 
@@ -150,6 +149,14 @@ def n_init(found: Sequence[Pool]) -> Table:
                  "Over all subsets of so many of the recorded independent replicas, exactly: the mean of what "
                  f"{labels.measure(USUAL)} keeps ± its standard deviation from fit to fit, and its regret, by which it stays "
                  "below the best of the subset in the mean. Subsets are at most half of what is recorded.")
+
+
+def _collected(members: Iterable[Member], key: Callable[[Member], Key]) -> dict[Key, list[Member]]:
+    """In the order in which each key came first, wherever its members stand."""
+    found: dict[Key, list[Member]] = {}
+    for one in members:
+        found.setdefault(key(one), []).append(one)
+    return found
 
 
 def mean(values: Sequence[float], digits: int = 2, *, best: bool = False) -> Cell:
