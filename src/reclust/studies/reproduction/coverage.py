@@ -99,8 +99,8 @@ def provenance_table(reader: StoreReader) -> Table:
             rows += [Row(f"{study}, {labels.dataset(dataset)}", tuple(map(Cell, cells)))
                      for dataset, *cells in _sources(reader, study)]
     return Table("Provenance", ("study", "runs", "seeds", "device", "precision", "commit", "torch", "seconds", "finished"),
-                 (tuple(rows),), "Seconds: of all these runs together, pretraining included, trained in stacks. Precision: auto, which "
-                 "older records say, was bf16 on GPUs.")
+                 (tuple(rows),), "Seconds: of all these runs together, pretraining included, trained in stacks. "
+                 "Precision: auto, which older records say, was bf16 on GPUs.")
 
 
 def _sources(reader: StoreReader, study: str) -> Iterator[tuple[str, ...]]:
