@@ -90,10 +90,22 @@ def test_images_in_every_layout_are_the_same_images():
     prototypes = rng.integers(0, 255, size=(3, 6, 5))
     images = np.clip(prototypes[np.arange(90) % 3] + rng.normal(scale=20, size=(90, 6, 5)), 0, 255).astype(np.uint8)
     labels = [quick(n_clusters=3, augment="affine", **hint).fit(array).labels_ for array, hint in (
-        (images, {}), (images[..., None], {}), (images.reshape(90, 30), {"image_shape": (6, 5)}),
+        (images, {}), (images[..., None], {}), (torch.from_numpy(images[:, None]), {}), (images.reshape(90, 30), {"image_shape": (6, 5)}),
         (images.reshape(90, 30).astype(float), {"image_shape": (6, 5, 1)}))]
     assert all((other == labels[0]).all() for other in labels)
     assert adjusted_rand_score(np.arange(90) % 3, labels[0]) > 0.9
+
+
+def test_colour_images_as_torch_has_them_are_the_same_images():
+    images = np.random.default_rng(0).integers(0, 255, size=(40, 6, 5, 3)).astype(np.uint8)
+    first = np.moveaxis(images, -1, 1)
+    model, other = brief().fit(images), brief(image_shape=(6, 5, 3)).fit(first)
+    assert (brief().fit(first).labels_ == model.labels_).all() and (other.labels_ == model.labels_).all()
+    assert (model.predict(first) == model.labels_).all() and model.predict(first[:1]) == model.labels_[0]
+    told = brief(image_shape=(3, 6, 5)).fit(first)
+    assert told._preparation.image_shape == (3, 6, 5), "who says so may have images of few rows and many channels"
+    with pytest.warns(ReclustWarning, match="a height of 3, a width of 6 and 5 channels"):
+        brief(image_shape=(3, 6, 5)).fit(first.reshape(40, -1).astype(float))
 
 
 def test_scales_and_constant_features_do_not_matter():
@@ -268,8 +280,8 @@ def test_labels_that_do_not_go_with_the_samples_are_refused_before_training(no_t
 
 
 @pytest.mark.parametrize(("changes", "data", "message"), [
-    ({"augment": "affine"}, X, "x of shape \\(2, 12\\).*\\(\\.\\.\\., B, c, h, w\\)"), ({"augment": "noise"}, IMAGES, "x of shape \\(2, 1, 6, 5\\).*\\(\\.\\.\\., B, d\\)"),
-    ({"augment": "color"}, X, "x of shape"), ({"augment": 5}, X, "augment must be a callable \\(x, keys\\) -> x, or None, got 5"),
+    ({"augment": "affine"}, X, "given \\(2, 12\\).*image_shape"), ({"augment": "noise"}, IMAGES, "given \\(2, 1, 6, 5\\).*for images"),
+    ({"augment": "color"}, X, "image_shape"), ({"augment": 5}, X, "augment must be a callable \\(x, keys\\) -> x, or None, got 5"),
     ({"augment": lambda x, keys: x[..., :3]}, X, "turned samples of shape \\(2, 12\\) into \\(2, 3\\): it must keep the shape"),
     ({"augment": lambda x, keys: x.numpy()}, X, "into ndarray: it must keep the shape"),
     ({"intervention": SoftReset(0.8)}, X, "intervention=SoftReset.*is not what training needs there: see reclust.Intervention"),
@@ -324,6 +336,27 @@ def test_images_of_another_shape_with_as_many_pixels_are_refused(fitted, hint, s
     for method in (model.predict, model.predict_proba, model.transform):
         with pytest.raises(ValueError, match="does not go with samples of shape|fitted on rows of a table"):
             method(shown)
+
+
+@pytest.mark.parametrize("factor", [1 / 255, 255])
+def test_images_on_another_scale_than_those_of_the_fit_are_told(factor):
+    model = brief().fit(IMAGES if factor < 1 else IMAGES / 255)
+    model.predict(0 * IMAGES[:1])
+    with pytest.warns(ReclustWarning, match="bring images to the same scale"):
+        model.predict(IMAGES / 255 if factor < 1 else IMAGES)
+
+
+@pytest.mark.parametrize("change", [lambda one: one.iloc[:, ::-1], lambda one: one.iloc[:, :6], lambda one: one.rename(columns={"gene3": "x"})],
+                         ids=["turned round", "too few", "another"])
+def test_a_file_with_other_columns_than_that_of_the_fit_is_refused(tmp_path, change):
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=[f"gene{i}" for i in range(12)])
+    frame.to_csv(tmp_path / "fit.csv", index=False)
+    change(frame).to_csv(tmp_path / "other.csv", index=False)
+    model = brief().fit(tmp_path / "fit.csv")
+    assert list(model.feature_names_in_) == list(frame.columns)
+    assert (model.predict(tmp_path / "fit.csv") == model.labels_).all() and (model.predict(frame) == model.labels_).all()
+    with pytest.raises(ValueError, match="other columns than the model was fitted on.*(another order|lacks 'gene)"):
+        model.predict(tmp_path / "other.csv")
 
 
 def test_a_fit_on_images_forgets_the_names_of_a_table():
@@ -408,6 +441,12 @@ def test_files_and_data_sets_are_the_arrays_they_hold(tmp_path, bring):
 
 
 # Files
+
+
+def test_phases_of_the_history_come_back_in_their_order(tmp_path):
+    model = brief(pretrain_epochs=1).fit(X)
+    model.save(tmp_path / "m.reclust")
+    assert list(model.history_) == list(reclust.load(tmp_path / "m.reclust").history_) == ["pretraining", "clustering"]
 
 
 def test_columns_of_the_history_with_a_slash_survive_a_file(tmp_path):

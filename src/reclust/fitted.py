@@ -125,7 +125,9 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
     def _checked(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "labels_")
-        return check_samples(self, X, reset=False)
+        X = check_samples(self, X, reset=False)
+        self._preparation.warn_of_another_scale(X)
+        return X
 
     def _over(self, X: np.ndarray, function: Callable[[Model, Tensor], Tensor]) -> np.ndarray:
         """A function of the model and of embeddings, over X in chunks."""

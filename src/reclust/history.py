@@ -23,6 +23,9 @@ class Curve:
 History = dict[str, dict[str, Curve]]
 """Phase -> column -> curve."""
 
+PHASES = ("pretraining", "clustering", "warm-up", "self-labeling")
+"""In the order in which they follow each other; stages of one's own come behind."""
+
 
 def around_resets(columns: Mapping[str, Curve], column: str) -> Curve:
     """One column at each firing: values (m, 3, r, ...) right before, right after, and after the epoch that followed.

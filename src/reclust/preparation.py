@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ from .data.lens import Lens
 from .data.scaling import Scaling, identity, to_unit_range, z_score
 from .data.streams import StreamedInputs, dense_rows
 from .data.tables import check_numeric
+from .exceptions import ReclustWarning
 
 
 def opened(X: Any) -> Any:
@@ -40,15 +42,16 @@ def as_array(X: Any) -> Any:
 
 def check_samples(estimator: BaseEstimator, X: Any, *, reset: bool) -> np.ndarray:
     """Rows of numbers as scikit-learn checks them, or images (n, h, w) or (n, h, w, channels); at least two to fit."""
-    X = as_array(opened(X))
+    X = opened(X)
+    names = X.feature_names if isinstance(X, Dataset) else None
+    X = as_array(X)
     pandas = sys.modules.get("pandas")  # whoever brings a DataFrame has imported it already
     if pandas is not None and isinstance(X, pandas.DataFrame):
         check_numeric(X)
     if not (isinstance(X, np.ndarray) and X.ndim in (3, 4)):
-        return validate_data(estimator, X, reset=reset, dtype=(np.float64, np.float32), accept_sparse="csr",
-                             ensure_min_samples=2 if reset else 1)
-    X = check_array(X, allow_nd=True, dtype=None if X.dtype == np.uint8 else (np.float64, np.float32),
-                    ensure_min_samples=2 if reset else 1)
+        return _check_rows(estimator, X, names, reset=reset)
+    X = check_array(_channels_last(estimator, X, reset=reset), allow_nd=True, ensure_min_samples=2 if reset else 1,
+                    dtype=None if X.dtype == np.uint8 else (np.float64, np.float32))
     if reset:
         estimator.n_features_in_ = math.prod(X.shape[1:])
         vars(estimator).pop("feature_names_in_", None)  # of an earlier fit on a table
@@ -56,6 +59,43 @@ def check_samples(estimator: BaseEstimator, X: Any, *, reset: bool) -> np.ndarra
         raise ValueError(f"X has {math.prod(X.shape[1:])} features, but {type(estimator).__name__} is expecting "
                          f"{estimator.n_features_in_} features as input.")
     return X
+
+
+def _check_rows(estimator: BaseEstimator, X: Any, names: tuple[str, ...] | None, *, reset: bool) -> np.ndarray:
+    """names: of the columns of a file, which are held to be as in `fit`, as scikit-learn holds those of a DataFrame."""
+    if names is not None and not reset:
+        _check_names(names, getattr(estimator, "feature_names_in_", names))
+    with warnings.catch_warnings():
+        if names is not None:
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+        rows = validate_data(estimator, X, reset=reset, dtype=(np.float64, np.float32), accept_sparse="csr",
+                             ensure_min_samples=2 if reset else 1)
+    if names is not None and reset:
+        estimator.feature_names_in_ = np.asarray(names, dtype=object)
+    return rows
+
+
+def _check_names(names: Sequence[str], fitted: Sequence[str]) -> None:
+    if list(names) == list(fitted):
+        return
+    missing, more = ([name for name in one if name not in set(other)] for one, other in ((fitted, names), (names, fitted)))
+    said = [f"{what} {', '.join(map(repr, some[:5]))}{', …' if len(some) > 5 else ''}"
+            for what, some in (("it lacks", missing), ("it was not fitted with", more)) if some]
+    raise ValueError("X has other columns than the model was fitted on: " + ("; ".join(said) or "they come in another order") +
+                     ". Bring the same columns in the same order.")
+
+
+def _channels_last(estimator: BaseEstimator, X: np.ndarray, *, reset: bool) -> np.ndarray:
+    """Images (n, channels, h, w), as torch has them, as (n, h, w, channels); others as they are."""
+    if X.ndim == 3:
+        return X
+    known = getattr(estimator, "image_shape", None) if reset else estimator._preparation.image_shape
+    first, *_, last = shape = X.shape[1:]
+    if known is None:
+        moved = first in (1, 3) and last not in (1, 3)
+    else:
+        moved = shape != tuple(known) == (*shape[1:], first)
+    return np.moveaxis(X, 1, -1) if moved else X
 
 
 @dataclass(frozen=True)
@@ -78,6 +118,10 @@ class Preparation:
             if lens != Lens():
                 raise ValueError(f"{lens} is for images: give image_shape=(height, width) for images in flat rows.")
             return cls(None, z_score(X, identity()) if standardize else identity(), identity())
+        if X.ndim == 2 and shape[0] in (1, 3) and shape[2] not in (1, 3):
+            warnings.warn(f"image_shape={shape} means a height of {shape[0]}, a width of {shape[1]} and {shape[2]} channels. "
+                          "Where channels come first, give images (n, channels, height, width) instead of flat rows.",
+                          ReclustWarning, stacklevel=4)
         growth, unit = math.prod(lens.shape(*shape)) / math.prod(shape), to_unit_range(X)
         if standardize:
             seen = z_score(_channels_first(X, shape), lambda x: lens(unit(x)), axes=(0, 2, 3), growth=growth)
@@ -101,6 +145,17 @@ class Preparation:
         if 4 * X.shape[0] * math.prod(self.sample_shape or X.shape[1:]) > limit:
             return StreamedInputs(X, self._load, shift, scale)
         return ResidentInputs(torch.from_numpy(self._load(dense_rows(X, slice(None)))), shift, scale)
+
+    def warn_of_another_scale(self, X: np.ndarray) -> None:
+        """Bytes where fractions are expected, or the other way round."""
+        if self.image_shape is None:
+            return
+        low, high = float(self.first.shift), float(self.first.shift + self.first.scale)
+        brightest = float(dense_rows(X, slice(None, None, max(1, X.shape[0] // 1000))).max())
+        if not 1 / 200 < (brightest - low) / (high - low) < 200 and brightest != low:  # darkness is dark on every scale
+            warnings.warn(f"The brightest value is {brightest:g}, and the model was fitted on values from {low:g} to {high:g}: "
+                          "bring images to the same scale, bytes (0 to 255) or fractions (0 to 1).", ReclustWarning,
+                          stacklevel=4)
 
     def network_input(self, X: np.ndarray) -> Tensor:
         """A part of X as the network sees it, (B, *sample_shape) in float64."""

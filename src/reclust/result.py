@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from . import files
 from .data.inputs import Inputs
-from .history import Curve, History
+from .history import PHASES, Curve, History
 from .objectives import Objective, State
 from .replicas import Replicas
 from .representations import Representation, build_network
@@ -264,7 +264,7 @@ def unpack_history(tensors: dict[str, Tensor]) -> History:
             phase, _, column = curve.partition("/")
             epochs, values = (tensors[f"history/{curve}/{axis}"].numpy() for axis in ("epochs", "values"))
             history.setdefault(phase, {})[column] = Curve(epochs, values)
-    return history
+    return dict(sorted(history.items(), key=lambda item: PHASES.index(item[0]) if item[0] in PHASES else len(PHASES)))
 
 
 def provenance(device: torch.device) -> dict[str, Any]:

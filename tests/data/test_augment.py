@@ -103,6 +103,13 @@ def test_keys_must_be_one_per_sample(augment: Augmentation, shape: tuple[int, ..
         augment(samples(5, *shape), keys_of(4))
 
 
+@pytest.mark.parametrize(("augment", "shape", "message"), [
+    (Affine(), (64,), "say image_shape"), (Noise(), (1, 8, 8), r"take one for images, such as Affine\(\)")])
+def test_samples_of_another_kind_are_named(augment: Augmentation, shape: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        augment(samples(4, *shape), keys_of(4))
+
+
 @pytest.mark.parametrize("augment", [Affine(), ColorViews(), StrongViews()])
 def test_parameters_may_be_drawn_for_an_epoch_at_once(augment: Affine | ColorViews | StrongViews) -> None:
     x, keys, rows = samples(40, *COLOR), keys_of(40), torch.arange(7, 40, 5)

@@ -164,10 +164,13 @@ def _middles(side: int, device: torch.device) -> Tensor:
 
 
 def check_keys(x: Tensor, keys: Tensor, *, sample_dims: int) -> None:
-    """Refuse keys that are not one per sample."""
-    if x.dim() <= sample_dims or keys.shape != x.shape[:-sample_dims]:
-        needed = "(..., B, c, h, w)" if sample_dims == 3 else "(..., B, d)"
-        raise ValueError(
-            f"x of shape {tuple(x.shape)} and keys of shape {tuple(keys.shape)}, {needed} and (..., B) are needed; "
-            "draws.fold(key, rows) makes one key per sample."
-        )
+    """Refuse samples of another kind, and keys that are not one per sample."""
+    if x.dim() > sample_dims and keys.shape == x.shape[:-sample_dims]:
+        return
+    needed = "(..., B, c, h, w)" if sample_dims == 3 else "(..., B, d)"
+    if keys.shape == x.shape[: keys.dim()]:
+        advice = ("where flat rows are images, say image_shape=(height, width), else take one for tables, such as Noise()"
+                  if sample_dims == 3 else "take one for images, such as Affine()")
+        raise ValueError(f"This augmentation is for samples {needed}, it was given {tuple(x.shape)}: {advice}.")
+    raise ValueError(f"x of shape {tuple(x.shape)} and keys of shape {tuple(keys.shape)}, {needed} and (..., B) are needed; "
+                     "draws.fold(key, rows) makes one key per sample.")

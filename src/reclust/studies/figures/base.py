@@ -73,8 +73,10 @@ class Runs:
         wanted = [study] if study else [*recipe.studies, *(f"{name}-mini" for name in recipe.studies)]
         found = next((name for name in wanted if name in known), None)
         if found is None:
+            small = " --mini" if study is None and any(name.endswith("-mini") for name in known) else ""
             raise MissingData(f"The figure {recipe.name} is drawn from the study {' or '.join(wanted[: len(recipe.studies)])}, "
-                              f"which {reader.path} does not have: run `reclust study run {wanted[0]} --store {reader.path}`.")
+                              f"which {reader.path} does not have: run `reclust study run {wanted[0]}{small} "
+                              f"--store {reader.path}`.")
         return cls(reader, recipe, found)
 
     def missing(self, what: str) -> MissingData:
