@@ -505,3 +505,10 @@ def test_a_column_that_holds_no_numbers_is_named():
     frame = pd.DataFrame(X[:, :3], columns=["a", "b", "c"]).assign(colour=["red", "blue"] * 60)
     with pytest.raises(ValueError, match="not numeric: 'colour'.*get_dummies"):
         quick().fit(frame)
+
+
+def test_columns_with_missing_values_are_named():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X[:, :3], columns=["a", "b", "c"]).assign(age=[None, 3.0] * 60, n=pd.array([1] * 119 + [None], dtype="Int64"))
+    with pytest.raises(ValueError, match=r"missing.* in 'age' \(60 of 120 rows\), 'n' \(1 of 120 rows\); fill them in"):
+        quick().fit(frame)

@@ -22,7 +22,7 @@ from .data.inputs import Inputs, ResidentInputs
 from .data.lens import Lens
 from .data.scaling import Scaling, identity, to_unit_range, z_score
 from .data.streams import StreamedInputs, dense_rows
-from .data.tables import check_numeric
+from .data.tables import check_complete, check_numeric
 from .exceptions import ReclustWarning
 
 
@@ -48,6 +48,7 @@ def check_samples(estimator: BaseEstimator, X: Any, *, reset: bool) -> np.ndarra
     pandas = sys.modules.get("pandas")  # whoever brings a DataFrame has imported it already
     if pandas is not None and isinstance(X, pandas.DataFrame):
         check_numeric(X)
+        check_complete(X)
     if not (isinstance(X, np.ndarray) and X.ndim in (3, 4)):
         return _check_rows(estimator, X, names, reset=reset)
     X = check_array(_channels_last(estimator, X, reset=reset), allow_nd=True, ensure_min_samples=2 if reset else 1,

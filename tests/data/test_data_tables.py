@@ -57,7 +57,9 @@ def test_csv_of_pandas_with_its_index(tmp_path):
         ("", "empty"),
         ("a,b\n", "no rows"),
         ("a,b\n1,red\n2,blue\n", r"'b' \(row 1 has 'red'\).*get_dummies.*labels= or ids="),
-        ("a,b\n1,2\n3,\n", r"'b' \(row 2 is empty\)"),
+        ("a,b\n1,2\n3,\n", r"missing or infinite values in 'b' \(1 of 2 rows\); fill them in \(SimpleImputer\), or drop"),
+        ("a,b,c\nNA,2,n/a\n3,NULL,\n,None,1\n,?,1\n", r"in 'a' \(3 of 4 rows\), 'c' \(2 of 4 rows\), 'b' \(3 of 4 rows\);"),
+        ("a,b\n1,\n2,red\n", r"not numeric: 'b' \(row 2 has 'red'\)"),
         ("1,2\n3,x\n", r"'1' \(row 2 has 'x'\)"),
         ("a,b\n1,2\n3\n", "row 2 has 1 cells, needed: 2"),
         ("a,b\n1,2,3\n4,5,6\n", "2 rows of 3 columns under 2 names"),
@@ -70,6 +72,60 @@ def test_csv_that_is_not_a_table_of_numbers_is_explained(text, message, tmp_path
     with pytest.raises(DataError, match=message) as caught:
         read(csv(tmp_path, text))
     assert "x.csv" in str(caught.value)
+
+
+COUNTED_ROWS = {
+    "fractions": "5.1,3.5,1.4\n4.9,3.0,2.0\n", "whole numbers": "7,5,3\n0,0,5\n", "whole floats": "5.0,3.0,1.0\n6.0,2.0,4.0\n"
+}
+
+
+@pytest.mark.parametrize("rows", COUNTED_ROWS.values(), ids=COUNTED_ROWS.keys())
+@pytest.mark.parametrize("header", ["0,1,2", "1,2,3"])
+def test_a_first_line_that_counts_the_columns_holds_their_names(header, rows, tmp_path):
+    found = read(csv(tmp_path, f"{header}\n{rows}"))
+    np.testing.assert_array_equal(found.samples, np.loadtxt(rows.splitlines(), delimiter=","))
+    assert found.feature_names == tuple(header.split(",")) and found.ids is None
+    # pandas names new columns and an index beside those that it counts
+    lines = [f"{name},{line},{kind}" for name, line, kind in zip("uv", rows.splitlines(), ("cat", "dog"), strict=True)]
+    for first in ("", "name"):
+        more = read(csv(tmp_path, "\n".join([f"{first},{header},kind", *lines])), labels="kind", ids=first or None)
+        np.testing.assert_array_equal(more.samples, found.samples)
+        assert more.ids.tolist() == ["u", "v"] and more.labels.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("text", ["1,2,3\n3,1,2\n", "0,1,2\n3,4,5\n", "2019,2020\n1.5,2.5\n", "0\n1.5\n", "1,3,2\n1.5,2,2\n"])
+def test_a_first_line_of_numbers_that_may_be_data_is_data(text, tmp_path):
+    found = read(csv(tmp_path, text))
+    assert len(found) == 2 and found.feature_names is None
+
+
+def test_a_frame_without_names_comes_back_from_csv(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    for options in ({}, {"index": False}, {"sep": ";", "decimal": ","}, {"sep": "\t", "decimal": ",", "header": False, "index": False}):
+        pandas.DataFrame(VALUES).to_csv(tmp_path / "x.csv", **options)
+        np.testing.assert_array_equal(read(tmp_path / "x.csv").samples, VALUES)
+    pandas.DataFrame(np.arange(12).reshape(3, 4)).to_csv(tmp_path / "x.csv")
+    assert read(tmp_path / "x.csv").samples.tolist() == np.arange(12).reshape(3, 4).tolist()
+
+
+@pytest.mark.parametrize("text", [
+    "a;b\n0,329;1,5\n2;-,5e1\n", "0,329;1,5\n2;-,5e1\n", "0,329\t1,5\n2\t-,5e1\n", 'a,b\n"0,329","1,5"\n2,"-,5e1"\n', "a;b\n0,329;1,5\n\n2;-,5e1\n",
+])
+def test_decimal_commas_are_read_where_they_can_be_nothing_else(text, tmp_path):
+    np.testing.assert_array_equal(read(csv(tmp_path, text)).samples, [[0.329, 1.5], [2, -5]])
+
+
+def test_decimal_commas_beside_labels_and_missing_values(tmp_path):
+    found = read(csv(tmp_path, "a;kind;b\n0,5;x, y;1\n1,5;z;2\n"), labels="kind")
+    assert found.samples.tolist() == [[0.5, 1], [1.5, 2]] and found.labels.tolist() == [0, 1]
+    with pytest.raises(DataError, match=r"missing or infinite values in 'b' \(1 of 2 rows\)"):
+        read(csv(tmp_path, "a;b\n0,5;\n1,5;2\n"))
+
+
+@pytest.mark.parametrize("rows", ["1,234;5", "0,5;1.5", "1.234,5;2", "1,234,567;0,5"])
+def test_commas_that_may_group_thousands_are_refused(rows, tmp_path):
+    with pytest.raises(DataError, match=r"commas such as in '1?.*' in row 1 of 'a'.*decimal marks or group thousands.*pandas\.read_csv"):
+        read(csv(tmp_path, f"a;b\n{rows}\n"))
 
 
 def test_csv_columns_that_are_not_there_and_ragged_rows_beside_labels(tmp_path):

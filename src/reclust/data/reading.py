@@ -14,10 +14,11 @@ from scipy import sparse
 
 from .arrays import NUMERIC, map_npy, read_npz
 from .dataset import Dataset, Samples
+from .delimited import read_csv
 from .errors import DataError, naming, reading, require
 from .hdf5 import open_hdf5
 from .images import OnError, read_image_folder
-from .tables import Table, from_frame, read_csv, read_parquet
+from .tables import Table, from_frame, read_parquet
 
 if TYPE_CHECKING:
     from torch.utils.data import Dataset as TorchDataset

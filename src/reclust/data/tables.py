@@ -1,12 +1,11 @@
-"""Tables of numbers: DataFrames, `.csv` and `.parquet`. What is not a number is named, with what to do about it."""
+"""Tables of numbers: DataFrames and `.parquet`. What is not a number is named, with what to do about it."""
 
 from __future__ import annotations
 
-import csv
 import os
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,52 +28,9 @@ class Table(NamedTuple):
     names: tuple[str, ...] | None = None
 
 
-def read_csv(path: Path, *, labels: str | None = None, ids: str | None = None) -> Table:
-    """Comma, semicolon, tab or bar separated numbers, with or without a line of names.
-
-    The first line holds names if none of its cells is a number. `labels` and `ids` are names of columns (without names:
-    "0", "1", …). A first column without a name, which is how pandas writes an index, holds ids.
-    """
-    with reading(path), open(path, encoding="utf-8-sig", newline="") as stream:
-        first = stream.readline()
-        if not first.strip():
-            raise DataError(
-                f"{path} is empty, or starts with an empty line; needed: numbers, or the names of the columns."
-            )
-        delimiter = max(",;\t|", key=first.count)
-        cells = next(csv.reader([first], delimiter=delimiter))
-        named = not any(_is_number(cell) for cell in cells)
-        names = [cell.strip() for cell in cells] if named else [str(i) for i in range(len(cells))]
-        if ids is None and named and names[0] == "" and len(names) > 1:
-            ids = ""
-        if not named:
-            stream.seek(0)
-        features = [name for name in names if name not in (labels, ids)]
-        _check_names(names, (labels, ids), path)
-        start = stream.tell()
-        if not any(line.strip() for line in stream):
-            raise DataError(f"{path} has names of columns and no rows.")
-        stream.seek(start)
-        try:
-            columns = [names.index(name) for name in features]
-            kept = None if len(columns) == len(names) else columns
-            values = np.loadtxt(stream, delimiter=delimiter, usecols=kept, ndmin=2, comments=None, quotechar='"')
-            n_columns = values.shape[1] if kept is None else len(names)
-        except ValueError as error:
-            stream.seek(start)
-            _explain(csv.reader(stream, delimiter=delimiter), names, features, path)
-            raise DataError(f"{path} cannot be read: {error}.") from error
-        if not values.size or n_columns != len(names):
-            raise DataError(f"{path}: {len(values)} rows of {n_columns} columns under {len(names)} names.")
-        stream.seek(start)
-        texts = _texts(csv.reader(stream, delimiter=delimiter), names, (labels, ids), path)
-    _check_finite(values, features, str(path))
-    return Table(values, _numbers_if_possible(texts[0]), texts[1], tuple(features) if named else None)
-
-
 def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None, where: str = "The DataFrame") -> Table:
     """The numeric columns of a pandas DataFrame; its index gives the ids unless `ids` names a column."""
-    _check_names(list(frame.columns), (labels, ids), where)
+    check_names(list(frame.columns), (labels, ids), where)
     features = frame.drop(columns=[name for name in (labels, ids) if name is not None])
     check_numeric(features, where)
     if not features.size:
@@ -83,7 +39,7 @@ def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None,
     dtype = kept.pop() if len(kept) == 1 and len(set(features.dtypes)) == 1 else np.dtype(np.float64)
     nullable = dtype.kind == "f"
     values = features.to_numpy(dtype=dtype, na_value=np.nan) if nullable else features.to_numpy(dtype=dtype)
-    _check_finite(values, [str(name) for name in features.columns], where)
+    check_finite(values, [str(name) for name in features.columns], where)
     return Table(
         values.astype(np.uint8) if dtype.kind == "b" else values,
         None if labels is None else frame[labels].to_numpy(),
@@ -101,7 +57,14 @@ def check_numeric(frame: Any, where: str = "The DataFrame") -> None:
         if not kinds.is_numeric_dtype(kind) or kind.kind == "c"
     }
     if wrong:
-        raise DataError(_not_numeric(where, wrong))
+        raise DataError(not_numeric(where, wrong))
+
+
+def check_complete(frame: Any, where: str = "The DataFrame") -> None:
+    """Refuse a DataFrame with missing values, by the names of their columns."""
+    counts = frame.isna().sum()
+    if counts.any():
+        raise DataError(missing_values(where, {str(name): int(count) for name, count in counts.items()}, len(frame)))
 
 
 def read_parquet(path: Path, *, labels: str | None = None, ids: str | None = None) -> Table:
@@ -142,7 +105,8 @@ def _map_parquet(file: Any, path: Path, labels: str | None, ids: str | None) -> 
     return Table(mapped, own_labels, own_ids, parts[0].names)
 
 
-def _check_names(names: Sequence[Any], wanted: Sequence[str | None], where: Path | str) -> None:
+def check_names(names: Sequence[Any], wanted: Sequence[str | None], where: Path | str) -> None:
+    """Refuse columns of the same name, and names that no column has."""
     if len(set(names)) != len(names):
         raise DataError(f"{where}: two columns have the same name; rename them.")
     for name in wanted:
@@ -152,58 +116,26 @@ def _check_names(names: Sequence[Any], wanted: Sequence[str | None], where: Path
             )
 
 
-def _check_finite(values: NDArray[Any], names: Sequence[str], where: str) -> None:
-    missing = np.flatnonzero(~np.isfinite(values).all(axis=0))
-    if len(missing):
-        shown = ", ".join(repr(names[i]) for i in missing[:10])
-        raise DataError(
-            f"{where}: missing or infinite values in {shown}; fill them in (SimpleImputer) or drop those rows."
-        )
+def check_finite(values: NDArray[Any], names: Sequence[str], where: Path | str) -> None:
+    """Refuse columns (n, d) with missing or infinite values, by their names."""
+    counts = (~np.isfinite(values)).sum(axis=0)
+    if counts.any():
+        raise DataError(missing_values(where, dict(zip(names, counts.tolist(), strict=True)), len(values)))
 
 
-def _not_numeric(where: Path | str, wrong: dict[str, str]) -> str:
+def missing_values(where: Path | str, counts: Mapping[str, int], n: int) -> str:
+    """What to say of columns of which so many of n rows are missing or infinite."""
+    found = [f"{name!r} ({count} of {n} rows)" for name, count in counts.items() if count]
+    return (
+        f"{where}: missing or infinite values in {', '.join(found[:10])}{' …' * (len(found) > 10)}; "
+        "fill them in (SimpleImputer), or drop those rows or columns."
+    )
+
+
+def not_numeric(where: Path | str, wrong: Mapping[str, str]) -> str:
+    """What to say of columns that are not numbers."""
     shown = ", ".join(f"{name!r} ({what})" for name, what in list(wrong.items())[:10])
     return (
         f"{where}: not numeric: {shown}. Encode such columns (pandas.get_dummies, OneHotEncoder), leave them out, "
         "or name the one that holds labels= or ids=."
     )
-
-
-def _explain(rows: Any, names: list[str], features: list[str], path: Path) -> None:
-    """Raises the error that says which cells are not numbers, where that is why a file cannot be read."""
-    wrong: dict[str, str] = {}
-    for number, row in enumerate(rows):
-        if row and len(row) != len(names):
-            raise DataError(f"{path}: row {number + 1} has {len(row)} cells, needed: {len(names)}.")
-        for name, cell in zip(names, row, strict=False):
-            if name in features and name not in wrong and not _is_number(cell):
-                wrong[name] = f"row {number + 1} has {cell[:40]!r}" if cell.strip() else f"row {number + 1} is empty"
-    if wrong:
-        raise DataError(_not_numeric(path, wrong))
-
-
-def _texts(rows: Any, names: list[str], wanted: Sequence[str | None], path: Path) -> list[NDArray[Any] | None]:
-    if all(name is None for name in wanted):
-        return [None] * len(wanted)
-    found: dict[str, list[str]] = {name: [] for name in wanted if name is not None}
-    for number, row in enumerate(filter(None, rows)):
-        if len(row) != len(names):
-            raise DataError(f"{path}: row {number + 1} has {len(row)} cells, needed: {len(names)}.")
-        for name, cells in found.items():
-            cells.append(row[names.index(name)])
-    return [None if name is None else np.array(found[name]) for name in wanted]
-
-
-def _numbers_if_possible(texts: NDArray[Any] | None) -> NDArray[Any] | None:
-    try:
-        return None if texts is None else texts.astype(np.int64)
-    except ValueError:
-        return texts
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True

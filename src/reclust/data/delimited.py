@@ -1,0 +1,168 @@
+"""Separated text (`.csv`, `.tsv`): which line holds names, which marks are decimal, which cells are empty."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import DataError, reading
+from .tables import Table, check_finite, check_names, missing_values, not_numeric
+
+MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?"})
+"""What programs write, in capitals or not, where there is no value."""
+_COMMAS = re.compile(r"[+-]?[\d.]*(,\d+)+(e[+-]?\d+)?", re.IGNORECASE)
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
+
+
+def read_csv(path: Path, *, labels: str | None = None, ids: str | None = None) -> Table:
+    """Comma, semicolon, tab or bar separated numbers, with or without a line of names.
+
+    The first line holds names if none of its cells is a number, or if its numbers only count the columns, see
+    `_holds_names`. `labels` and `ids` are names of columns (without names: "0", "1", …). A first column without a name,
+    which is how pandas writes an index, holds ids. Commas may be decimal marks where they separate no cells.
+    """
+    with reading(path), open(path, encoding="utf-8-sig", newline="") as stream:
+        first = stream.readline()
+        if not first.strip():
+            raise DataError(
+                f"{path} is empty, or starts with an empty line; needed: numbers, or the names of the columns."
+            )
+        delimiter, start = _delimiter(first), stream.tell()
+        cells = [cell.strip() for cell in next(csv.reader([first], delimiter=delimiter))]
+        named = _holds_names(cells, csv.reader(stream, delimiter=delimiter))
+        start = start if named else 0
+        names = cells if named else [str(i) for i in range(len(cells))]
+        if ids is None and named and names[0] == "" and len(names) > 1:
+            ids = ""
+        check_names(names, (labels, ids), path)
+        stream.seek(start)
+        if not any(line.strip() for line in stream):
+            raise DataError(f"{path} has names of columns and no rows.")
+        columns = [i for i, name in enumerate(names) if name not in (labels, ids)]
+        values = _numbers(stream, start, delimiter, names, columns, path)
+        stream.seek(start)
+        texts = _texts(csv.reader(stream, delimiter=delimiter), names, (labels, ids), path)
+    features = tuple(names[i] for i in columns)
+    check_finite(values, features, path)
+    return Table(values, _numbers_if_possible(texts[0]), texts[1], features if named else None)
+
+
+def _delimiter(first: str) -> str:
+    """The most frequent mark of the first line, where its commas are not decimal marks."""
+    for mark in ";\t|":
+        if mark in first and any(_DECIMAL_COMMA.fullmatch(cell.strip()) for cell in first.split(mark)):
+            return mark
+    return max(",;\t|", key=first.count)
+
+
+def _holds_names(first: Sequence[str], rows: Iterable[Sequence[str]]) -> bool:
+    """Whether the first line holds names: none of its cells is a number, or they count 0, 1, 2, … or 1, 2, 3, …, as pandas
+    names columns, and its first cell is empty or a row below has a decimal mark or the same number twice in those columns.
+    """
+    numbers = [i for i, cell in enumerate(first) if _is_number(cell) or _COMMAS.fullmatch(cell)]
+    counted = [[str(start + i) for i in range(len(numbers))] for start in (0, 1)]
+    if len(numbers) < 2 or [first[i] for i in numbers] not in counted:
+        return not numbers
+    # Rankings and the rows of a small example count too: there nothing tells names from data.
+    return first[0] == "" or any(
+        _is_no_count([row[i] for i in numbers]) for row in rows if len(row) == len(first)
+    )
+
+
+def _is_no_count(cells: Iterable[str]) -> bool:
+    numbers = [cell for cell in (cell.strip().replace(",", ".") for cell in cells) if _is_number(cell)]
+    return len(set(numbers)) < len(numbers) or not all(cell.lstrip("+-").isdigit() for cell in numbers)
+
+
+def _numbers(
+    stream: TextIO, start: int, delimiter: str, names: Sequence[str], columns: Sequence[int], path: Path
+) -> NDArray[Any]:
+    """The columns (n, d) of the rows from `start` on."""
+    kept = None if len(columns) == len(names) else columns
+    stream.seek(start)
+    try:
+        values = np.loadtxt(stream, delimiter=delimiter, usecols=kept, ndmin=2, comments=None, quotechar='"')
+        n_columns = values.shape[1] if kept is None else len(names)
+    except ValueError as error:
+        stream.seek(start)
+        if not _has_decimal_commas(csv.reader(stream, delimiter=delimiter), names, columns, path):
+            raise DataError(f"{path} cannot be read: {error}.") from error
+        stream.seek(start)
+        lines = _with_points(csv.reader(stream, delimiter=delimiter), columns)
+        values, n_columns = np.loadtxt(lines, delimiter="\t", ndmin=2, comments=None), len(names)
+    if not values.size or n_columns != len(names):
+        raise DataError(f"{path}: {len(values)} rows of {n_columns} columns under {len(names)} names.")
+    return values
+
+
+def _has_decimal_commas(rows: Iterable[Sequence[str]], names: Sequence[str], columns: Sequence[int], path: Path) -> bool:
+    """Whether decimal commas are all that keeps the cells from being numbers; other reasons are raised, with what to do."""
+    wrong: dict[str, str] = {}
+    missing: Counter[str] = Counter()
+    n_rows, commas, certain, doubtful = 0, "", False, False
+    for number, row in enumerate(rows, 1):
+        if row and len(row) != len(names):
+            raise DataError(f"{path}: row {number} has {len(row)} cells, needed: {len(names)}.")
+        n_rows += bool(row)
+        for i in columns if row else ():
+            cell = row[i].strip()
+            if cell.lower() in MISSING:
+                missing[names[i]] += 1
+            elif _COMMAS.fullmatch(cell):
+                commas = commas or f"{cell[:40]!r} in row {number} of {names[i]!r}"
+                certain |= _THOUSANDS.fullmatch(cell) is None
+                doubtful |= _DECIMAL_COMMA.fullmatch(cell) is None
+            elif not _is_number(cell):
+                wrong.setdefault(names[i], f"row {number} has {cell[:40]!r}")
+            doubtful |= "." in cell
+    if wrong:
+        raise DataError(not_numeric(path, wrong))
+    if commas and (doubtful or not certain):
+        raise DataError(
+            f"{path}: commas such as in {commas} may be decimal marks or group thousands. Save the numbers with decimal "
+            "points and ungrouped, or read the file with pandas.read_csv, which takes decimal= and thousands=."
+        )
+    if missing:
+        raise DataError(missing_values(path, missing, n_rows))
+    return bool(commas)
+
+
+def _with_points(rows: Iterable[Sequence[str]], columns: Sequence[int]) -> Iterator[str]:
+    return ("\t".join(row[i].replace(",", ".") for i in columns) for row in rows if row)
+
+
+def _texts(
+    rows: Iterable[Sequence[str]], names: list[str], wanted: Sequence[str | None], path: Path
+) -> list[NDArray[Any] | None]:
+    if all(name is None for name in wanted):
+        return [None] * len(wanted)
+    found: dict[str, list[str]] = {name: [] for name in wanted if name is not None}
+    for number, row in enumerate(filter(None, rows)):
+        if len(row) != len(names):
+            raise DataError(f"{path}: row {number + 1} has {len(row)} cells, needed: {len(names)}.")
+        for name, cells in found.items():
+            cells.append(row[names.index(name)])
+    return [None if name is None else np.array(found[name]) for name in wanted]
+
+
+def _numbers_if_possible(texts: NDArray[Any] | None) -> NDArray[Any] | None:
+    try:
+        return None if texts is None else texts.astype(np.int64)
+    except ValueError:
+        return texts
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
