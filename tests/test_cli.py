@@ -74,10 +74,36 @@ def test_images_are_clustered_by_the_best_preset(tmp_path, more, replicas):
     assert len(reclust.load(tmp_path / "out" / "model.reclust").replicas_) == replicas
 
 
+def test_new_images_are_read_as_those_of_the_fit_were(tmp_path, monkeypatch, capsys):
+    image, rng = pytest.importorskip("PIL.Image"), np.random.default_rng(0)
+    monkeypatch.chdir(tmp_path)
+    for folder, shapes in {"mixed": [(30, 20), (20, 20)] * 6, "equal": [(20, 20)] * 4, "colour": [(20, 20, 3)] * 4}.items():
+        os.mkdir(folder)
+        for i, shape in enumerate(shapes):
+            image.fromarray(rng.integers(0, 256, shape, dtype=np.uint8)).save(f"{folder}/{i:02d}.png")
+    with open("mixed/03.png", "wb") as broken:
+        broken.write(b"no image")
+    fit = ["fit", "mixed", "-k", "2", "-o", "out", "--device", "cpu", "--seed", "0", "--preset", "everyday", "--augment", "none",
+           "--pretrain-epochs", "1", "--epochs", "20"]
+    assert main(fit) == 1 and "--skip-broken" in capsys.readouterr().err
+    assert main([*fit, "--skip-broken"]) == 0
+    assert "03.png" not in (tmp_path / "out" / "labels.csv").read_text() and "11 samples" in capsys.readouterr().out
+    model = reclust.load("out/model.reclust")
+    for folder in ("equal", "colour"):
+        expected = model.predict(reclust.data.read(folder, size=(28, 28, 1)))
+        assert (model.predict(folder) == expected).all()
+        assert main(["predict", "out/model.reclust", folder]) == 0
+        assert [row["cluster"] for row in csv.DictReader(capsys.readouterr().out.splitlines())] == [str(label) for label in expected]
+
+
 @pytest.mark.parametrize(("given", "message"), [
     (["fit", "nowhere.npy", "-k", "3", "-o", "out"], "no file or folder nowhere.npy"),
     (["predict", "nowhere.reclust", "x.npy"], "nowhere.reclust"),
     (["fit", "digits", "-k", "3", "--labels", "group", "--key", "a"], "--labels, --key cannot be given for the set digits"),
+    (["fit", "digits", "-k", "3", "--skip-broken"], "--skip-broken cannot be given for the set digits"),
+    (["fit", "x.npy", "-k", "3", "--labels", "group"], r"labels='group' cannot be given for a \.npy file"),
+    (["suggest-k", "x.npy", "--key", "a"], r"key='a' cannot be given for a \.npy file"),
+    (["fit", "x.npy", "-k", "3", "--skip-broken"], r"on_error='skip' cannot be given for a \.npy file.*--skip-broken"),
     (["study", "run", "acc-tabel"], "no study named 'acc-tabel'.*acc-table"),
     (["study", "run", "missing.toml"], "missing.toml"),
     (["study", "status"], "no store studies.sqlite.*study run"),
@@ -87,6 +113,7 @@ def test_images_are_clustered_by_the_best_preset(tmp_path, more, replicas):
 ])
 def test_mistakes_are_said_in_a_line(given, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.zeros((3, 2)))
     assert main(given) == 1
     error = capsys.readouterr().err
     assert re.search(message, error) and error.startswith("reclust: error: ") and "Traceback" not in error

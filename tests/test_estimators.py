@@ -417,6 +417,18 @@ def test_a_folder_of_images_names_its_samples(tmp_path):
     assert (model.predict(str(tmp_path / "pictures")) == model.labels_).all() and (model.predict(IMAGES[order]) == model.labels_).all()
 
 
+@pytest.mark.filterwarnings("ignore:.*no sample is left", "ignore:.*ended without samples")
+def test_a_folder_is_read_as_the_images_of_the_fit_were(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    for i, pixels in enumerate(IMAGES):
+        image.fromarray(pixels).save(tmp_path / f"{i:02d}.png")
+    for shape in ((9, 8, 3), (9, 8, 1)):
+        model = brief().fit(reclust.data.read(tmp_path, size=shape))
+        assert (model.predict(tmp_path) == model.labels_).all()
+    labeled = reclust.SelfLabeling(model, epochs=1, warmup_epochs=2, threshold=0.1, device="cpu").fit(tmp_path)
+    assert len(labeled.ids_) == 40 and (labeled.predict(tmp_path) == labeled.labels_).all()
+
+
 def write_csv(folder):
     np.savetxt(folder / "x.csv", X, delimiter=",", fmt="%.17g", header=",".join(f"f{i}" for i in range(12)), comments="")
     return folder / "x.csv"

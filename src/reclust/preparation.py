@@ -26,9 +26,16 @@ from .data.tables import check_complete, check_numeric
 from .exceptions import ReclustWarning
 
 
-def opened(X: Any) -> Any:
-    """Files, folders and torch data sets are read into a `Dataset`; everything else passes through."""
-    return read(X) if isinstance(X, (str, os.PathLike, TorchDataset)) else X
+def opened(X: Any, image_shape: Sequence[int] | None = None) -> Any:
+    """Files, folders and torch data sets are read into a `Dataset`; everything else passes through.
+
+    image_shape: (h, w, channels) that the images of a folder are to have, whatever theirs are.
+    """
+    if isinstance(X, TorchDataset):
+        return read(X)
+    if not isinstance(X, (str, os.PathLike)):
+        return X
+    return read(X, size=image_shape if os.path.isdir(os.path.expanduser(X)) else None)
 
 
 def as_array(X: Any) -> Any:
@@ -42,7 +49,7 @@ def as_array(X: Any) -> Any:
 
 def check_samples(estimator: BaseEstimator, X: Any, *, reset: bool) -> np.ndarray:
     """Rows of numbers as scikit-learn checks them, or images (n, h, w) or (n, h, w, channels); at least two to fit."""
-    X = opened(X)
+    X = opened(X, None if reset else estimator._preparation.image_shape)
     names = X.feature_names if isinstance(X, Dataset) else None
     X = as_array(X)
     pandas = sys.modules.get("pandas")  # whoever brings a DataFrame has imported it already

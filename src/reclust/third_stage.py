@@ -82,7 +82,7 @@ class SelfLabeling(FittedClustering):
         self._forget()
         clusterer = self.clusterer
         check_is_fitted(clusterer, "labels_")
-        X = opened(X)
+        X = opened(X, clusterer._preparation.image_shape)
         self.ids_ = X.ids if isinstance(X, Dataset) else None
         X = check_samples(clusterer, X, reset=False)
         if y is not None:

@@ -31,6 +31,9 @@ def test_folders_give_labels(tmp_path):
         image.fromarray(noise(4, 4, 3)).save(tmp_path / name)
     found = read(tmp_path, labels="folder")
     assert found.ids.tolist() == ["cat/1.png", "cat/3.bmp", "dog/deep/2.PNG"] and found.labels.tolist() == [0, 0, 1]
+    image.fromarray(noise(4, 4, 3)).save(tmp_path / "4.png")
+    with pytest.raises(DataError, match=r"1 of 4 images are in no folder below it, such as 4\.png"):
+        read(tmp_path, labels="folder")
 
 
 def test_any_mode_and_size_becomes_one_array(tmp_path):
@@ -53,6 +56,18 @@ def test_any_mode_and_size_becomes_one_array(tmp_path):
     np.testing.assert_array_equal(at["alpha.png"], alpha[..., :3])
     np.testing.assert_array_equal(at["sixteen.png"], np.repeat(deep[..., None] // 257, 3, 2))
     assert read(tmp_path, size=(10, 12)).images.shape == (7, 10, 12, 3)
+    at = dict(zip(found.ids, read(tmp_path, size=(32, 32, 1)).images, strict=True))
+    np.testing.assert_array_equal(at["sixteen.png"], deep // 257)
+    np.testing.assert_array_equal(at["colour.png"], np.asarray(image.fromarray(colour).convert("L").resize((32, 32), image.Resampling.BILINEAR)))
+
+
+def test_grey_images_can_be_read_as_colours(tmp_path):
+    pixels = noise(6, 5)
+    image.fromarray(pixels).save(tmp_path / "a.png")
+    np.testing.assert_array_equal(read(tmp_path, size=(6, 5, 3)).images[0], np.repeat(pixels[..., None], 3, 2))
+    for size in ((6,), (6, 5, 2), (0, 5), (6, 5, 3, 1)):
+        with pytest.raises(ValueError, match=r"needed: \(height, width\) or \(height, width, channels\)"):
+            read(tmp_path, size=size)
 
 
 def test_sixteen_bits_alone_stay_grey_and_images_are_turned_upright(tmp_path):
@@ -74,7 +89,7 @@ def test_broken_files_are_all_named_or_left_out(tmp_path, caplog):
     whole = (tmp_path / "e.png").read_bytes()
     (tmp_path / "e.png").write_bytes(whole[: len(whole) // 2])  # a good header: colour, another size
     (tmp_path / "f.png").write_bytes(b"")
-    with pytest.raises(DataError, match=r"3 of 6 images.*on_error='skip'.*b\.png.*f\.png.*e\.png"):
+    with pytest.raises(DataError, match=r"3 of 6 images.*on_error='skip' \(on the command line --skip-broken\).*b\.png.*f\.png.*e\.png"):
         read(tmp_path)
     found = read(tmp_path, on_error="skip")
     assert found.ids.tolist() == ["a.png", "c.png", "d.png"] and found.image_shape == (1, 16, 16)

@@ -128,6 +128,10 @@ def test_anndata_gives_its_matrix_names_and_a_column_of_obs(tmp_path):
             assert found.ids[3] == "cell3" and found.labels.tolist() == LABELS.tolist()
     with pytest.raises(DataError, match="no column 'colour'"):
         read(data, labels="colour")
+    assert read(data, ids="kind").ids.tolist() == list(obs["kind"])
+    data.obs.loc["cell4", "kind"] = None
+    with pytest.raises(DataError, match="1 of 10 labels are missing, the first in row 5"):
+        read(data, labels="kind")
 
 
 @pytest.mark.parametrize(
@@ -175,6 +179,38 @@ def test_lengths_must_agree():
         _ = read(TABLE).images
     with pytest.raises(DataError, match="image_shape says"):
         Dataset(samples=IMAGES, image_shape=(1, 6, 5))
+
+
+def test_what_cannot_be_asked_of_such_data_is_refused(tmp_path):
+    np.savez(tmp_path / "x.npz", samples=TABLE)
+    np.save(tmp_path / "x.npy", TABLE)
+    np.savetxt(tmp_path / "x.csv", TABLE, delimiter=",")
+    (tmp_path / "folder").mkdir()
+    by_name = {"key": "a", "labels": "kind", "ids": "name"}
+    for source, of, refused in [
+        (tmp_path / "x.npy", r"a \.npy file, which holds one array", [*by_name, "size", "on_error"]),
+        (tmp_path / "x.npz", r"a \.npz file", ["size", "on_error"]),
+        (tmp_path / "x.csv", "a table", ["key", "size", "on_error"]),
+        (tmp_path / "folder", "a folder of images, where file names are the ids", ["key", "ids"]),
+        (TABLE, "a ndarray, which holds samples without names", by_name),
+        (torch.from_numpy(TABLE), "a Tensor", by_name),
+        (TABLE.tolist(), "a list", by_name),
+        (sparse.csr_array(TABLE), "a csr_array", by_name),
+        (Stream(), "a Stream", by_name),
+    ]:
+        for name in refused:
+            value = {**by_name, "size": (8, 8), "on_error": "skip"}[name]
+            with pytest.raises(DataError, match=rf"{name}=.* cannot be given for {of}.*: (it|only) "):
+                read(source, **{name: value})
+
+
+@pytest.mark.parametrize("labels", [
+    ["a", "", "b", " "], ["a", None, "b", None], np.array(["a", np.nan, "b", np.nan], dtype=object),
+])
+def test_labels_that_are_missing_are_no_class(labels):
+    with pytest.raises(DataError, match="2 of 4 labels are missing, the first in row 2; fill them in"):
+        read(TABLE[:4], labels=labels)
+    assert read(TABLE[:4], labels=["None", "NA", "nan", "a"]).n_clusters == 4
 
 
 @pytest.mark.parametrize(

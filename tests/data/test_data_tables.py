@@ -131,6 +131,8 @@ def test_commas_that_may_group_thousands_are_refused(rows, tmp_path):
 def test_csv_columns_that_are_not_there_and_ragged_rows_beside_labels(tmp_path):
     with pytest.raises(DataError, match="no column 'kind'; it has 'a', 'b'"):
         read(csv(tmp_path, "a,b\n1,2\n"), labels="kind")
+    with pytest.raises(DataError, match=r"x\.csv: .*2 of 3 labels are missing, the first in row 2"):
+        read(csv(tmp_path, "a,kind\n1,x\n2,\n3, \n"), labels="kind")
     with pytest.raises(DataError, match="cells"):
         read(csv(tmp_path, "a,b,kind\n1,2,x\n1,2,x,9\n"), labels="kind")
     with pytest.raises(DataError, match="not in the format"):
@@ -165,6 +167,8 @@ def test_missing_values_and_empty_frames_are_named():
     pandas = pytest.importorskip("pandas")
     with pytest.raises(DataError, match="missing or infinite values in 'b'"):
         read(pandas.DataFrame({"a": [1, 2], "b": pandas.array([1, None], dtype="Int64")}))
+    with pytest.raises(DataError, match="1 of 2 labels are missing, the first in row 2"):
+        read(pandas.DataFrame({"a": [1, 2], "b": pandas.array(["x", None], dtype="string")}), labels="b")
     with pytest.raises(DataError, match="is empty"):
         read(pandas.DataFrame({"a": []}, dtype=float))
     with pytest.raises(DataError, match="same name"):

@@ -66,6 +66,7 @@ def add_data(parser: argparse.ArgumentParser) -> None:
                         "`folder`: the first-level folders of images")
     parser.add_argument("--ids", metavar="NAME", help="column that names the samples")
     parser.add_argument("--key", metavar="NAME", help="which array of a file that holds several")
+    parser.add_argument("--skip-broken", action="store_true", help="leave out images of a folder that cannot be read")
 
 
 def add_device(parser: argparse._ActionsContainer) -> None:
@@ -145,7 +146,8 @@ def _report(arguments: argparse.Namespace, found: Dataset, model: DeepClustering
 def _predict(arguments: argparse.Namespace) -> int:
     from .. import load
 
-    model, found = load(arguments.model), read_data(arguments)
+    model = load(arguments.model)
+    found = read_data(arguments, image_shape=model._preparation.image_shape)
     labels = model.predict(found)
     if arguments.output is None:
         sys.stdout.write(_table(found, labels))
@@ -154,16 +156,19 @@ def _predict(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def read_data(arguments: argparse.Namespace) -> Dataset:
+def read_data(arguments: argparse.Namespace, *, image_shape: tuple[int, int, int] | None = None) -> Dataset:
+    """What the arguments name; images of a folder become (h, w, channels), where a model needs them so."""
     from ..data import load, names, read
 
     if arguments.data in names() and not Path(arguments.data).exists():
-        given = [f"--{name}" for name in ("labels", "ids", "key") if getattr(arguments, name) is not None]
+        given = [f"--{name}" for name in ("labels", "ids", "key", "skip-broken") if getattr(arguments, name.replace("-", "_"))]
         if given:
             raise ValueError(f"{', '.join(given)} cannot be given for the set {arguments.data}, whose labels are known: leave "
                              "that out, or name a file.")
         return load(arguments.data)
-    return read(arguments.data, key=arguments.key, labels=arguments.labels, ids=arguments.ids)
+    return read(arguments.data, key=arguments.key, labels=arguments.labels, ids=arguments.ids,
+                size=image_shape if Path(arguments.data).is_dir() else None,
+                on_error="skip" if arguments.skip_broken else "raise")
 
 
 def _table(found: Dataset, labels: np.ndarray) -> str:

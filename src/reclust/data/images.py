@@ -39,14 +39,16 @@ def decode(content: bytes, where: str, *, formats: Sequence[str] = FORMATS) -> A
 
 
 def read_image_folder(
-    folder: Path, *, size: tuple[int, int] | None = None, on_error: OnError = "raise"
+    folder: Path, *, size: Sequence[int] | None = None, on_error: OnError = "raise"
 ) -> tuple[NDArray[np.uint8], list[str]]:
     """All images below `folder` in the order of their names: (n, h, w) if all are grey, else (n, h, w, 3); their names.
 
     They are resized (bilinear) to `size` (h, w), by default the size they all have, or 28 x 28 grey and 32 x 32 colour
-    where sizes differ. Files that cannot be read raise an error naming them, or with on_error="skip" are left out and
-    logged.
+    where sizes differ; a size (h, w, channels) makes them all grey (1) or colour (3). Files that cannot be read raise an
+    error naming them, or with on_error="skip" are left out and logged.
     """
+    if size is not None and (len(size) not in (2, 3) or min(size) < 1 or tuple(size[2:]) not in ((), (1,), (3,))):
+        raise ValueError(f"size={tuple(size)}; needed: (height, width) or (height, width, channels), 1 or 3 channels.")
     if on_error not in ("raise", "skip"):
         raise ValueError(f"on_error={on_error!r}; needed: 'raise' or 'skip'.")
     paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
@@ -55,9 +57,9 @@ def read_image_folder(
     headers, unreadable = _each(paths, _header)
     pixels: dict[Path, NDArray[np.uint8]] = {}
     while headers:
-        grey = all(is_grey for is_grey, _ in headers.values())
+        grey = size[2] == 1 if size is not None and len(size) == 3 else all(is_grey for is_grey, _ in headers.values())
         sizes = {found for _, found in headers.values()}
-        height, width = size or (sizes.pop() if len(sizes) == 1 else (28, 28) if grey else (32, 32))
+        height, width = size[:2] if size else sizes.pop() if len(sizes) == 1 else (28, 28) if grey else (32, 32)
         pixels, broken = _each(headers, partial(_pixels, size=(height, width), grey=grey))
         unreadable += broken
         # Rare: a good header and broken pixels. Such a file must not have a say in the mode and size of the others.
@@ -114,7 +116,7 @@ def _report(unreadable: list[str], n: int, folder: Path, on_error: OnError) -> N
         return
     shown = " ".join(unreadable[:5]) + (" …" if len(unreadable) > 5 else "")
     if on_error == "raise":
-        remedy = "Remove them, or leave them out with on_error='skip'."
+        remedy = "Remove them, or leave them out with on_error='skip' (on the command line --skip-broken)."
         raise DataError(f"{len(unreadable)} of {n} images in {folder} cannot be read. {remedy} {shown}")
     if len(unreadable) == n:
         raise DataError(f"None of the {n} images in {folder} can be read. {shown}")

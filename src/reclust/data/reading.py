@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,29 @@ if TYPE_CHECKING:
 PerSample: TypeAlias = "str | Sequence[Any] | NDArray[Any] | None"
 _SAMPLES = ("images", "samples", "data", "X", "x")
 _LABELS = ("labels", "target", "y")
+_MEANT_FOR = {
+    "key": "it chooses among the arrays of a .npz or .h5 file",
+    "labels": "it names a column of a table or an array beside the samples; for other data give one value each",
+    "ids": "it names a column of a table or an array beside the samples; for other data give one value each",
+    "size": "it is for folders of images",
+    "on_error": "only broken images in a folder can be left out (--skip-broken)",
+}
+
+
+class Asked(NamedTuple):
+    """What `read` is asked for beside the data; labels and ids where they are names."""
+
+    key: str | None
+    labels: str | None
+    ids: str | None
+    size: Sequence[int] | None
+    on_error: OnError
+
+    def only(self, *allowed: str, of: str) -> None:
+        """Refuse what cannot be asked of such data: left aside in silence, it would be thought to have worked."""
+        for name, value in self._asdict().items():
+            if value is not None and (name, value) != ("on_error", "raise") and name not in allowed:
+                raise DataError(f"{name}={value!r} cannot be given for {of}: {_MEANT_FOR[name]}.")
 
 
 def read(
@@ -34,7 +57,7 @@ def read(
     key: str | None = None,
     labels: PerSample = None,
     ids: PerSample = None,
-    size: tuple[int, int] | None = None,
+    size: Sequence[int] | None = None,
     on_error: OnError = "raise",
 ) -> Dataset:
     """A Dataset from an array, tensor, DataFrame, sparse matrix, AnnData, torch Dataset, file or folder of images.
@@ -42,60 +65,64 @@ def read(
     Files: .npy (memory-mapped), .npz, .csv, .parquet, .h5, .h5ad. Arrays of two axes are tables (n, d), of three grey
     images (n, h, w), of four images (n, h, w, c) or (n, c, h, w) with c = 1 or 3. `key` names the array in a file that
     holds several. `labels` and `ids` are n values, or name a column of a table or an array beside the samples; in a
-    folder of images labels="folder" takes the names of the first-level folders. `size` and `on_error` are for folders,
-    see `read_image_folder`.
+    folder of images labels="folder" takes the names of the first-level folders. `size` and `on_error` are for folders:
+    images become `size`, (h, w) or (h, w, channels), and with on_error="skip" those that cannot be read are left out.
     """
     given = {"labels": labels, "ids": ids}
     values = {name: np.asarray(value) for name, value in given.items() if not isinstance(value, str | None)}
+    label_name, id_name = (value if isinstance(value, str) else None for value in (labels, ids))
+    asked = Asked(key, label_name, id_name, size, on_error)
     if not isinstance(source, (str, os.PathLike)):
-        return _assemble(name="data", files=(), **_from_memory(source, labels, ids) | values)
+        return _assemble(name="data", files=(), **_from_memory(source, asked) | values)
     path = Path(source).expanduser()
     with naming(path):
-        found = _from_path(path, key, labels, ids, size, on_error)
+        found = _from_path(path, asked)
         return _assemble(name=path.stem, files=(str(path),), **found | values)
 
 
-def _from_path(
-    path: Path, key: str | None, labels: PerSample, ids: PerSample, size: Any, on_error: OnError
-) -> dict[str, Any]:
+def _from_path(path: Path, asked: Asked) -> dict[str, Any]:
     if path.is_dir():
-        return _from_folder(path, labels, size, on_error)
+        return _from_folder(path, asked)
     if not path.is_file():
         raise DataError(f"There is no file or folder {path}.")
-    label_name, id_name = (value if isinstance(value, str) else None for value in (labels, ids))
     suffix = path.suffix.lower()
     tables: dict[str, Callable[..., Table]] = {".csv": read_csv, ".tsv": read_csv, ".parquet": read_parquet}
     if suffix in tables:
-        return _columns(tables[suffix](path, labels=label_name, ids=id_name))
+        asked.only("labels", "ids", of="a table")
+        return _columns(tables[suffix](path, labels=asked.labels, ids=asked.ids))
     if suffix == ".npy":
+        asked.only(of="a .npy file, which holds one array without names")
         return {"samples": map_npy(path)}
     if suffix == ".npz":
+        asked.only("key", "labels", "ids", of="a .npz file")
         arrays = read_npz(path)
-        return _pick(list(arrays), arrays.__getitem__, lambda n: arrays[n].shape, (key, label_name, id_name), path)
+        return _pick(list(arrays), arrays.__getitem__, lambda n: arrays[n].shape, asked, path)
     if suffix in (".h5", ".hdf5"):
+        asked.only("key", "labels", "ids", of="an HDF5 file")
         with open_hdf5(path) as file:
-            return _pick(file.names, file.read, file.shape, (key, label_name, id_name), path)
+            return _pick(file.names, file.read, file.shape, asked, path)
     if suffix == ".h5ad":
         anndata = require("anndata", purpose="Reading .h5ad files", extra="anndata")
         with reading(path):
-            return _from_anndata(anndata.read_h5ad(path), label_name)
+            return _from_anndata(anndata.read_h5ad(path), asked)
     known = ".npy, .npz, .csv, .parquet, .h5, .h5ad or a folder of images"
     raise DataError(f"{path} has the unknown ending {suffix!r}; needed: {known}.")
 
 
-def _from_memory(source: Any, labels: PerSample, ids: PerSample) -> dict[str, Any]:
-    label_name, id_name = (value if isinstance(value, str) else None for value in (labels, ids))
+def _from_memory(source: Any, asked: Asked) -> dict[str, Any]:
+    # An object of a library that nobody imported cannot be here, so nothing needs importing to find out.
+    if "pandas" in sys.modules and isinstance(source, sys.modules["pandas"].DataFrame):
+        asked.only("labels", "ids", of="a DataFrame")
+        return _columns(from_frame(source, labels=asked.labels, ids=asked.ids))
+    if "anndata" in sys.modules and isinstance(source, sys.modules["anndata"].AnnData):
+        return _from_anndata(source, asked)
+    asked.only(of=f"a {type(source).__name__}, which holds samples without names")
     if sparse.issparse(source) or isinstance(source, np.ndarray):
         return {"samples": source}
-    # An object of a library that nobody imported cannot be here, so nothing needs importing to find out.
     if "torch" in sys.modules and isinstance(source, sys.modules["torch"].Tensor):
         return {"samples": source.detach().cpu().numpy()}
     if "torch.utils.data" in sys.modules and isinstance(source, sys.modules["torch.utils.data"].Dataset):
         return _from_torch(source)
-    if "pandas" in sys.modules and isinstance(source, sys.modules["pandas"].DataFrame):
-        return _columns(from_frame(source, labels=label_name, ids=id_name))
-    if "anndata" in sys.modules and isinstance(source, sys.modules["anndata"].AnnData):
-        return _from_anndata(source, label_name)
     if isinstance(source, Sequence) and len(source):
         with reading("The sequence"):
             return {"samples": np.asarray(source)}
@@ -104,13 +131,20 @@ def _from_memory(source: Any, labels: PerSample, ids: PerSample) -> dict[str, An
     )
 
 
-def _from_folder(path: Path, labels: PerSample, size: tuple[int, int] | None, on_error: OnError) -> dict[str, Any]:
-    images, names = read_image_folder(path, size=size, on_error=on_error)
+def _from_folder(path: Path, asked: Asked) -> dict[str, Any]:
+    asked.only("labels", "size", "on_error", of="a folder of images, where file names are the ids")
+    if asked.labels not in (None, "folder"):
+        raise DataError(f"labels={asked.labels!r} for a folder of images; needed: 'folder' or one value each.")
+    images, names = read_image_folder(path, size=asked.size, on_error=asked.on_error)
     found: dict[str, Any] = {"samples": images, "ids": np.array(names)}
-    if isinstance(labels, str):
-        if labels != "folder":
-            raise DataError(f"labels={labels!r} for a folder of images; needed: 'folder' or one value each.")
-        found["labels"] = np.array([name.rpartition("/")[0].partition("/")[0] for name in names])
+    if asked.labels == "folder":
+        outside = [name for name in names if "/" not in name]
+        if outside:
+            raise DataError(
+                f"{path}: {len(outside)} of {len(names)} images are in no folder below it, such as {outside[0]}; "
+                "labels='folder' needs the folder of its class for each image."
+            )
+        found["labels"] = np.array([name.partition("/")[0] for name in names])
     return found
 
 
@@ -135,14 +169,17 @@ def _from_torch(source: TorchDataset[Any]) -> dict[str, Any]:
     return found
 
 
-def _from_anndata(source: Any, labels: str | None) -> dict[str, Any]:
-    if labels is not None and labels not in source.obs:
-        raise DataError(
-            f"The AnnData has no column {labels!r} in `obs`; it has {', '.join(map(repr, source.obs.columns))}."
-        )
-    label_values = None if labels is None else source.obs[labels].astype(str).to_numpy()
+def _from_anndata(source: Any, asked: Asked) -> dict[str, Any]:
+    asked.only("labels", "ids", of="an AnnData")
+    for name in (asked.labels, asked.ids):
+        if name is not None and name not in source.obs:
+            raise DataError(
+                f"The AnnData has no column {name!r} in `obs`; it has {', '.join(map(repr, source.obs.columns))}."
+            )
+    label_values = None if asked.labels is None else source.obs[asked.labels].astype(object).to_numpy()
+    ids = source.obs_names if asked.ids is None else source.obs[asked.ids]
     samples = source.X if sparse.issparse(source.X) else np.asarray(source.X)
-    return {"samples": samples, "labels": label_values, "ids": source.obs_names.to_numpy(),
+    return {"samples": samples, "labels": label_values, "ids": ids.to_numpy(),
             "feature_names": tuple(map(str, source.var_names))}
 
 
@@ -154,11 +191,11 @@ def _pick(
     names: Sequence[str],
     load: Callable[[str], NDArray[Any]],
     shape: Callable[[str], tuple[int, ...]],
-    wanted: Sequence[str | None],
+    asked: Asked,
     path: Path,
 ) -> dict[str, Any]:
     """Samples, labels, ids and split among the arrays of a file: those asked for, else those of the usual names."""
-    key, labels, ids = wanted
+    key, labels, ids = wanted = asked[:3]
     for name in wanted:
         if name is not None and name not in names:
             raise DataError(f"{path} holds no array {name!r}; it holds {', '.join(names) or 'none'}.")
@@ -224,7 +261,13 @@ def _layout(samples: Any, name: str) -> tuple[Samples, tuple[int, int, int] | No
 
 
 def _as_integers(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
-    """Labels as they are if they are whole numbers, else numbered in sorted order."""
+    """Labels as they are if they are whole numbers, else numbered in sorted order; there must be one for each sample."""
+    absent = np.flatnonzero([_is_absent(label) for label in labels.flat] if labels.dtype.kind in "OU" else [])
+    if len(absent):
+        raise DataError(
+            f"{name}: {len(absent)} of {labels.size} labels are missing, the first in row {absent[0] + 1}; fill them in, "
+            "drop those rows, or do without labels."
+        )
     if labels.dtype.kind in "iub":
         return labels.astype(np.int64)
     if labels.dtype.kind == "f" and np.array_equal(labels, np.round(labels)):
@@ -232,3 +275,9 @@ def _as_integers(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
     if labels.dtype.kind == "f":
         raise DataError(f"{name}: labels are fractions or missing, such as {labels[labels != np.round(labels)][0]}.")
     return np.unique(labels.astype(str), return_inverse=True)[1].reshape(labels.shape).astype(np.int64)
+
+
+def _is_absent(label: Any) -> bool:
+    """Empty text, None, NaN or what pandas has for them; other texts may be names of classes, "None" and "NA" too."""
+    text = str(label).strip()
+    return text == "" or (not isinstance(label, str) and text in ("None", "nan", "<NA>", "NaT"))
