@@ -158,9 +158,9 @@ class Preparation:
         """Bytes where fractions are expected, or the other way round."""
         if self.image_shape is None:
             return
-        low, high = float(self.first.shift), float(self.first.shift + self.first.scale)
+        low, high = self.first.shift.item(), (self.first.shift + self.first.scale).item()
         brightest = float(dense_rows(X, slice(None, None, max(1, X.shape[0] // 1000))).max())
-        if not 1 / 200 < (brightest - low) / (high - low) < 200 and brightest != low:  # darkness is dark on every scale
+        if 0 < brightest < high / 200 or brightest > 200 * high > 0:
             warnings.warn(f"The brightest value is {brightest:g}, and the model was fitted on values from {low:g} to {high:g}: "
                           "bring images to the same scale, bytes (0 to 255) or fractions (0 to 1).", ReclustWarning,
                           stacklevel=4)

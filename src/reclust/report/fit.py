@@ -46,7 +46,7 @@ def write_fit_report(model: FittedClustering, path: str | os.PathLike[str], X: A
 
 def fit_data(model: FittedClustering, X: Any, y: Any = None, *, title: str) -> Plain:
     """All that the page shows, as dicts, lists, strings, numbers and arrays."""
-    X = opened(X)
+    X = opened(X, model._preparation.image_shape)
     names = X.feature_names if isinstance(X, Dataset) else None
     names = names or getattr(model, "feature_names_in_", None)
     seen = Seen.of(model, model._checked(X), y)
