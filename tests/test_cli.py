@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -205,6 +206,18 @@ def test_tables_and_figures_of_a_study(tmp_path, monkeypatch, capsys):
     assert main(["table", "s.sqlite"]) == 0 and "own, ACC" in capsys.readouterr().out
     assert main(["figure", "s.sqlite", "voronoi"]) == 1 and "study run voronoi" in capsys.readouterr().err
     assert main(["figure"]) == 1 and "--list" in capsys.readouterr().err
+
+
+def test_a_study_whose_intervention_never_fires_says_so_in_a_line(tmp_path, capsys):
+    study = tiny_study(name="own", algorithms=("dec",), pretrained=(False,), seeds=(3,), variants=(Variant("late", reclust.BRB(9)),))
+    (tmp_path / "own.toml").write_text(write_study(study))
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert main(["study", "run", str(tmp_path / "own.toml"), "--store", str(tmp_path / "s"), "--device", "cpu", "--json"]) == 0
+    said = capsys.readouterr()
+    assert said.err.splitlines() == ["reclust: warning: These variants of own have an intervention that never fires in their epochs and so "
+                                     "changes nothing: 'late' (4 epochs). Train longer, or choose a shorter interval."]
+    assert json.loads(said.out)[0]["finished"] == 1
 
 
 def test_studies_are_listed_and_shown(capsys):

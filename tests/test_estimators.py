@@ -219,8 +219,9 @@ def test_ones_own_modules():
 def test_the_intervention_is_brb_unless_said_otherwise_and_a_warning_tells_when_it_never_fires():
     assert IDEC(10)._recipe().settings.intervention.steps == BRB().steps
     assert IDEC(10, intervention=None)._recipe().settings.intervention is None
-    with pytest.warns(ReclustWarning, match="never fires within epochs=3"):
+    with pytest.warns(ReclustWarning, match="never fires within epochs=3") as seen:
         quick(epochs=3).fit(X)
+    assert len(seen) == 1
 
 
 def test_the_paper_preset_is_the_published_protocol():

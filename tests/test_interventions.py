@@ -7,7 +7,21 @@ import torch
 from support import blobs
 from torch import nn
 
-from reclust import BRB, Every, InitialNoise, KaimingNoise, KMeans, Recluster, ResetMomentum, SoftReset, Step, Target, draws
+from reclust import (
+    BRB,
+    Every,
+    InitialNoise,
+    KaimingNoise,
+    KMeans,
+    Recluster,
+    ResetMomentum,
+    SoftReset,
+    Step,
+    Target,
+    draws,
+    value,
+)
+from reclust.interventions import WhenSettled
 
 
 def encoder(norm=False):
@@ -206,6 +220,34 @@ def test_it_fires_at_multiples_of_the_interval_and_never_at_zero():
     every = Every(3, (Note(),))
     assert [epoch for epoch in range(10) if every(epoch, target(encoder()))] == [3, 6, 9]
     assert len(fired) == 3
+
+
+@value
+class Plain(Step):
+    """All that a step needs to have."""
+
+    def __call__(self, target):
+        target.centers.fill_(7)
+
+
+def test_a_step_needs_no_name_for_its_time_and_a_single_one_no_tuple():
+    made = target(encoder())
+    assert Every(1, Plain()) == Every(1, (Plain(),)) == Every(1, [Plain()]) and Every(1, Plain())(1, made)
+    assert (made.centers == 7).all() and list(made.clock.seconds) == ["intervention"]
+    assert WhenSettled(Plain()).steps == (Plain(),)
+
+
+@pytest.mark.parametrize("steps", [Plain, (Plain,), (SoftReset(), Plain)], ids=["alone", "in a tuple", "behind a step"])
+@pytest.mark.parametrize("sentence", [lambda steps: Every(5, steps), WhenSettled], ids=["Every", "WhenSettled"])
+def test_a_class_in_place_of_a_step_says_what_to_write(sentence, steps):
+    with pytest.raises(TypeError, match=r"Plain is a class: write Plain\(\)"):
+        sentence(steps)
+
+
+@pytest.mark.parametrize("steps", [5, None, (SoftReset(), print), BRB(), (BRB(),)], ids=repr)
+def test_what_is_no_step_is_refused(steps):
+    with pytest.raises(TypeError, match="steps must be one or several of reclust.Step, such as"):
+        Every(5, steps)
 
 
 def test_different_epochs_draw_different_noise():

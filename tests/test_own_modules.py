@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,11 +14,13 @@ import reclust
 from reclust import (
     BRB,
     IDEC,
+    Autoencoder,
     Every,
     Execution,
     KaimingNoise,
     KMeans,
     OwnAutoencoder,
+    ReclustWarning,
     Result,
     SoftReset,
     Target,
@@ -25,6 +28,7 @@ from reclust import (
     train,
     weights,
 )
+from reclust.interventions import DisentangledReset, Perturb, Shrink, WhenSettled
 
 X, Y = blobs(n=80)
 EXACT = {name: Execution(device="cpu", precision="float64", executor=name) for name in ("plain", "vmap")}
@@ -73,6 +77,8 @@ ENCODERS = {
     "BatchNorm": lambda: nn.Sequential(nn.Linear(12, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 4)),
 }
 every = pytest.mark.parametrize("make", ENCODERS.values(), ids=ENCODERS)
+shallow = pytest.mark.filterwarnings("ignore:SoftReset has nothing to reset")
+"""For encoders of a single layer, which is the embedding."""
 
 
 def quick(**changes):
@@ -86,6 +92,7 @@ def tensors_of(module):
     return {name: tensor.detach().clone() for name, tensor in (*module.named_parameters(), *module.named_buffers())}
 
 
+@shallow
 @every
 @pytest.mark.parametrize("start", ["fresh", "given"])
 def test_they_train_stacked_as_alone_are_left_alone_and_come_through_a_file(tmp_path, make, start):
@@ -111,6 +118,7 @@ def test_they_train_stacked_as_alone_are_left_alone_and_come_through_a_file(tmp_
     assert torch.equal(loaded.model(1).embed(x), stacked.model(1).embed(x))
 
 
+@shallow
 @every
 def test_a_model_needs_the_same_modules_to_be_loaded(tmp_path, make):
     """The file holds all their tensors: only the architecture has to be the same again."""
@@ -126,6 +134,7 @@ def test_a_model_needs_the_same_modules_to_be_loaded(tmp_path, make):
     assert (pickle.loads(pickle.dumps(model)).predict(X) == model.labels_).all()
 
 
+@shallow
 def test_another_architecture_is_refused_at_loading(tmp_path):
     quick(representation=OwnAutoencoder(nn.Linear(12, 4), nn.Linear(4, 12))).fit(X).save(tmp_path / "m.reclust")
     for other in (nn.Linear(12, 5), nn.Sequential(nn.Linear(12, 4))):
@@ -212,19 +221,78 @@ def test_a_bare_layer_can_be_reset_in_ones_own_loop():
     before = copy.deepcopy(encoder)
     target = Target.of(encoder, torch.zeros(4, 4), embed=lambda: encoder(torch.from_numpy(X).float()))
     assert list(target.blocks) == ["embedding"]
-    BRB(1, keep=0.5)(1, target)
-    assert torch.equal(encoder.weight, before.weight), "the embedding layer is not reset unless it is named"
     Every(1, (SoftReset(0.0, blocks=("embedding",)),))(1, target)
     assert not torch.equal(encoder.weight, before.weight)
     assert np.abs(encoder.weight.detach().numpy()).max() <= 12**-0.5
 
 
+def frozen_but_for_the_last():
+    return nn.Sequential(nn.Linear(12, 8).requires_grad_(False), nn.Linear(8, 4))
+
+
+@pytest.mark.parametrize("make", [lambda: nn.Linear(12, 4), lambda: Projection(12, 4), frozen_but_for_the_last],
+                         ids=["bare linear", "weights at the root", "all but the embedding frozen"])
+@pytest.mark.parametrize("intervention", [
+    BRB(1), Every(1, (Shrink(0.5), Perturb(0.5))), Every(1, (DisentangledReset(),)), WhenSettled((SoftReset(),), shortest=1, longest=1, look=1)], ids=repr)
+def test_in_a_loop_of_ones_own_a_reset_without_anything_to_reset_is_an_error(make, intervention):
+    encoder, centers = make(), torch.zeros(4, 4)
+    target = Target.of(encoder, centers, embed=lambda: encoder(torch.from_numpy(X).float()), memory={})
+    with pytest.raises(ValueError, match=r"has nothing to reset in an encoder with the blocks .*embedding: .*blocks=\('embedding',\)"):
+        intervention(0, target)  # before any epoch is lost
+    assert (centers == 0).all()
+    brb = BRB(1, keep={"embedding": 0.5})
+    before = copy.deepcopy(encoder)
+    assert brb(1, target) and not torch.equal(next(p for p in encoder.parameters() if p.requires_grad),
+                                              next(p for p in before.parameters() if p.requires_grad))
+
+
+def test_training_goes_on_where_there_is_nothing_to_reset_and_says_so():
+    settings = small_settings(representation=Autoencoder(hidden=()))
+    with pytest.warns(ReclustWarning, match="SoftReset has nothing to reset in an encoder with the blocks embedding") as seen:
+        result = train(X, settings, seeds=(3, 1), execution=EXACT["vmap"])
+    assert len(seen) == 1 and result.history["clustering"]["fired"].epochs.tolist() == [2, 4], "it still reclusters"
+    with pytest.raises(ValueError, match="No block named 'mlp'"):  # mistakes behind it are found all the same
+        train(X, replace(settings, intervention=Every(2, (SoftReset(), SoftReset({"mlp": 0.5})))), seeds=(3,))
+
+
+@pytest.mark.parametrize("brb", [BRB(5), WhenSettled(BRB().steps)], ids=["BRB", "WhenSettled"])
+def test_in_a_loop_of_ones_own_layers_that_cannot_be_reset_are_found_before_anything_is_changed(brb):
+    class Attentive(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.mixed, self.last = nn.Linear(12, 8), nn.MultiheadAttention(8, 2), nn.Linear(8, 4)
+
+    encoder = Attentive()
+    before = tensors_of(encoder)
+    target = Target.of(encoder, torch.zeros(4, 4), embed=lambda: pytest.fail("it went on"), memory={})
+    for epoch in (0, 5):
+        with pytest.raises(TypeError, match="initial weights of a MultiheadAttention layer are not known. Register"):
+            brb(epoch, target)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in tensors_of(encoder).items())
+    encoder.mixed.requires_grad_(False)
+    z = torch.from_numpy(X[:, :4]).float()
+    Every(5, (SoftReset(0.5),))(5, Target.of(encoder, torch.zeros(4, 4), embed=lambda: z))
+    assert not torch.equal(encoder.first.weight, before["first.weight"]), "what is frozen need not be known"
+
+
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+def test_in_a_loop_of_ones_own_embeddings_that_are_not_finite_are_an_error(bad):
+    encoder, centers = ENCODERS["PReLU"](), torch.ones(4, 4)
+    z = torch.zeros(80, 4)
+    z[3, 2] = bad
+    with pytest.raises(ValueError, match="embeddings that are not finite.*smaller lr"):
+        BRB(1)(1, Target.of(encoder, centers, embed=lambda: z))
+    assert (centers == 1).all()
+
+
+@shallow
 def test_a_network_that_is_frozen_altogether_is_refused_with_advice():
     own = OwnAutoencoder(nn.Linear(12, 4).requires_grad_(False), nn.Linear(4, 12).requires_grad_(False))
     with pytest.raises(ValueError, match="leave at least one of them free"):
         train(X, small_settings(representation=own), seeds=[1])
 
 
+@shallow
 def test_frozen_layers_keep_their_weights_when_the_others_are_drawn():
     encoder = nn.Sequential(nn.Linear(12, 8).requires_grad_(False), nn.ReLU(), nn.Linear(8, 4))
     result = train(X, small_settings(representation=OwnAutoencoder(encoder, nn.Linear(4, 12))), seeds=[1], execution=EXACT["plain"])

@@ -31,6 +31,7 @@ from reclust import (
     draws,
     train,
 )  # fmt: skip
+from reclust.interventions import WhenSettled
 from reclust.training import Run
 
 OBJECTIVES = {
@@ -208,7 +209,7 @@ def test_the_last_short_batch_is_dropped_only_when_there_is_a_whole_one():
 
     for n, expected in ((170, [50] * 3), (30, [30])):
         sizes.clear()
-        train(X[:n], small_settings(augment=spy, pretraining=None, clustering=Schedule(1, batch_size=50)), seeds=[0])
+        train(X[:n], small_settings(augment=spy, pretraining=None, intervention=None, clustering=Schedule(1, batch_size=50)), seeds=[0])
         assert sizes == expected
 
 
@@ -333,6 +334,25 @@ def test_replicas_that_do_not_fit_side_by_side_train_in_groups(monkeypatch, tmp_
     assert (loss == np.concatenate([one.history["clustering"]["loss"].values for one in apart], 1)).all()
     fired = together.history["clustering"]["fired"]
     assert fired.epochs.tolist() == [2, 4] and fired.values.tolist() == [[True, True, True, False, True]] * 2
+
+
+@pytest.mark.parametrize("intervention", [BRB(5), WhenSettled(BRB().steps, look=3, shortest=4), WhenSettled(BRB().steps, threshold=0, look=1, shortest=1, longest=5)], ids=repr)
+def test_an_intervention_that_never_fires_is_told_before_training(intervention, monkeypatch):
+    def too_large(self):
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(Run, "run", too_large)  # training in groups does not say it again
+    settings = [small_settings(intervention=one, clustering=Schedule(5, batch_size=50)) for one in (None, intervention)]
+    with pytest.warns(ReclustWarning) as seen, pytest.raises(TrainingFailed):
+        train(X, settings, seeds=(1, 1))
+    assert sum("The intervention never fires within epochs=5" in str(one.message) for one in seen) == 1
+
+
+@pytest.mark.parametrize("intervention", [BRB(4), WhenSettled(BRB().steps, look=2, shortest=3), WhenSettled(BRB().steps, threshold=0, look=1, longest=4, shortest=1)], ids=repr)
+def test_no_such_warning_where_it_fires_in_the_last_epoch(intervention):
+    clustering = Schedule(5, batch_size=50)
+    train(X, small_settings(intervention=intervention, clustering=clustering), seeds=(1,))
+    train(X, small_settings(intervention=intervention, clustering=None), seeds=(1,))
 
 
 def test_one_replica_that_does_not_fit_says_what_to_do(monkeypatch):

@@ -88,7 +88,7 @@ class Checkpoint:
                 raise
             kept = files.read(self.previous, "checkpoint")
             warnings.warn(f"{str(error).rstrip('.')}. The run goes on from the state before that one.", ReclustWarning,
-                          stacklevel=6)
+                          stacklevel=7)
         os.replace(self.previous, self.path)  # or the next write would keep the damaged one as the state before
         return kept
 

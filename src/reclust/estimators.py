@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
@@ -22,7 +21,6 @@ from .data.augment import Affine, Augmentation, Noise
 from .data.color import ColorViews
 from .data.inputs import Inputs
 from .data.lens import Lens
-from .exceptions import ReclustWarning
 from .fitted import FittedClustering
 from .interventions import Intervention
 from .monitors import Evaluation, Living, Monitor, Progress
@@ -228,7 +226,6 @@ class DeepClustering(FittedClustering):
         if not (self.lens is None or isinstance(self.lens, Lens) or isinstance(self.lens, str) and self.lens == "auto"):
             raise ValueError(f"lens must be 'auto', None or a Lens such as Lens(least_side=16), got {self.lens!r}.")
         check_kinds(settings)
-        self._warn_if_it_never_fires(settings)
         return Recipe(settings, preset.n_init if self.n_init is None else self.n_init, self.select or preset.select,
                       preset.lens if isinstance(self.lens, str) else self.lens or Lens())
 
@@ -264,13 +261,6 @@ class DeepClustering(FittedClustering):
         if self.augment not in AUGMENTATIONS:
             raise ValueError(f"augment must be auto, {', '.join(AUGMENTATIONS)}, a callable or None, got {self.augment!r}.")
         return AUGMENTATIONS[self.augment]
-
-    def _warn_if_it_never_fires(self, settings: Settings) -> None:
-        assert settings.clustering is not None
-        epochs, intervention = settings.clustering.epochs, settings.intervention
-        if intervention is not None and not any(intervention.fires(epoch) for epoch in range(epochs)):
-            warnings.warn(f"The intervention never fires within epochs={epochs}: train longer, choose a shorter interval, "
-                          "or pass intervention=None to say that you want none.", ReclustWarning, stacklevel=4)
 
     def _seeds(self, n_init: int, checkpoint: Checkpoint | None) -> list[int]:
         """One seed a replica; those of a smaller `n_init` come first, so that more replicas never lose one

@@ -123,7 +123,7 @@ class Phase:
         for epoch in range(self.first_epoch, self.schedule.epochs):
             if deadline.passed:
                 warnings.warn(f"The time budget of {self.owner.execution.time_budget:g} s was spent after {epoch} of "
-                              f"{self.schedule.epochs} epochs of {self.called}.", ReclustWarning, stacklevel=5)
+                              f"{self.schedule.epochs} epochs of {self.called}.", ReclustWarning, stacklevel=6)
                 self.owner.write_checkpoint(self, epoch)
                 finished = False
                 break
@@ -160,7 +160,7 @@ class Phase:
         self._exploded = True
         warnings.warn(f"Gradients explode in epoch {epoch} of {self.called}: their norm is {np.nanmax(norm):.3g}, and they are "
                       f"clipped to {limit:g}. Scale the data (estimators do with standardize=True), or try a smaller lr "
-                      f"(now {self.schedule.lr:g}).", ReclustWarning, stacklevel=5)
+                      f"(now {self.schedule.lr:g}).", ReclustWarning, stacklevel=6)
 
     def _intervene(self, epoch: int) -> np.ndarray:
         fired = np.zeros(len(self.replicas), dtype=bool)

@@ -147,12 +147,12 @@ class Activity:
             if (active == 0).any() and epoch < 0:
                 warnings.warn(f"No sample is above the confidence threshold {self.threshold:g} after the warm-up in "
                               f"{(active == 0).sum()} of {len(active)} replicas, so there is nothing to learn from: "
-                              "warm up longer, or lower the threshold.", ReclustWarning, stacklevel=6)
+                              "warm up longer, or lower the threshold.", ReclustWarning, stacklevel=7)
         died = self._alive & ~alive
         if died.any():
             classes = ", ".join(str(number) for number in np.flatnonzero(died.any(0)))
             warnings.warn(f"By epoch {epoch} of self-labeling no sample is left in class {classes}: train fewer epochs, "
-                          "lower the learning rate, or raise the threshold or the evenness.", ReclustWarning, stacklevel=6)
+                          "lower the learning rate, or raise the threshold or the evenness.", ReclustWarning, stacklevel=7)
             self._alive = self._alive & alive
 
 

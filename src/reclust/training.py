@@ -23,6 +23,8 @@ from .data import Prepared
 from .data.inputs import Inputs, as_inputs
 from .exceptions import ReclustWarning, TrainingFailed
 from .history import Curve, History
+from .interventions.adaptive import never_fires
+from .interventions.base import NothingToReset
 from .monitors import Deadline, Measured, Monitor, Remembering
 from .phase import Phase, sharing
 from .replicas import Replicas, executor_kind
@@ -53,6 +55,20 @@ def train(
     """
     seeds = [whole("each seed", seed, 0) for seed in seeds]
     each = one_each(settings, seeds)
+    _warn_if_it_never_fires(each)
+    return _trained(data, each, seeds, start, monitors, execution, checkpoint)
+
+
+def _warn_if_it_never_fires(each: Sequence[Settings]) -> None:
+    epochs = 0 if each[0].clustering is None else each[0].clustering.epochs
+    if epochs and any(never_fires(settings.intervention, epochs) for settings in each):
+        warnings.warn(f"The intervention never fires within epochs={epochs}: train longer, choose a shorter interval, or use "
+                      "intervention=None to say that you want none.", ReclustWarning, stacklevel=3)
+
+
+def _trained(data: Inputs | Prepared | Tensor | np.ndarray, each: list[Settings], seeds: Sequence[int],
+             start: Result | None, monitors: Sequence[Monitor], execution: Execution, checkpoint: Checkpoint | None) -> Result:
+    """All replicas side by side, or in groups where memory is short."""
     begun = time.monotonic()
     arithmetic = Arithmetic.choose(choose_device(execution.device), execution.precision)
     inputs = as_inputs(data).to(arithmetic.device, arithmetic.dtype)
@@ -67,14 +83,13 @@ def train(
     torch.cuda.empty_cache()
     half = len(seeds) // 2
     warnings.warn(f"{len(seeds)} replicas do not fit into the memory of {arithmetic.device} side by side: they train in groups "
-                  f"of {half} and {len(seeds) - half}, one after the other.", ReclustWarning, stacklevel=2)
+                  f"of {half} and {len(seeds) - half}, one after the other.", ReclustWarning, stacklevel=3)
     parts = []
     for part in (slice(half), slice(half, None)):
         left = None if execution.time_budget is None else max(1e-9, execution.time_budget - (time.monotonic() - begun))
-        parts.append(train(
-            inputs, each[part], seeds=seeds[part], monitors=monitors, execution=replace(execution, time_budget=left),
-            start=start if start is None or start.seeds != tuple(seeds) else start.only(part),
-            checkpoint=None if checkpoint is None else checkpoint.of(part),
+        parts.append(_trained(
+            inputs, each[part], seeds[part], start if start is None or start.seeds != tuple(seeds) else start.only(part),
+            monitors, replace(execution, time_budget=left), None if checkpoint is None else checkpoint.of(part),
         ))
     return joined(*parts)
 
@@ -88,7 +103,10 @@ def _created(inputs: Inputs, each: Sequence[Settings], seeds: Sequence[int], sta
     replicas = Replicas.create(first.representation, inputs.sample_shape, first.n_clusters, seeds=seeds,
                                device=arithmetic.device, dtype=arithmetic.dtype)
     for which, intervention in sharing(each):
-        intervention.check(replicas.blocks(which))
+        try:
+            intervention.check(replicas.blocks(which))
+        except NothingToReset as error:  # a preset's BRB still reclusters where a small encoder leaves nothing to reset
+            warnings.warn(str(error), ReclustWarning, stacklevel=4)
     for augment in first.augmentations:
         try_augmentation(augment, inputs)
     for schedule in (first.pretraining, first.clustering):
@@ -225,7 +243,7 @@ class Run:
                     f"The loss of the replica with seed {self.replicas.seeds[replica]} became {loss[replica]} in epoch "
                     f"{epoch} of {phase}: it is dropped. Try a smaller lr (now {schedule.lr:g}) or a smaller clip_norm, "
                     "and check the scale of the data.",
-                    ReclustWarning, stacklevel=5,
+                    ReclustWarning, stacklevel=6,
                 )
         if len(self.failed) == len(self.replicas):
             raise TrainingFailed(

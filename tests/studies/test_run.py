@@ -12,7 +12,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reclust import Execution, train
+from reclust import BRB, Execution, ReclustWarning, train
+from reclust.interventions import WhenSettled
 from reclust.metrics import scores
 from reclust.phase import Phase
 from reclust.studies import Conditions, Store, StoreReader, Variant, execute, run
@@ -79,6 +80,19 @@ def test_one_data_set_at_a_time_gives_the_same_groups(tmp_path):
         assert store.status("tiny")[0].waiting == 6, "the other set is planned and waits"
         with pytest.raises(ValueError, match="has no dataset 'mnist'; it has digits, usps"):
             run(study, store, datasets=["mnist"], progress=False)
+
+
+def test_variants_whose_intervention_never_fires_are_told_before_the_study_begins(tmp_path, monkeypatch):
+    late = Variant("late", BRB(4)), Variant("settled", WhenSettled(BRB().steps, shortest=30))
+    longer = Variant("late, longer", BRB(4), changes={"clustering": {"epochs": 5}})
+    study = tiny_study(algorithms=("dec",), pretrained=(False,), variants=(*tiny_study().variants, *late, longer), seeds=(3,))
+    monkeypatch.setattr(execute, "train", lambda *given, **named: 1 / 0)
+    with Store(tmp_path / "s") as store:
+        with pytest.warns(ReclustWarning, match=r"of tiny .* never fires in their epochs .*: 'late' \(4 epochs\), 'settled' \(4 epochs\)\. Train") as seen:
+            run(study, store, progress=False)
+        assert len(seen) == 1
+        store.retry("tiny")
+        run(study, store, progress=False, variants=("slow",))  # nothing is said of what is not asked for
 
 
 def test_some_variants_and_seeds_bring_what_trains_with_them(tmp_path):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Mapping, Sequence
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -28,6 +31,14 @@ def show(rows: Sequence[Mapping[str, Any]], *, as_json: bool, empty: str = "noth
             cells = (cell.rjust(width) if name in numeric else cell.ljust(width)
                      for name, cell, width in zip(names, line, widths, strict=True))
             print("  ".join(cells).rstrip())
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Warnings as lines for people, without where in the program they come from."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *rest, **named: print(f"reclust: warning: {message}", file=sys.stderr)
+        yield
 
 
 def duration(seconds: float) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from .. import studies
 from .fitting import add_device
-from .output import add_json, duration, show
+from .output import add_json, duration, plain_warnings, show
 
 if TYPE_CHECKING:
     from ..studies.backends import Backend
@@ -175,9 +175,10 @@ def _run(arguments: argparse.Namespace) -> int:
     with studies.Store(arguments.store) as store:
         if arguments.retry and study.name in store.studies():
             store.retry(study.name)
-        ran = studies.run(study, store, conditions=conditions, backend=_backend(arguments), datasets=arguments.datasets,
-                          variants=arguments.variants, seeds=arguments.seeds,
-                          progress=False if arguments.quiet or arguments.json else None)
+        with plain_warnings():
+            ran = studies.run(study, store, conditions=conditions, backend=_backend(arguments), datasets=arguments.datasets,
+                              variants=arguments.variants, seeds=arguments.seeds,
+                              progress=False if arguments.quiet or arguments.json else None)
         if arguments.baselines and not ran.waiting:
             studies.run_baselines(studies.baselines_of(study), store, conditions, datasets=arguments.datasets)
     _report(ran, time.time() - begun, arguments)

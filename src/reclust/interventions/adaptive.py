@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..values import real, value, whole
-from .base import Blocks, Step, Target, take_steps
+from .base import Blocks, Intervention, Step, Target, as_steps, check_steps, take_steps
 from .exchange import Exchange
 from .recluster import random_rows
 from .soft_reset import ByBlock
@@ -43,7 +43,7 @@ class WhenSettled:
     keep: Literal["given", "scaled"] = "given"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", tuple(self.steps))
+        object.__setattr__(self, "steps", as_steps(self.steps))
         object.__setattr__(self, "threshold", real("threshold", self.threshold))
         if not 0 <= self.threshold <= 1:
             raise ValueError(f"threshold must be a share between 0 and 1, got {self.threshold!r}.")
@@ -61,9 +61,14 @@ class WhenSettled:
         """Whether it looks: only then may it fire."""
         return epoch % self.look == 0
 
+    @property
+    def earliest(self) -> int:
+        """The first epoch at which it can fire: the first look when `shortest`, or `longest` if nothing settles, has passed."""
+        waits = self.longest if self.threshold == 0 else self.shortest
+        return -(-waits // self.look) * self.look
+
     def check(self, blocks: Blocks) -> None:
-        for step in self.steps:
-            step.check(blocks)
+        check_steps(self.steps, blocks)
 
     @torch.no_grad()
     def __call__(self, epoch: int, target: Target) -> bool | np.ndarray:
@@ -73,6 +78,8 @@ class WhenSettled:
         memory = target.memory
         if memory is None:
             raise ValueError("WhenSettled compares labels between epochs: give Target.of(…, memory=notes), one dict for all.")
+        if target.peers is None:
+            self.check(target.blocks)
         labels = self._labels(target)
         if epoch == 0:
             memory.update(labels=labels, fired=torch.zeros_like(target.key))
@@ -118,3 +125,9 @@ class WhenSettled:
         share = min(1.0, change / self.threshold) if self.threshold else 1.0
         return tuple(step.gentler(share) if isinstance(step, ByBlock) else step for step in self.steps)
 
+
+def never_fires(intervention: Intervention | None, epochs: int) -> bool:
+    """Whether there is an intervention, and nothing comes of it in a run of so many epochs."""
+    if isinstance(intervention, WhenSettled):
+        return intervention.earliest >= epochs
+    return intervention is not None and not any(intervention.fires(epoch) for epoch in range(epochs))

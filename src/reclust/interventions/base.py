@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -92,6 +92,8 @@ class Target:
 
         Without `blocks` every layer of the encoder is a block of its own, the last one 'embedding'. memory: a dict, the same
         in every epoch, for interventions that keep notes, as `WhenSettled` does.
+
+        Nobody checks before such a loop begins, so interventions do whenever they are called, before they change anything.
         """
         state: dict[str, Any] = optimizer.state.get(centers, {}) if optimizer is not None else {}
         kept = {name: entry for name, entry in state.items() if isinstance(entry, Tensor)}
@@ -104,6 +106,9 @@ class Target:
             finally:
                 for module, training in modes:
                     module.training = training
+            if not z.isfinite().all():
+                raise ValueError("embed() gave embeddings that are not finite, of which no centres can be made. Training has "
+                                 "diverged: try a smaller lr, clip gradients, and check the scale of the data.")
             return z if rows is None else z[rows]
 
         return cls(
@@ -161,7 +166,7 @@ Blocks = Mapping[str, tuple[Layer, ...]]
 class Step(ABC):
     """One thing an intervention does to a target, in place. Children are values."""
 
-    part: ClassVar[str]
+    part: ClassVar[str] = "intervention"
     """Under which name its time is recorded."""
 
     @abstractmethod
@@ -172,6 +177,10 @@ class Step(ABC):
 
     def check(self, blocks: Blocks) -> None:  # noqa: B027 - most steps have nothing to check
         """Raise before training what would go wrong with these blocks at the first firing."""
+
+
+class NothingToReset(ValueError):
+    """No layer is left for a reset: an error in somebody's own loop, and worth a warning where a preset chose the reset."""
 
 
 @runtime_checkable
@@ -187,6 +196,29 @@ class Intervention(Protocol):
     def __call__(self, epoch: int, target: Target) -> bool | np.ndarray:
         """Do what is due at the start of this epoch; whether anything was, of each replica (...) where they differ."""
         ...
+
+
+def as_steps(given: Any) -> tuple[Step, ...]:
+    """The steps of a sentence, checked; a single one need not be in a tuple."""
+    steps = tuple(given) if isinstance(given, Iterable) else (given,)
+    for step in steps:
+        if isinstance(step, type):
+            raise TypeError(f"steps are values, and {step.__name__} is a class: write {step.__name__}().")
+        if not isinstance(step, Step):
+            raise TypeError(f"steps must be one or several of reclust.Step, such as (SoftReset(), Recluster()), got {step!r}.")
+    return steps
+
+
+def check_steps(steps: Sequence[Step], blocks: Blocks) -> None:
+    """What `Intervention.check` says of these steps. That there is nothing to reset is said last, as the least of mistakes."""
+    nothing = None
+    for step in steps:
+        try:
+            step.check(blocks)
+        except NothingToReset as error:
+            nothing = nothing or error
+    if nothing is not None:
+        raise nothing
 
 
 def take_steps(steps: Sequence[Step], epoch: int, target: Target) -> None:
@@ -211,18 +243,19 @@ class Every:
     steps: tuple[Step, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", tuple(self.steps))
+        object.__setattr__(self, "steps", as_steps(self.steps))
         object.__setattr__(self, "interval", whole("interval", self.interval, 1))
 
     def fires(self, epoch: int) -> bool:
         return epoch > 0 and epoch % self.interval == 0
 
     def check(self, blocks: Blocks) -> None:
-        for step in self.steps:
-            step.check(blocks)
+        check_steps(self.steps, blocks)
 
     @torch.no_grad()
     def __call__(self, epoch: int, target: Target) -> bool:
+        if target.peers is None:
+            self.check(target.blocks)
         if not self.fires(epoch):
             return False
         take_steps(self.steps, epoch, target)

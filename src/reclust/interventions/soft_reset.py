@@ -12,7 +12,7 @@ from typing_extensions import Self
 from .. import draws
 from ..values import real, value
 from ..weights import NORMS, initial_distributions
-from .base import Blocks, Layer, Step, Target
+from .base import Blocks, Layer, NothingToReset, Step, Target
 from .noise import InitialNoise, KaimingNoise, Noise
 
 
@@ -43,7 +43,12 @@ class ByBlock(Step):
                 raise ValueError("Give either blocks= or a mapping as keep=, which names its blocks already.")
 
     def check(self, blocks: Blocks) -> None:
-        self._factors(blocks)
+        if next(self.layers(blocks), None) is None:
+            raise NothingToReset(
+                f"{type(self).__name__} has nothing to reset in an encoder with the blocks {', '.join(blocks) or '(none)'}: "
+                "frozen layers and norms are left alone, and so is 'embedding', the last layer, unless it is named. Name it by "
+                "keep={'embedding': 0.8} or blocks=('embedding',); in a loop of your own, Target.of(…, blocks=…) can name more."
+            )
 
     def gentler(self, share: float) -> Self:
         """The same with factors that went this share of their way to 1."""
@@ -53,10 +58,10 @@ class ByBlock(Step):
         return replace(self, keep=keep + share * (1 - keep))
 
     def layers(self, blocks: Blocks) -> Iterator[tuple[Layer, float]]:
-        """The layers to change, each with its factor."""
+        """The layers to change, each with its factor; those that their author froze have nothing to change."""
         for block, keep in self._factors(blocks).items():
             for layer in blocks[block]:
-                if self.norms or not isinstance(layer.module, NORMS):
+                if layer.parameters and (self.norms or not isinstance(layer.module, NORMS)):
                     yield layer, keep
 
     def _factors(self, blocks: Blocks) -> dict[str, float]:
@@ -76,6 +81,7 @@ class _WithNoise(ByBlock):
     noise: Noise = InitialNoise()
 
     def check(self, blocks: Blocks) -> None:
+        super().check(blocks)
         for layer, _ in self.layers(blocks):
             if isinstance(self.noise, (InitialNoise, KaimingNoise)):
                 initial_distributions(layer.module)

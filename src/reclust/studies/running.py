@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
+from ..exceptions import ReclustWarning
+from ..interventions.adaptive import never_fires
 from .backends import Backend, InProcess
 from .backends.base import missing_pretraining
 from .execute import Attempt, Conditions, Failed, Stopped
@@ -54,6 +57,7 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None, bac
         store.plan(study.name, study, runs)
         waiting = store.waiting(study.name)
         asked = [group for group in groups if group.key in waiting and _holds(group, wanted)]
+        _warn_of_what_never_fires(study, asked)
         bar = stack.enter_context(_bar(study, asked, conditions, progress))
         finished = 0
         for group, attempt in backend.attempts(backend.ordered(asked), conditions, interrupt.asked, bar.update):
@@ -79,6 +83,17 @@ def _check_known(study: Study, runs: Sequence[PlannedRun], wanted: Wanted) -> No
 def _holds(group: Group, wanted: Wanted) -> bool:
     """Whether there is a run in it that is wanted."""
     return any(all(some is None or getattr(run, what) in some for what, some in wanted.items()) for run in group.runs)
+
+
+def _warn_of_what_never_fires(study: Study, groups: Sequence[Group]) -> None:
+    """Training says so itself, but what it says is not heard among many runs."""
+    epochs = {run.variant: settings.clustering.epochs for group in groups
+              for run, settings in zip(group.runs, group.settings, strict=True)
+              if settings.clustering is not None and never_fires(settings.intervention, settings.clustering.epochs)}
+    if epochs:
+        named = ", ".join(f"{variant!r} ({count} epochs)" for variant, count in epochs.items())
+        warnings.warn(f"These variants of {study.name} have an intervention that never fires in their epochs and so changes "
+                      f"nothing: {named}. Train longer, or choose a shorter interval.", ReclustWarning, stacklevel=3)
 
 
 def _commit(store: Store, group: Group, attempt: Attempt) -> int:
