@@ -3,6 +3,7 @@
 import copy
 import pickle
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -15,20 +16,25 @@ from reclust import (
     BRB,
     IDEC,
     Autoencoder,
+    DECObjective,
     Every,
     Execution,
     KaimingNoise,
     KMeans,
     OwnAutoencoder,
+    OwnSimCLR,
     ReclustWarning,
     Result,
+    Schedule,
     SoftReset,
     Target,
     draws,
     train,
+    value,
     weights,
 )
 from reclust.interventions import DisentangledReset, Perturb, Shrink, WhenSettled
+from reclust.objectives import Still, squared_distances
 
 X, Y = blobs(n=80)
 EXACT = {name: Execution(device="cpu", precision="float64", executor=name) for name in ("plain", "vmap")}
@@ -315,3 +321,99 @@ def test_layers_that_their_author_froze_are_neither_trained_nor_reset(executor):
     assert all(torch.equal(result.parameters[f"encoder.0.{name}"][i], getattr(encoder[0], name)) for name in ("weight", "bias") for i in range(2))
     assert not torch.allclose(result.parameters["encoder.2.weight"][0], encoder[2].weight)
     assert not encoder[0].weight.requires_grad and encoder[2].weight.requires_grad
+
+
+# What does not fit is told before training
+
+
+@value
+class MyObjective(Still):
+    """The one of the guide, with mistakes to choose from."""
+
+    mistake: str = "none"
+    weight: float = 0.1
+    representation_weight: float = 1.0
+    trainable: ClassVar[frozenset[str]] = frozenset({"centers"})
+    per_cluster: ClassVar[frozenset[str]] = frozenset({"centers"})
+
+    def init(self, centers):
+        return {"centers": centers.clone() if self.mistake != "init" else centers[0].clone()}
+
+    def loss(self, state, z):
+        squared = squared_distances(z, state["centers"])
+        if self.mistake == "large batch":
+            assert z.shape[1] == 50, "what batches have in training"
+        if self.mistake == "gradient inside":  # as a penalty of gradients takes it
+            return torch.autograd.grad(squared.sum(), (z, state["centers"]), create_graph=True)[0].square().mean()
+        return squared.min(-1).values.mean() if self.mistake != "loss" else squared.min(-1).values.mean(0)
+
+    def assign(self, state, z):
+        distances = squared_distances(z, state["centers"])
+        return distances.argmin(-1) if self.mistake != "assign" else distances
+
+
+@pytest.fixture
+def no_training(monkeypatch):
+    monkeypatch.setattr("reclust.phase.Phase.run", lambda *_: pytest.fail("training had begun"))
+
+
+@pytest.mark.parametrize(("mistake", "message"), [
+    ("init", r"MyObjective.init must give a dict of tensors, among them 'centers' of shape \(4, 4\)"),
+    ("loss", r"MyObjective.loss gave \(50,\) of torch.float32 for embeddings of shape \(1, 50, 4\): .* one number, .* End it with .mean\(\)"),
+    ("assign", r"MyObjective.assign gave \(2, 4\) of torch.float32 for embeddings of shape \(2, 4\): .* shape \(2,\).*argmax"),
+])
+@pytest.mark.parametrize("seeds", [(1,), (1, 2)], ids=["alone", "stacked"])
+def test_an_objective_of_the_wrong_shape_says_what_it_must_give(no_training, mistake, message, seeds):
+    with pytest.raises(ValueError, match=message):
+        train(X.astype(np.float32), small_settings(objective=MyObjective(mistake)), seeds=seeds)
+
+
+@pytest.mark.parametrize("unusual", ["none", "large batch", "gradient inside"])
+def test_an_objective_is_tried_as_it_is_trained(unusual):
+    settings = small_settings(objective=MyObjective(unusual), intervention=None)
+    assert train(X, settings, seeds=(1,), execution=EXACT["plain"]).labels.shape == (1, 80)
+
+
+class Tuple(nn.Linear):
+    def forward(self, x):
+        return super().forward(x), None
+
+
+@pytest.mark.parametrize(("encoder", "decoder", "message"), [
+    (nn.Linear(16, 4), nn.Linear(4, 12), r"The encoder cannot take a tensor of shape \(2, 12\): mat1 and mat2 .* \(2x12 and 16x4\). Its first layer must fit the samples"),
+    (nn.Conv2d(1, 4, 3), nn.Linear(4, 12), r"The encoder cannot take a tensor of shape \(2, 12\): .* must fit the samples"),
+    (nn.Linear(12, 4), nn.Linear(5, 12), r"The decoder cannot take a tensor of shape \(2, 4\): mat1 and mat2 .* \(2x4 and 5x12\). Its first layer must fit the embeddings"),
+    (nn.Linear(12, 4), nn.Linear(4, 13), r"The decoder turned embeddings of shape \(2, 4\) into \(2, 13\): samples of shape \(12,\) need 12 numbers each"),
+    (nn.Sequential(nn.Linear(12, 4), nn.Unflatten(1, (2, 2))), nn.Linear(4, 12), r"The encoder turned samples of shape \(2, 12\) into \(2, 2, 2\): it must give one row .* \(2, d\)"),
+    (Tuple(12, 4), nn.Linear(4, 12), "The encoder must give a tensor, but gave a tuple: wrap it"),
+], ids=["encoder", "images expected", "decoder", "decoder's output", "no rows", "a tuple"])
+@pytest.mark.parametrize("seeds", [(1,), (1, 2)], ids=["alone", "stacked"])
+def test_modules_that_do_not_fit_say_which_and_what_came_in(no_training, encoder, decoder, message, seeds):
+    with pytest.raises(ValueError, match=message):
+        train(X, small_settings(representation=OwnAutoencoder(encoder, decoder), intervention=None), seeds=seeds)
+
+
+@pytest.mark.parametrize(("module", "projector", "message"), [
+    (nn.Linear(16, 4), None, r"The encoder cannot take a tensor of shape \(2, 12\)"), (nn.Linear(12, 4), nn.Linear(5, 3), r"The projector cannot take a tensor of shape \(2, 4\)")])
+def test_contrastive_modules_that_do_not_fit_say_so_too(no_training, module, projector, message):
+    module.train()
+    with pytest.raises(ValueError, match=message):
+        train(X, small_settings(representation=OwnSimCLR(module, projector), intervention=None), seeds=(1,))
+    assert module.training
+
+
+def test_a_decoder_that_is_never_asked_need_not_fit():
+    own = OwnAutoencoder(nn.Linear(12, 4), nn.Identity())
+    settings = small_settings(representation=own, objective=DECObjective(), pretraining=None, intervention=None)
+    assert train(X, settings, seeds=(1,)).labels.shape == (1, 80)
+
+
+def test_trying_parts_changes_nothing():
+    """A run of no epochs ends with what it began with, norms included, and draws from nobody's generator."""
+    encoder = ENCODERS["BatchNorm"]()
+    own, before = OwnAutoencoder(encoder, nn.Linear(4, 12), weights="given"), torch.get_rng_state()
+    result = train(X, small_settings(representation=own, pretraining=None, intervention=None, clustering=Schedule(0)), seeds=(1, 2))
+    for name, tensor in tensors_of(encoder).items():
+        stack = result.parameters.get(f"encoder.{name}", result.buffers.get(f"encoder.{name}"))
+        assert all(torch.equal(own, tensor.to(own.dtype)) for own in stack)
+    assert all(parameter.grad is None for parameter in encoder.parameters()) and torch.equal(torch.get_rng_state(), before)

@@ -30,6 +30,7 @@ from .phase import Phase, sharing
 from .replicas import Replicas, executor_kind
 from .result import Result, group_of, joined, provenance, stacked_result_tensors
 from .settings import Execution, Schedule, Settings, one_each
+from .trials import try_parts
 from .values import whole
 
 
@@ -112,6 +113,7 @@ def _created(inputs: Inputs, each: Sequence[Settings], seeds: Sequence[int], sta
     for schedule in (first.pretraining, first.clustering):
         if schedule is not None:
             Batches(inputs, schedule, first.augment).check(replicas.net)
+    try_parts(replicas, each, inputs, pretrains=start is None and first.pretraining is not None)
     if start is not None:
         if first.clustering is None:
             raise ValueError("There is nothing to do: start has been pretrained, and settings.clustering is None.")

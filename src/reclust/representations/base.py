@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import threading
+from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
+from ..exceptions import first_line
 from ..weights import NORMS, layers
 
 
@@ -72,6 +74,25 @@ def _refuse_what_cannot_be_repeated(net: nn.Module) -> None:
         if isinstance(module, nn.modules.dropout._DropoutNd) and module.p > 0:
             raise ValueError(f"The layer {name} is a {type(module).__name__}, which draws from torch's global generator: a "
                              "seed would not repeat a run. Leave it out, or use augment= for random views.")
+
+
+def tried(part: str, call: Callable[[Tensor], Tensor], given: Tensor) -> Tensor:
+    """What a part of a network makes of this, or an error that names the part and what came in."""
+    try:
+        made = call(given)
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, ValueError, IndexError) as error:
+        raise ValueError(f"The {part} cannot take a tensor of shape {tuple(given.shape)}: {first_line(error).rstrip('.')}. "
+                         f"Its first layer must fit {_EXPECTED[part]}.") from error
+    if not isinstance(made, Tensor):
+        raise ValueError(f"The {part} must give a tensor, but gave a {type(made).__name__}: wrap it in a module that gives the "
+                         "tensor alone.")
+    return made
+
+
+_EXPECTED = {"encoder": "the samples; nn.Flatten() makes rows of images", "decoder": "the embeddings of the encoder",
+             "projector": "the embeddings of the encoder"}
 
 
 def encode_together(encoder: nn.Module, views: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from .. import draws
 from ..values import real, value, whole
 from ..weights import decaying_weights, expanded_weights, initial_weights
-from .base import encode_together, encoder_blocks, layers_of
+from .base import encode_together, encoder_blocks, layers_of, tried
 from .layers import undrawn
 from .resnet import Backbone, ResNet
 
@@ -164,10 +164,12 @@ class OwnSimCLR(Contrastive):
             return EncoderProjector(self.encoder, self.projector)
         like = next(self.encoder.parameters(), torch.empty(0))
         modes = {module: module.training for module in self.encoder.modules()}
-        with torch.no_grad():
-            width = self.encoder.eval()(like.new_zeros(2, *sample_shape)).shape[-1]
-        for module, training in modes.items():
-            module.training = training
+        try:
+            with torch.no_grad():
+                width = tried("encoder", self.encoder.eval(), like.new_zeros(2, *sample_shape)).shape[-1]
+        finally:
+            for module, training in modes.items():
+                module.training = training
         return EncoderProjector(self.encoder, nn.Sequential(*perceptron((width, 2048, 128), batch_norm=False)))
 
     def initial_weights(self, net: EncoderProjector, key: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:

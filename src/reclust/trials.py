@@ -1,0 +1,73 @@
+"""Parts of one's own are tried before any training, so that what does not fit is told in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from . import draws
+from .batches import Batches
+from .data.inputs import Inputs
+from .objectives import Objective
+from .replicas import Replicas
+from .representations.autoencoder import EncoderDecoder
+from .representations.base import tried
+from .representations.contrastive import EncoderProjector
+from .settings import Settings
+
+
+def try_parts(replicas: Replicas, each: Sequence[Settings], inputs: Inputs, *, pretrains: bool) -> None:
+    """Whether the network takes two of the samples, and the objective what it makes of them.
+
+    In eval mode, which leaves norms as they are, and without a backward pass. pretrains: whether there is pretraining to come.
+    """
+    first, representation = each[0], replicas.representation
+    net = replicas.module(0, replicas.parameters, frozenset(replicas.learned)).eval()
+    x = inputs.normalize(inputs.take(torch.arange(min(2, inputs.n_samples), device=inputs.device)))
+    z = tried("encoder", lambda samples: representation.encode(net, samples), x)
+    if z.ndim != 2 or len(z) != len(x):
+        raise ValueError(f"The encoder turned samples of shape {tuple(x.shape)} into {tuple(z.shape)}: it must give one row of "
+                         f"numbers for each, ({len(x)}, d).")
+    if pretrains or any(settings.objective.representation_weight != 0 for settings in each):
+        _try_other_half(net, x, z)
+    if first.clustering is not None:
+        batches = Batches(inputs, first.clustering, first.augment)
+        rows = torch.arange(batches.size, device=z.device) % len(z)  # an objective may need more than two samples
+        _try_objective(first.objective, first.n_clusters, z, torch.stack([z[rows]] * len(batches.kinds)))
+
+
+def _try_other_half(net: nn.Module, x: Tensor, z: Tensor) -> None:
+    """What keeps embeddings honest: a decoder or a projector. Representations of another kind have their own."""
+    if isinstance(net, EncoderProjector):
+        tried("projector", net.projector, z)
+    if isinstance(net, EncoderDecoder):
+        made = tried("decoder", net.decoder, z)
+        if made.numel() != x.numel():
+            raise ValueError(f"The decoder turned embeddings of shape {tuple(z.shape)} into {tuple(made.shape)}: samples of "
+                             f"shape {tuple(x.shape[1:])} need {x[0].numel()} numbers each.")
+
+
+def _try_objective(objective: Objective, k: int, z: Tensor, views: Tensor) -> None:
+    """z (B, d) and a batch of views (V, B, d)."""
+    name = type(objective).__name__
+    centers = draws.normal(draws.key(0, device=z.device), (k, z.shape[-1]), dtype=z.dtype)
+    state = objective.init(centers)
+    if not isinstance(state, dict) or "centers" not in state or state["centers"].shape != centers.shape:
+        raise ValueError(f"{name}.init must give a dict of tensors, among them 'centers' of shape {tuple(centers.shape)}.")
+    state = {part: tensor.detach().requires_grad_(part in objective.trainable) for part, tensor in state.items()}
+    loss = objective.loss(state, views)
+    if not isinstance(loss, Tensor) or loss.shape != ():
+        raise ValueError(f"{name}.loss gave {_described(loss)} for embeddings of shape {tuple(views.shape)}: it must give one "
+                         "number, a tensor of shape (). End it with .mean() or .sum().")
+    with torch.no_grad():
+        labels = objective.assign(state, z)
+    if not isinstance(labels, Tensor) or labels.shape != z.shape[:1] or labels.is_floating_point():
+        raise ValueError(f"{name}.assign gave {_described(labels)} for embeddings of shape {tuple(z.shape)}: it must give "
+                         f"whole numbers of shape {tuple(z.shape[:1])}, the cluster of each sample, as scores (B, k) do by "
+                         ".argmax(-1).")
+
+
+def _described(given: object) -> str:
+    return f"{tuple(given.shape)} of {given.dtype}" if isinstance(given, Tensor) else type(given).__name__
