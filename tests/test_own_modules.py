@@ -3,6 +3,7 @@
 import copy
 import pickle
 from dataclasses import replace
+from functools import singledispatch
 from typing import ClassVar
 
 import numpy as np
@@ -33,8 +34,9 @@ from reclust import (
     value,
     weights,
 )
-from reclust.interventions import DisentangledReset, Perturb, Shrink, WhenSettled
+from reclust.interventions import DisentangledReset, Perturb, Shrink, WhenSettled, noise, soft_reset
 from reclust.objectives import Still, squared_distances
+from reclust.replicas import Replicas
 
 X, Y = blobs(n=80)
 EXACT = {name: Execution(device="cpu", precision="float64", executor=name) for name in ("plain", "vmap")}
@@ -321,6 +323,49 @@ def test_layers_that_their_author_froze_are_neither_trained_nor_reset(executor):
     assert all(torch.equal(result.parameters[f"encoder.0.{name}"][i], getattr(encoder[0], name)) for name in ("weight", "bias") for i in range(2))
     assert not torch.allclose(result.parameters["encoder.2.weight"][0], encoder[2].weight)
     assert not encoder[0].weight.requires_grad and encoder[2].weight.requires_grad
+
+
+class Reader(nn.Module):
+    """Recurrent: the twelve features are the steps of a series."""
+
+    def __init__(self):
+        super().__init__()
+        self.gru, self.last = nn.GRU(1, 6, batch_first=True), nn.Linear(6, 4)
+
+    def forward(self, x):
+        return self.last(self.gru(x.unsqueeze(-1))[0][:, -1])
+
+
+def test_a_recurrent_encoder_needs_its_distribution_and_then_trains_and_is_reset_as_others_are(monkeypatch):
+    settings = small_settings(representation=OwnAutoencoder(Reader(), nn.Linear(4, 12)))
+    with pytest.raises(TypeError, match="initial weights of a GRU layer are not known"):
+        train(X, settings, seeds=(3, 1))
+    known = singledispatch(weights.initial_distributions)
+    known.register(nn.GRU, lambda layer: {name: weights.Uniform(layer.hidden_size**-0.5) for name, _ in layer.named_parameters()})
+    for module in (weights, noise, soft_reset):
+        monkeypatch.setattr(module, "initial_distributions", known)
+    both = train(X, settings, seeds=(3, 1), execution=Execution(device="cpu", precision="float64"))
+    alone = train(X, settings, seeds=(1,), execution=EXACT["plain"])
+    still = train(X, replace(settings, intervention=None, pretraining=None, clustering=Schedule(0)), seeds=(1,), execution=EXACT["plain"])
+    plain = train(X, replace(settings, intervention=None), seeds=(1,), execution=EXACT["plain"])
+    for name, stack in both.parameters.items():
+        torch.testing.assert_close(stack[1], alone.parameters[name][0], rtol=0, atol=1e-9)
+        assert not torch.allclose(plain.parameters[name], still.parameters[name]), f"{name} was not trained"
+        assert not torch.allclose(plain.parameters[name], alone.parameters[name]), f"{name} is as without a reset"
+    reader = Reader().double()
+    reader.load_state_dict({name: alone.parameters[f"encoder.{name}"][0] for name in reader.state_dict()})
+    x = torch.from_numpy(X)
+    torch.testing.assert_close(alone.model(0).embed(x), reader(x).detach(), rtol=0, atol=1e-9)
+
+
+def test_recurrent_layers_leave_their_weights_where_they_are_trained(monkeypatch):
+    """On a GPU they would put them into one piece of memory of their own."""
+    stacks = {name: parameter.detach().expand(2, *parameter.shape).clone() for name, parameter in Reader().named_parameters()}
+    replicas = Replicas(OwnAutoencoder(Reader(), nn.Identity()), Reader(), stacks, {}, (3, 1))
+    made = replicas.module(1, stacks)
+    monkeypatch.setattr(nn.GRU, "flatten_parameters", lambda layer: pytest.fail("weights were moved"))
+    made(torch.from_numpy(X).float())
+    assert made.gru.weight_ih_l0.data_ptr() == stacks["gru.weight_ih_l0"][1].data_ptr()
 
 
 # What does not fit is told before training

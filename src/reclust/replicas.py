@@ -123,7 +123,14 @@ class Replicas:
         for name, stacked in self.buffers.items():
             owner, _, leaf = name.rpartition(".")
             made.get_submodule(owner)._buffers[leaf] = stacked[replica]
+        for layer in made.modules():
+            if isinstance(layer, nn.RNNBase):  # on a GPU it would move the weights out of the stack, where nobody trains them
+                layer.flatten_parameters = _leave_weights  # type: ignore[method-assign]
         return made
+
+
+def _leave_weights() -> None:
+    """In place of what recurrent layers do to have their weights in one piece."""
 
 
 class Executor(Protocol):
@@ -299,7 +306,8 @@ def _with(objective: Objective | None, numbers: State) -> Objective | None:
 
 def executor_kind(replicas: Replicas, wanted: str) -> str:
     """What "auto" means for so many replicas of this representation."""
-    worth_mapping = len(replicas) > 1 and replicas.representation.stacks
+    recurrent = any(isinstance(module, nn.RNNBase) for module in replicas.net.modules())  # which vmap cannot map
+    worth_mapping = len(replicas) > 1 and replicas.representation.stacks and not recurrent
     return ("vmap" if worth_mapping else "plain") if wanted == "auto" else wanted
 
 
