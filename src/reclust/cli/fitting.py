@@ -6,12 +6,11 @@ import argparse
 import csv
 import io
 import sys
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..atomic import check_folder, write_text
-from .output import add_json, duration, show
+from .output import add_json, duration, plain_warnings, show
 
 if TYPE_CHECKING:
     import numpy as np
@@ -100,8 +99,7 @@ def _fit(arguments: argparse.Namespace) -> int:
     if arguments.report is not None:
         check_folder(arguments.report)
     checkpoint = Checkpoint(folder / "fit.checkpoint")
-    with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *rest, **named: print(f"reclust: warning: {message}", file=sys.stderr)
+    with plain_warnings():
         model.fit(found, checkpoint=checkpoint)
     write_text(folder / "labels.csv", _table(found, model.labels_))
     model.save(folder / "model.reclust")
@@ -148,7 +146,8 @@ def _predict(arguments: argparse.Namespace) -> int:
 
     model = load(arguments.model)
     found = read_data(arguments, image_shape=model._preparation.image_shape)
-    labels = model.predict(found)
+    with plain_warnings():
+        labels = model.predict(found)
     if arguments.output is None:
         sys.stdout.write(_table(found, labels))
     else:
