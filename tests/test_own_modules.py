@@ -326,22 +326,22 @@ def test_layers_that_their_author_froze_are_neither_trained_nor_reset(executor):
 
 
 class Reader(nn.Module):
-    """Recurrent: the twelve features are the steps of a series."""
+    """Recurrent: the twelve features are the steps of a series. The guides make GRUs known to all, so it has none."""
 
     def __init__(self):
         super().__init__()
-        self.gru, self.last = nn.GRU(1, 6, batch_first=True), nn.Linear(6, 4)
+        self.rnn, self.last = nn.RNN(1, 6, batch_first=True), nn.Linear(6, 4)
 
     def forward(self, x):
-        return self.last(self.gru(x.unsqueeze(-1))[0][:, -1])
+        return self.last(self.rnn(x.unsqueeze(-1))[0][:, -1])
 
 
 def test_a_recurrent_encoder_needs_its_distribution_and_then_trains_and_is_reset_as_others_are(monkeypatch):
     settings = small_settings(representation=OwnAutoencoder(Reader(), nn.Linear(4, 12)))
-    with pytest.raises(TypeError, match="initial weights of a GRU layer are not known"):
+    with pytest.raises(TypeError, match="initial weights of a RNN layer are not known"):
         train(X, settings, seeds=(3, 1))
     known = singledispatch(weights.initial_distributions)
-    known.register(nn.GRU, lambda layer: {name: weights.Uniform(layer.hidden_size**-0.5) for name, _ in layer.named_parameters()})
+    known.register(nn.RNN, lambda layer: {name: weights.Uniform(layer.hidden_size**-0.5) for name, _ in layer.named_parameters()})
     for module in (weights, noise, soft_reset):
         monkeypatch.setattr(module, "initial_distributions", known)
     both = train(X, settings, seeds=(3, 1), execution=Execution(device="cpu", precision="float64"))
@@ -363,9 +363,9 @@ def test_recurrent_layers_leave_their_weights_where_they_are_trained(monkeypatch
     stacks = {name: parameter.detach().expand(2, *parameter.shape).clone() for name, parameter in Reader().named_parameters()}
     replicas = Replicas(OwnAutoencoder(Reader(), nn.Identity()), Reader(), stacks, {}, (3, 1))
     made = replicas.module(1, stacks)
-    monkeypatch.setattr(nn.GRU, "flatten_parameters", lambda layer: pytest.fail("weights were moved"))
+    monkeypatch.setattr(nn.RNN, "flatten_parameters", lambda layer: pytest.fail("weights were moved"))
     made(torch.from_numpy(X).float())
-    assert made.gru.weight_ih_l0.data_ptr() == stacks["gru.weight_ih_l0"][1].data_ptr()
+    assert made.rnn.weight_ih_l0.data_ptr() == stacks["rnn.weight_ih_l0"][1].data_ptr()
 
 
 # What does not fit is told before training
