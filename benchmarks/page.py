@@ -104,7 +104,7 @@ def clustpy_epoch(measured: dict[str, Any]) -> str:
 def precision_cpu(measured: dict[str, Any]) -> str:
     rows = [[name, *(f"{seconds:.3f}" for seconds in seen["seconds_per_epoch"].values()), f"{seen['times_as_fast']:.2f}"]
             for name, seen in measured.items()]
-    return ("One clustering epoch of IDEC in float32, and with products in bfloat16 on a processor with units for it.\n\n" +
+    return ("One clustering epoch of IDEC in float32, and with products in bfloat16 on a processor with units for it, in turns; other cores worked meanwhile.\n\n" +
             table(["what", "float32, s", "bf16, s", "bf16: times the speed"], rows))
 
 
