@@ -20,6 +20,7 @@ from torch.utils.data import Dataset as TorchDataset
 from .data import Dataset, read
 from .data.inputs import Inputs, ResidentInputs
 from .data.lens import Lens
+from .data.reading import channels_come_first
 from .data.scaling import Scaling, identity, to_unit_range, z_score
 from .data.streams import StreamedInputs, dense_rows
 from .data.tables import check_complete, check_numeric
@@ -98,11 +99,8 @@ def _channels_last(estimator: BaseEstimator, X: np.ndarray, *, reset: bool) -> n
     if X.ndim == 3:
         return X
     known = getattr(estimator, "image_shape", None) if reset else estimator._preparation.image_shape
-    first, *_, last = shape = X.shape[1:]
-    if known is None:
-        moved = first in (1, 3) and last not in (1, 3)
-    else:
-        moved = shape != tuple(known) == (*shape[1:], first)
+    shape = X.shape[1:]
+    moved = channels_come_first(shape) if known is None else shape != tuple(known) == (*shape[1:], shape[0])
     return np.moveaxis(X, 1, -1) if moved else X
 
 
@@ -126,7 +124,7 @@ class Preparation:
             if lens != Lens():
                 raise ValueError(f"{lens} is for images: give image_shape=(height, width) for images in flat rows.")
             return cls(None, z_score(X, identity()) if standardize else identity(), identity())
-        if X.ndim == 2 and shape[0] in (1, 3) and shape[2] not in (1, 3):
+        if X.ndim == 2 and channels_come_first(shape):
             warnings.warn(f"image_shape={shape} means a height of {shape[0]}, a width of {shape[1]} and {shape[2]} channels. "
                           "Where channels come first, give images (n, channels, height, width) instead of flat rows.",
                           ReclustWarning, stacklevel=4)

@@ -251,13 +251,18 @@ def _layout(samples: Any, name: str) -> tuple[Samples, tuple[int, int, int] | No
     if samples.ndim == 2:
         return samples, None
     if samples.ndim == 4:
-        if samples.shape[3] not in (1, 3) and samples.shape[1] in (1, 3):
+        if channels_come_first(samples.shape[1:]):
             samples = np.moveaxis(samples, 1, 3)
         if samples.shape[3] not in (1, 3):
             raise DataError(f"{name}: images of shape {samples.shape[1:]}; needed: 1 or 3 channels, first or last.")
         samples = samples[..., 0] if samples.shape[3] == 1 else samples
     height, width, *channels = samples.shape[1:]
     return samples, (channels[0] if channels else 1, height, width)
+
+
+def channels_come_first(shape: tuple[int, ...]) -> bool:
+    """Whether images of three axes seem to be (channels, h, w), as torch has them, and not (h, w, channels)."""
+    return shape[0] in (1, 3) and shape[2] not in (1, 3)
 
 
 def _as_integers(labels: NDArray[Any], name: str) -> NDArray[np.int64]:

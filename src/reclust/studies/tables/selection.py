@@ -79,8 +79,7 @@ def _row(label: str, own: list[Repetition]) -> Row:
                *([one.kept(name) for one in own] for name in SCORES)]
     highest = max(np.mean(column) for column in columns[2:])
     cells = [mean(column, best=i >= 2 and math.isclose(float(np.mean(column)), highest)) for i, column in enumerate(columns)]
-    return Row(label, (
-        number(len(own), 0), *cells, number(float(np.mean([one.seconds for one in own])), 0)))
+    return Row(label, (number(len(own), 0), *cells, number(float(np.mean([one.seconds for one in own])), 0)))
 
 
 def variants(every: Sequence[Repetition], title: str) -> Table:
@@ -94,8 +93,7 @@ def variants(every: Sequence[Repetition], title: str) -> Table:
                 number(len(own), 0), mean(kept), mean([one.acc.mean() for one in own]), mean(best),
                 mean(np.subtract(best, kept).tolist()), number(float(np.mean([one.seconds for one in own])), 0))))
         blocks.append(tuple(rows))
-    return Table(title,
-                 ("", "repetitions", "kept", "average replica", "best replica", "regret", "seconds"), tuple(blocks),
+    return Table(title, ("", "repetitions", "kept", "average replica", "best replica", "regret", "seconds"), tuple(blocks),
                  f"Mean ± standard error over repetitions of twenty replicas, of which {labels.measure(USUAL)} keeps one; "
                  "regret: the best replica less the kept one. Seconds are those of one repetition.")
 
