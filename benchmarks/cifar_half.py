@@ -44,7 +44,10 @@ from reclust.data.inputs import as_inputs
 from reclust.training import choose_device
 from reclust.values import to_json
 
-ALGORITHMS, INTERVENTIONS = ("dec", "idec", "dcn"), ("none", "brb")
+ALGORITHMS = ("dec", "idec", "dcn")
+BUT_PROJECTOR = "brb but projector"
+INTERVENTIONS = ("none", "brb", BUT_PROJECTOR)
+"""The last leaves the projector alone at a reset: the authors' program does, their text resets it."""
 
 
 def main() -> None:
@@ -70,7 +73,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--warmup", type=int, default=5, help="epochs over which learning rates rise")
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--algorithms", nargs="+", default=list(ALGORITHMS), choices=ALGORITHMS)
-    parser.add_argument("--interventions", nargs="+", default=list(INTERVENTIONS), choices=INTERVENTIONS)
+    parser.add_argument("--interventions", nargs="+", default=["none", "brb"], choices=INTERVENTIONS)
     parser.add_argument("--budget", type=float, default=float("inf"), help="seconds for everything")
     parser.add_argument("--width", type=int, default=64, help="channels of the first ResNet block")
     parser.add_argument("--limit", type=int, default=None, help="only so many images of each split")
@@ -128,7 +131,7 @@ class Stages:
                       training=replace(how.training, epochs=given.label_epochs))
         ways = {f"{name}, self-labeled" + (" evenly" if evenness else ""): replace(how, evenness=evenness)
                 for evenness in given.evenness}
-        kept = given.out / f"{self.name}_{algorithm}_{intervention}.reclust"
+        kept = given.out / f"{self.name}_{algorithm}_{intervention.replace(' ', '_')}.reclust"
         clustered = self.part(name, settings, lambda execution: train(
             self.train, settings, seeds=[given.seed], start=encoder, monitors=[Progress()], execution=execution))
         if clustered is not None and self.done(name):
@@ -147,7 +150,11 @@ class Stages:
 
     def settings(self, algorithm: str, intervention: str) -> Settings:
         given = self.given
-        base = presets.paper("cifar10", algorithm, intervention=intervention)  # type: ignore[arg-type]
+        base = presets.paper("cifar10", algorithm, intervention="none" if intervention == "none" else "brb")  # type: ignore[arg-type]
+        if intervention == BUT_PROJECTOR:
+            reset, *others = base.intervention.steps  # type: ignore[union-attr]
+            keep = {block: share for block, share in presets.RESNET_RESET.items() if block != "projector"}
+            base = replace(base, intervention=replace(base.intervention, steps=(replace(reset, keep=keep), *others)))  # type: ignore[type-var]
         assert base.pretraining is not None and base.clustering is not None
         common = {"batch_size": given.batch, "warmup_epochs": given.warmup}
         return replace(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    choice = choice.otherwise(datasets=("usps",), algorithms=("dec",), pretrained=True)
+    choice = choice.otherwise(datasets=("usps",), algorithms=("idec",), pretrained=True)
     runs = runs.prefer(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained)
     figure, grid = panels(len(runs.variants), 2, width=2.6, height=2.3)
     for row, variant in zip(grid, runs.variants, strict=True):

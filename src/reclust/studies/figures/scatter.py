@@ -59,12 +59,13 @@ def in_the_plane(moments: list[Moment]) -> list[Moment]:
 
 
 def scatter(axes: Axes, shown: Moment, truth: np.ndarray, *, size: float = 4.0) -> None:
-    """Samples by class, colour and marker telling them apart, and the centres."""
+    """Samples by class, colour and marker telling them apart, and the centres as rings, since DEC's clusters shrink to points
+    that a filled mark would hide."""
     for i, label in enumerate(np.unique(truth)):
         own = shown.z[truth == label]
         axes.scatter(own[:, 0], own[:, 1], s=size, color=CLASSES[i % 10], marker=MARKERS[i % 10], alpha=0.6, linewidths=0,
                      label=f"class {label}", rasterized=True)
-    axes.scatter(shown.centers[:, 0], shown.centers[:, 1], s=45, color="white", edgecolors="black", marker="X", linewidths=0.9,
+    axes.scatter(shown.centers[:, 0], shown.centers[:, 1], s=70, facecolors="none", edgecolors="black", marker="o", linewidths=0.9,
                  zorder=4, label="centres")
     framed(axes)
     axes.set_title(shown.name)
