@@ -65,8 +65,8 @@ def scatter(axes: Axes, shown: Moment, truth: np.ndarray, *, size: float = 4.0) 
         own = shown.z[truth == label]
         axes.scatter(own[:, 0], own[:, 1], s=size, color=CLASSES[i % 10], marker=MARKERS[i % 10], alpha=0.6, linewidths=0,
                      label=f"class {label}", rasterized=True)
-    axes.scatter(shown.centers[:, 0], shown.centers[:, 1], s=70, facecolors="none", edgecolors="black", marker="o", linewidths=0.9,
-                 zorder=4, label="centres")
+    axes.scatter(shown.centers[:, 0], shown.centers[:, 1], s=70, facecolors="none", edgecolors="black", marker="o",
+                 linewidths=0.9, zorder=4, label="centres")
     framed(axes)
     axes.set_title(shown.name)
 
