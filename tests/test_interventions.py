@@ -246,7 +246,7 @@ def test_a_class_in_place_of_a_step_says_what_to_write(sentence, steps):
 
 @pytest.mark.parametrize("steps", [5, None, (SoftReset(), print), BRB(), (BRB(),)], ids=repr)
 def test_what_is_no_step_is_refused(steps):
-    with pytest.raises(TypeError, match="steps must be one or several of reclust.Step, such as"):
+    with pytest.raises(TypeError, match="steps must be one or several of reclust.Step, such as|a whole intervention: give its .steps"):
         Every(5, steps)
 
 

@@ -34,7 +34,7 @@ from reclust import (
     value,
     weights,
 )
-from reclust.interventions import DisentangledReset, Perturb, Shrink, WhenSettled, noise, soft_reset
+from reclust.interventions import DisentangledReset, Perturb, Shrink, WhenSettled, noise
 from reclust.objectives import Still, squared_distances
 from reclust.replicas import Replicas
 
@@ -342,7 +342,7 @@ def test_a_recurrent_encoder_needs_its_distribution_and_then_trains_and_is_reset
         train(X, settings, seeds=(3, 1))
     known = singledispatch(weights.initial_distributions)
     known.register(nn.RNN, lambda layer: {name: weights.Uniform(layer.hidden_size**-0.5) for name, _ in layer.named_parameters()})
-    for module in (weights, noise, soft_reset):
+    for module in (weights, noise):
         monkeypatch.setattr(module, "initial_distributions", known)
     both = train(X, settings, seeds=(3, 1), execution=Execution(device="cpu", precision="float64"))
     alone = train(X, settings, seeds=(1,), execution=EXACT["plain"])
@@ -462,3 +462,229 @@ def test_trying_parts_changes_nothing():
         stack = result.parameters.get(f"encoder.{name}", result.buffers.get(f"encoder.{name}"))
         assert all(torch.equal(own, tensor.to(own.dtype)) for own in stack)
     assert all(parameter.grad is None for parameter in encoder.parameters()) and torch.equal(torch.get_rng_state(), before)
+
+
+def quiet_settings(**changes):
+    """Short, and so without an intervention that would never fire."""
+    return small_settings(**{"intervention": None, **changes})
+
+
+@value
+class Counting(DECObjective):
+    """A child of an objective that nothing but gradients moves, with a state of its own that `update` moves."""
+
+    def init(self, centers):
+        return {**super().init(centers), "seen": torch.zeros((), dtype=centers.dtype), "order": torch.arange(len(centers))}
+
+    def assign(self, state, z):
+        return state["order"][super().assign(state, z)]
+
+    def update(self, state, z):
+        return {**state, "seen": state["seen"] + len(z)}
+
+
+@pytest.mark.parametrize("seeds", [(0,), (0, 1)])
+def test_a_state_of_single_and_whole_numbers_is_kept_moved_and_used_after_training(seeds):
+    settings = quiet_settings(objective=Counting(), pretraining=None, clustering=Schedule(epochs=3, batch_size=20))
+    result = train(X, settings, seeds=seeds, execution=EXACT["vmap"])
+    assert result.state["seen"].tolist() == [3 * 80] * len(seeds) and result.state["order"].dtype == torch.int64
+    again = train(X, replace(settings, first_centers=None), seeds=seeds, start=result, execution=EXACT["vmap"])
+    assert again.state["seen"].tolist() == [6 * 80] * len(seeds)
+    inputs = torch.from_numpy(X)
+    assert result.model(0).to("cpu", torch.float64).assign(result.model(0).to("cpu", torch.float64).embed(inputs)).shape == (80,)
+
+
+def broken(**methods):
+    return type("Broken", (Counting,), methods)()
+
+
+@pytest.mark.parametrize(("objective", "message"), [
+    (broken(trainable="centers"), "trainable must be a frozenset of names that Broken.init gives"),
+    (broken(trainable=frozenset({"mu"})), "names that Broken.init gives \\(centers, seen, order\\)"),
+    (broken(init=lambda self, centers: {"centers": centers.clone(), "seen": 0.0}), "gave float for 'seen': it must be a tensor"),
+    (broken(assign=lambda self, state, z: torch.full((len(z),), 4)), "assign gave the cluster 4 of 4: they are numbered from 0 to 3"),
+    (broken(update=lambda self, state, z: None), "update gave NoneType for .*whole state as a dict"),
+    (broken(update=lambda self, state, z: {**state, "seen": state["centers"]}), "update gave \\(4, 4\\) of torch.float64 for 'seen'.*of shape \\(\\)"),
+])
+def test_what_an_objective_of_ones_own_gives_is_checked_before_training(objective, message):
+    settings = quiet_settings(objective=DECObjective(), clustering=Schedule(epochs=1))
+    with pytest.raises(ValueError, match=message):
+        train(X, replace(settings, objective=objective), seeds=[0], execution=EXACT["plain"])
+
+
+@pytest.mark.parametrize(("measure", "message"), [
+    (lambda snapshot: {"a": 1.0}, "measured 'a' as float64 of shape \\(\\)"),
+    (lambda snapshot: {"a": np.zeros(3)}, "of shape \\(3,\\): the history keeps numbers, one or an array for each of the 2 replicas"),
+    (lambda snapshot: {"a": ["x", "y"]}, "measured 'a' as <U1"),
+    (lambda snapshot: {"a": np.zeros((2, snapshot.epoch + 2))}, "of shape \\(2, 2\\), and of \\(2, 1\\) earlier"),
+    (lambda snapshot: {"loss": np.zeros(2)}, "measures 'loss', a column that training fills itself"),
+    (lambda snapshot: {"a": snapshot.labels}, "no labels in pretraining"),
+])
+def test_what_a_monitor_measures_is_checked_when_it_comes(measure, message):
+    settings = quiet_settings(pretraining=Schedule(epochs=1), clustering=Schedule(epochs=1))
+    with pytest.raises(ValueError, match=message):
+        train(X, settings, seeds=[0, 1], monitors=[measure])
+
+
+def test_a_monitor_may_give_the_tensors_that_training_goes_on_writing_to():
+    result = train(X, quiet_settings(pretraining=None, clustering=Schedule(epochs=3)), seeds=[0],
+                   monitors=[lambda snapshot: {"c": snapshot.centers}])
+    values = result.history["clustering"]["c"].values
+    assert len(values) > 2 and not np.array_equal(values[0], values[-1])
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ({"seeds": 0}, "seeds must be a sequence.*write \\[0\\]"), ({"monitors": print}, "monitors must be a sequence"),
+    ({"monitors": [reclust.Progress]}, "and .*Progress.* cannot be"), ({"execution": "cpu"}, "execution must be an Execution.*Execution\\(device='cpu'\\)"),
+])
+def test_arguments_of_the_wrong_kind_are_told_apart(given, message):
+    with pytest.raises(TypeError, match=message):
+        train(X, quiet_settings(clustering=Schedule(epochs=1)), **{"seeds": [0], **given})
+
+
+def test_a_path_will_do_for_a_checkpoint(tmp_path):
+    settings = quiet_settings(pretraining=None, clustering=Schedule(epochs=2))
+    train(X, settings, seeds=[0], checkpoint=tmp_path / "run.ckpt")
+    assert (tmp_path / "run.ckpt").exists()
+
+
+def doubled(x, keys):
+    return x.double().mul(2)
+
+
+@pytest.mark.parametrize(("augment", "message"), [
+    (lambda x, keys: x.add_(1.0), "changes its input in place"), (doubled, "turned torch.float32 into torch.float64"),
+])
+def test_an_augmentation_that_would_spoil_another_view_is_refused(augment, message):
+    settings = quiet_settings(pretraining=None, augment=augment, clustering=Schedule(epochs=1, views=("clean", "augmented")))
+    with pytest.raises(ValueError, match=message):
+        train(X, settings, seeds=[0])
+
+
+@pytest.mark.parametrize("method", [lambda z, k, key: z[..., :1, :], lambda z, k, key: z[..., :k, :1], lambda z, k, key: z[0, :k],
+                                    lambda z, k, key: z[..., :k, :].numpy()])
+def test_centres_of_a_wrong_shape_are_not_spread_over_all_of_them(method):
+    settings = quiet_settings(pretraining=None, clustering=Schedule(epochs=2), intervention=Every(1, (reclust.Recluster(method),)))
+    with pytest.raises(ValueError, match="it must give a tensor of centres, \\(2, 4, 4\\)"):
+        train(X, settings, seeds=[0, 1])
+
+
+def test_classes_in_place_of_values_are_refused():
+    for method in (KMeans, "k-means"):
+        with pytest.raises(TypeError, match=r"method must be a callable .*write KMeans\(\)"):
+            reclust.Recluster(method)
+    for wrong, message in ((reclust.Recluster, "first_centers must be a value, and Recluster is a class"), (KMeans(), r"write Recluster\(method\)")):
+        with pytest.raises(ValueError, match=message):
+            train(X, quiet_settings(first_centers=wrong), seeds=[0])
+
+
+def loop(optimizer=torch.optim.Adam, **given):
+    """One step of a loop of one's own, after which there is momentum."""
+    torch.manual_seed(0)
+    net, x = nn.Sequential(nn.Linear(12, 8), nn.ReLU(), nn.Linear(8, 4)), torch.from_numpy(X).float()
+    centers = nn.Parameter(torch.randn(4, 4))
+    made = optimizer([*net.parameters(), centers], lr=1e-2, **given)
+    target = Target.of(net, centers, made, embed=lambda: net(x))
+    torch.cdist(net(x), centers).min(1).values.mean().backward()
+    made.step()
+    return net, centers, made, target
+
+
+def test_a_target_made_before_the_loop_finds_the_momentum_that_came_later():
+    _, centers, optimizer, target = loop()
+    assert optimizer.state[centers]["exp_avg"].any()
+    BRB(1)(1, target)
+    assert not optimizer.state[centers]["exp_avg"].any() and not optimizer.state[centers]["exp_avg_sq"].any()
+    optimizer.load_state_dict(optimizer.state_dict())
+    optimizer.state[centers]["exp_avg"].fill_(1.0)
+    BRB(1)(1, target)
+    assert not optimizer.state[centers]["exp_avg"].any()
+
+
+@pytest.mark.parametrize(("optimizer", "stays", "goes"), [
+    (torch.optim.Rprop, "step_size", "prev"), (torch.optim.NAdam, "mu_product", "exp_avg"), (torch.optim.ASGD, "eta", None),
+])
+def test_step_sizes_are_no_momentum(optimizer, stays, goes):
+    _, centers, made, target = loop(optimizer)
+    before = made.state[centers][stays].clone()
+    BRB(1)(1, target)
+    assert torch.equal(made.state[centers][stays], before) and (goes is None or not made.state[centers][goes].any())
+
+
+def tied():
+    net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4), nn.Linear(4, 4))
+    net[2].weight = net[0].weight
+    return net
+
+
+def lazily():
+    return nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.Linear(4, 4))
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"encoder": tied}, "are one tensor, which would be reset twice"), ({"encoder": lazily}, "do not exist yet: run a batch"),
+    ({"encoder": lambda: print}, "encoder must be a Module"), ({"centers": np.zeros((4, 4))}, "centers must be a Tensor, got ndarray"),
+    ({"centers": torch.zeros(4)}, "floats of shape \\(k, d\\)"), ({"centers": torch.zeros(4, 4, dtype=torch.int64)}, "floats of shape"),
+    ({"embed": torch.zeros(4, 4)}, "embed must be a function"), ({"embed": lambda: (1, 2)}, "embed\\(\\) gave tuple"),
+    ({"embed": lambda: torch.zeros(9, 3)}, "embed\\(\\) gave \\(9, 3\\).*\\(n, 4\\)"), ({"seed": 1.5}, "seed must be a whole number"),
+    ({"optimizer": lambda net: torch.optim.Adam(net.parameters())}, "does not move these centres"),
+    ({"optimizer": lambda net: [1]}, "optimizer must be the one that moves the centres"),
+])
+def test_mistakes_in_a_loop_of_ones_own_are_told_before_anything_is_changed(change, message):
+    net = change.pop("encoder", lambda: nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4)))()
+    given = {"centers": torch.zeros(4, 4), "embed": lambda: torch.zeros(9, 4), **change}
+    if "optimizer" in given:
+        given["optimizer"] = given["optimizer"](net)
+    before = copy.deepcopy(net.state_dict()) if isinstance(net, nn.Sequential) and message[:2] != "do" else {}
+    with pytest.raises((TypeError, ValueError), match=message):
+        Every(1, (reclust.Recluster(), SoftReset(0.5)))(1, Target.of(net, given.pop("centers"), given.pop("optimizer", None), **given))
+    assert all(torch.equal(tensor, net.state_dict()[name]) for name, tensor in before.items())
+
+
+def test_a_compiled_or_wrapped_encoder_draws_the_noise_of_the_plain_one():
+    made = []
+    for wrap in (lambda net: net, nn.DataParallel, lambda net: torch.compile(net, backend="eager")):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(12, 8), nn.PReLU(), nn.Linear(8, 4), nn.PReLU())
+        Every(1, (SoftReset(0.5),))(1, Target.of(wrap(net), torch.zeros(4, 4), embed=lambda: torch.zeros(9, 4)))
+        made.append(net.state_dict())
+    assert all(torch.equal(made[0][name], other[name]) for other in made[1:] for name in made[0])
+    assert torch.equal(made[0]["2.weight"], _fresh()[2].weight)  # a PReLU behind it does not make it another layer
+
+
+def _fresh():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(12, 8), nn.PReLU(), nn.Linear(8, 4), nn.PReLU())
+
+
+def test_a_layer_of_which_a_distribution_is_missing_is_told_before_anything_is_reset():
+    net = nn.Sequential(nn.Linear(12, 8), Halved(8, 8), nn.Linear(8, 4))
+    before = net[0].weight.detach().clone()
+    with pytest.raises(TypeError, match="distribution of 'bias' of 1, a Halved, is not known"):
+        BRB(1)(1, Target.of(net, torch.zeros(4, 4), embed=lambda: torch.zeros(9, 4)))
+    assert torch.equal(net[0].weight, before)
+
+
+class Halved(nn.Linear):
+    pass
+
+
+@weights.initial_distributions.register(Halved)
+def _(layer):
+    return {"weight": weights.Uniform(0.1)}
+
+
+def test_what_settles_begins_anew_where_its_notes_are_lost():
+    encoder, notes = nn.Sequential(nn.Linear(12, 8), nn.ReLU(), nn.Linear(8, 4)), {}
+    x = torch.from_numpy(X).float()
+    when = WhenSettled((SoftReset(0.5),), look=1, shortest=2, longest=3)
+    fired = [bool(when(epoch, Target.of(encoder, torch.randn(4, 4), embed=lambda: encoder(x), memory=notes))) for epoch in range(5, 9)]
+    assert fired[:2] == [False, False] and any(fired)
+
+
+def test_whole_numbers_and_others_train_side_by_side():
+    settings = quiet_settings(pretraining=None, clustering=Schedule(epochs=1))
+    each = [replace(settings, objective=reclust.IDECObjective(weight)) for weight in (1, 0.5)]
+    together = train(X, each, seeds=[0, 0], execution=EXACT["vmap"])
+    alone = train(X, each[1], seeds=[0], execution=EXACT["plain"])
+    torch.testing.assert_close(together.state["centers"][1], alone.state["centers"][0])

@@ -92,7 +92,13 @@ def try_augmentation(augment: Augmentation, inputs: Inputs) -> None:
     """Find out on two samples, before any training, whether an augmentation fits the data."""
     rows = torch.arange(min(2, inputs.n_samples), device=inputs.device)
     x = inputs.take(rows)
+    before = x.clone()
     made = augment(x, draws.fold(draws.key(0, device=inputs.device), rows))
     if not isinstance(made, Tensor) or made.shape != x.shape:
         shape = tuple(made.shape) if isinstance(made, Tensor) else type(made).__name__
         raise ValueError(f"The augmentation turned samples of shape {tuple(x.shape)} into {shape}: it must keep the shape.")
+    if made.dtype != x.dtype:
+        raise ValueError(f"The augmentation turned {x.dtype} into {made.dtype}: end it with .to(x.dtype).")
+    if not torch.equal(x, before):
+        raise ValueError("The augmentation changes its input in place, which is another view's as well: begin it with "
+                         "x = x.clone().")

@@ -221,7 +221,7 @@ class DeepClustering(FittedClustering):
             clustering=self._schedule(base.clustering, self.epochs),
             augment=self._augmentation(base.augment),
         )
-        if self.select is not None and not callable(self.select):
+        if self.select is not None and (isinstance(self.select, type) or not callable(self.select)):
             raise ValueError(f"select must be a callable such as selection.Consistency(), or None, got {self.select!r}.")
         if not (self.lens is None or isinstance(self.lens, Lens) or isinstance(self.lens, str) and self.lens == "auto"):
             raise ValueError(f"lens must be 'auto', None or a Lens such as Lens(least_side=16), got {self.lens!r}.")

@@ -61,6 +61,9 @@ class Snapshot:
     @cached_property
     def labels(self) -> Tensor:
         """(r, n); only while clustering."""
+        if self.centers is None:
+            raise ValueError(f"There are no labels in {self.phase}: look at `snapshot.centers` first, which is None until "
+                             "clustering begins.")
         return self.assign(self.embeddings)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
@@ -22,8 +22,9 @@ from .data.augment import perturbation_of
 from .exceptions import ReclustWarning, StopTraining
 from .inspection import Inspection
 from .interventions import Intervention, Peers, Target
-from .monitors import Deadline, Snapshot
-from .objectives import Objective, Staged, State, Still
+from .monitors import Deadline, Measured, Snapshot
+from .objectives import Objective, Staged, State
+from .objectives.base import moves_itself
 from .optimizer import Adam, Leaf
 from .replicas import NETWORK, make_executor
 from .result import group_of
@@ -31,6 +32,9 @@ from .settings import Schedule, Settings
 
 if TYPE_CHECKING:
     from .training import Run
+
+LOSSES = ("loss", "representation_loss", "cluster_loss", "gradient_norm")
+"""Columns of the history that training fills itself, beside "fired"."""
 
 EXPLODED = 1000
 """Times the norm that gradients are clipped to."""
@@ -187,8 +191,7 @@ class Phase:
         with self.arithmetic.training():
             for views in self.batches.views(draws.fold(self.key, "order", epoch), augment_key):
                 total += self._step(views)
-        names = ("loss", "representation_loss", "cluster_loss", "gradient_norm")
-        means = dict(zip(names, (total / self.batches.count).cpu().numpy().T, strict=True))
+        means = dict(zip(LOSSES, (total / self.batches.count).cpu().numpy().T, strict=True))
         if self.schedule.clip_norm is None or self.schedule.network == "frozen":
             del means["gradient_norm"]
         objectives = self.replicas.objectives
@@ -231,7 +234,7 @@ class Phase:
 
     def _move_centers(self, epoch: int) -> None:
         """The objective's gradient-free update, in a pass of its own; where only gradients move the state there is none."""
-        if set(self.replicas.state) == set(self.replicas.learned_state) or isinstance(self.replicas.objectives[0], Still):
+        if set(self.replicas.state) == set(self.replicas.learned_state) or not moves_itself(self.replicas.objectives[0]):
             return
         with self.arithmetic.training():
             for x in self.batches.clean(draws.fold(self.key, "second order", epoch)):
@@ -289,6 +292,7 @@ class Phase:
             for monitor in self.owner.monitors:
                 measured = monitor(snapshot)
                 if measured and not (moment == "start" and self.resumed):  # recorded before the run was stopped
+                    _check_columns(measured)
                     self.owner.record(self.called, epoch, measured)
                     snapshot.measured.update(measured)
 
@@ -298,6 +302,14 @@ class Phase:
 
     def keep_time(self) -> None:
         self.owner.seconds.update(self.seconds())
+
+
+def _check_columns(measured: Measured) -> None:
+    if not isinstance(measured, Mapping):
+        raise TypeError(f"A monitor must give a dict of columns, or None, got {type(measured).__name__}.")
+    own = [column for column in measured if column in (*LOSSES, "fired")]
+    if own:
+        raise ValueError(f"A monitor measures {own[0]!r}, a column that training fills itself: give it another name.")
 
 
 def _idle(objective: Objective) -> bool:

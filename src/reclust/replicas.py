@@ -97,7 +97,8 @@ class Replicas:
 
     def damage(self) -> np.ndarray:
         """(r,): 0 where all that was learned is finite, otherwise not a number."""
-        finite = [stack.detach().flatten(1).isfinite().all(1) for stack in (*self.parameters.values(), *self.state.values())]
+        stacks = (*self.parameters.values(), *self.state.values())
+        finite = [stack.detach().reshape(len(self), -1).isfinite().all(1) for stack in stacks]
         return np.where(torch.stack(finite).all(0).cpu().numpy(), 0.0, np.nan)
 
     def blocks(self, which: slice) -> dict[str, tuple[Layer, ...]]:

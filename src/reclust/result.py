@@ -34,7 +34,7 @@ class Model:
     state: State
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Model:
-        state = {name: tensor.to(device, dtype) for name, tensor in self.state.items()}
+        state = {name: tensor.to(device, dtype if tensor.is_floating_point() else None) for name, tensor in self.state.items()}
         return replace(self, network=copy.deepcopy(self.network).to(device, dtype), state=state)
 
     def only(self, clusters: Tensor) -> Model:

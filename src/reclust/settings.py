@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Literal
+from types import FunctionType
+from typing import Any, Literal
+
+from typing_extensions import get_protocol_members, is_protocol
 
 from .data.augment import Augmentation
-from .interventions import Intervention, Recluster
+from .interventions import Intervention, Recluster, Step
 from .objectives import Objective
 from .representations import Autoencoder, Representation
 from .values import real, value, whole
@@ -145,19 +148,38 @@ def one_each(settings: Settings | Sequence[Settings], seeds: Sequence[int]) -> l
 
 def check_kinds(settings: Settings) -> None:
     """Things of the wrong kind are found before training, not when they are first used."""
-    for name, kind in (("objective", Objective), ("representation", Representation), ("intervention", Intervention)):
-        given = getattr(settings, name)
-        # A class has the methods of its instances, and so would pass for one.
-        if (isinstance(given, type) or not isinstance(given, kind)) and not (given is None and name == "intervention"):
-            raise ValueError(f"{name}={given!r} is not what training needs there: see reclust.{kind.__name__}.")
+    for name, kind in (("objective", Objective), ("representation", Representation), ("intervention", Intervention),
+                       ("first_centers", Step)):
+        check_kind(name, getattr(settings, name), kind, optional=kind in (Intervention, Step))
     if not dataclasses.is_dataclass(settings.objective):
         raise ValueError(f"objective={settings.objective!r} must be a frozen dataclass: decorate its class with @value.")
-    if settings.augment is not None and not callable(settings.augment):
-        raise ValueError(f"augment must be a callable (x, keys) -> x, or None, got {settings.augment!r}.")
+    if settings.augment is not None and (isinstance(settings.augment, type) or not callable(settings.augment)):
+        raise ValueError(f"augment must be a callable (x, keys) -> x, such as Affine(), or None, got {settings.augment!r}.")
     for name, learns in (("pretraining", False), ("clustering", bool(settings.objective.trainable))):
         schedule = getattr(settings, name)
         if schedule is not None and schedule.network == "frozen" and not learns:
             raise ValueError(f"With the network frozen there is nothing to learn in {name}: use network='trained'.")
+
+
+def check_kind(name: str, given: Any, kind: type, *, optional: bool) -> None:
+    """Raise what is wrong with a value that is to be of this kind, and what to write instead."""
+    if optional and given is None:
+        return
+    if isinstance(given, type):  # it has the methods of its instances, and so would pass for one
+        raise ValueError(f"{name} must be a value, and {given.__name__} is a class: write {given.__name__}().")
+    if isinstance(given, kind):
+        return
+    members = sorted(get_protocol_members(kind)) if is_protocol(kind) else []
+    lacking = [member for member in members if not hasattr(given, member)]
+    if isinstance(given, FunctionType):
+        advice = f"write {given.__name__}()"
+    elif kind is Intervention and isinstance(given, (Step, tuple, list)):
+        advice = "steps make a sentence: write Every(20, steps)"
+    elif kind is Step:
+        advice = "write Recluster(method), or Recluster(KMeans()), for a way to find centres"
+    else:
+        advice = f"see reclust.{kind.__name__}" + (f", of which it lacks {', '.join(lacking)}" if lacking else "")
+    raise ValueError(f"{name}={given!r} is not what training needs there: {advice}.")
 
 
 def _check_stackable(one: Objective, other: Objective) -> None:
@@ -166,7 +188,8 @@ def _check_stackable(one: Objective, other: Objective) -> None:
         raise ValueError(f"{type(one).__name__} and {type(other).__name__} cannot train together: give each a run of its own.")
     for field in dataclasses.fields(one):  # type: ignore[arg-type]
         here, there = getattr(one, field.name), getattr(other, field.name)
-        if here != there and not (isinstance(here, float) and isinstance(there, float)):
+        kinds = {type(here), type(there)}
+        if here != there and not (float in kinds and kinds <= {int, float}):
             raise ValueError(
                 f"Objectives that train together may differ in numbers only, but {field.name} is {here!r} and {there!r}: "
                 "give each a run of its own."

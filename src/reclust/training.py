@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
 import time
 import warnings
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,7 +44,7 @@ def train(
     start: Result | None = None,
     monitors: Sequence[Monitor] = (),
     execution: Execution = Execution(),
-    checkpoint: Checkpoint | None = None,
+    checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
 ) -> Result:
     """Train one replica for each seed, side by side: pretraining, first centres, clustering.
 
@@ -50,14 +52,23 @@ def train(
     settings: one for all replicas, or one for each; they may differ in the objective's numbers and in the intervention.
     start: a result to go on from instead of pretraining, each replica from the weights trained with its own seed; a result
         of one replica serves all of them.
-    checkpoint: written between epochs; if it exists already, the run continues from it.
+    checkpoint: written between epochs; if it exists already, the run continues from it. A path stands for `Checkpoint.at` it.
 
     Replicas that do not fit into a GPU's memory side by side train in groups, one after the other (`Result.groups`).
     """
+    if isinstance(seeds, int):
+        raise TypeError(f"seeds must be a sequence, one seed for each replica, got {seeds!r}: write [{seeds!r}].")
+    if not isinstance(monitors, Sequence):
+        raise TypeError(f"monitors must be a sequence, got {monitors!r}: write [monitor].")
+    for monitor in monitors:
+        if isinstance(monitor, type) or not callable(monitor):
+            raise TypeError(f"Monitors are called with a snapshot, and {monitor!r} cannot be: write Progress(), for example.")
+    if not isinstance(execution, Execution):
+        raise TypeError(f"execution must be an Execution, got {execution!r}: write Execution(device='cpu') for a device.")
     seeds = [whole("each seed", seed, 0) for seed in seeds]
     each = one_each(settings, seeds)
     _warn_if_it_never_fires(each)
-    return _trained(data, each, seeds, start, monitors, execution, checkpoint)
+    return _trained(data, each, seeds, start, monitors, execution, Checkpoint.at(checkpoint))
 
 
 def _warn_if_it_never_fires(each: Sequence[Settings]) -> None:
@@ -122,6 +133,18 @@ def _created(inputs: Inputs, each: Sequence[Settings], seeds: Sequence[int], sta
         found = "there is none" if start is None else f"it has {start.n_clusters or 'none'}"
         raise ValueError(f"first_centers=None takes the {first.n_clusters} centres from start, but {found}.")
     return replicas
+
+
+def _of_each_replica(column: str, values: Any, replicas: int, before: Sequence[np.ndarray]) -> np.ndarray:
+    """What was measured, (r, ...), as it was before; copied, since training goes on writing to its own tensors."""
+    made = np.array(values.detach().cpu().numpy() if isinstance(values, Tensor) else values)
+    if made.dtype.kind not in "biuf" or made.shape[:1] != (replicas,):
+        raise ValueError(f"A monitor measured {column!r} as {made.dtype} of shape {made.shape}: the history keeps numbers, one "
+                         f"or an array for each of the {replicas} replicas, ({replicas}, …).")
+    if before and made.shape != before[0].shape:
+        raise ValueError(f"A monitor measured {column!r} of shape {made.shape}, and of {before[0].shape} earlier: a column of "
+                         "the history has one shape.")
+    return made
 
 
 def choose_device(name: str) -> torch.device:
@@ -218,14 +241,16 @@ class Run:
         """Go on with what the objectives of `start` kept; what the new ones need beside it begins from its centres."""
         assert self.start is not None
         rows, like = _rows(self.replicas, self.start), next(iter(self.replicas.parameters.values()))
-        known = {name: stack[rows].to(like.device, like.dtype) for name, stack in self.start.state.items()}
+        known = {name: stack[rows].to(like.device, like.dtype if stack.is_floating_point() else None)
+                 for name, stack in self.start.state.items()}
         objectives = [settings.objective for settings in self.settings]
         self.replicas.start_objectives(objectives, known["centers"])
         self.replicas.set_objectives(objectives, {name: known.get(name, own) for name, own in self.replicas.state.items()})
 
     def record(self, phase: str, epoch: int, measured: Measured) -> None:
         for column, values in measured.items():
-            self.columns[phase, column].append((epoch, np.asarray(values)))
+            points = self.columns[phase, column]
+            points.append((epoch, _of_each_replica(column, values, len(self.replicas), [before for _, before in points[:1]])))
 
     @property
     def history(self) -> History:

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from . import draws
 from .batches import Batches
 from .data.inputs import Inputs
-from .objectives import Objective
+from .objectives import Objective, State
+from .objectives.base import moves_itself
 from .replicas import Replicas
 from .representations.autoencoder import EncoderDecoder
 from .representations.base import tried
@@ -56,6 +57,7 @@ def _try_objective(objective: Objective, k: int, z: Tensor, views: Tensor) -> No
     state = objective.init(centers)
     if not isinstance(state, dict) or "centers" not in state or state["centers"].shape != centers.shape:
         raise ValueError(f"{name}.init must give a dict of tensors, among them 'centers' of shape {tuple(centers.shape)}.")
+    _check_state(name, objective, state)
     state = {part: tensor.detach().requires_grad_(part in objective.trainable) for part, tensor in state.items()}
     loss = objective.loss(state, views)
     if not isinstance(loss, Tensor) or loss.shape != ():
@@ -67,6 +69,31 @@ def _try_objective(objective: Objective, k: int, z: Tensor, views: Tensor) -> No
         raise ValueError(f"{name}.assign gave {_described(labels)} for embeddings of shape {tuple(z.shape)}: it must give "
                          f"whole numbers of shape {tuple(z.shape[:1])}, the cluster of each sample, as scores (B, k) do by "
                          ".argmax(-1).")
+    if ((labels < 0) | (labels >= k)).any():
+        raise ValueError(f"{name}.assign gave the cluster {int(labels.max())} of {k}: they are numbered from 0 to {k - 1}.")
+    if moves_itself(objective) and set(state) != set(objective.trainable):
+        _try_update(name, objective, state, z)
+
+
+def _check_state(name: str, objective: Objective, state: State) -> None:
+    trainable = objective.trainable
+    if isinstance(trainable, str) or not set(trainable) <= set(state):
+        raise ValueError(f"{name}.trainable must be a frozenset of names that {name}.init gives ({', '.join(state)}), got "
+                         f"{trainable!r}.")
+    for part, tensor in state.items():
+        if not isinstance(tensor, Tensor) or (part in trainable and not tensor.is_floating_point()):
+            raise ValueError(f"{name}.init gave {_described(tensor)} for {part!r}: it must be a tensor, of floats where "
+                             "gradients are to reach it.")
+
+
+@torch.no_grad()
+def _try_update(name: str, objective: Objective, state: State, z: Tensor) -> None:
+    moved = objective.update(state, z)
+    for part in set(state) - set(objective.trainable):
+        given = moved.get(part) if isinstance(moved, dict) else moved
+        if not isinstance(given, Tensor) or given.shape != state[part].shape:
+            raise ValueError(f"{name}.update gave {_described(given)} for {part!r}: it must give the whole state as a dict, "
+                             f"with {part!r} of shape {tuple(state[part].shape)}.")
 
 
 def _described(given: object) -> str:

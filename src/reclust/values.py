@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import numbers
 import operator
 from collections.abc import Mapping
@@ -123,5 +124,8 @@ def kind_named(name: str) -> type:
         if name not in _KINDS:
             import_all(package)
     if name not in _KINDS:
-        raise ValueError(f"Unknown kind of value {name!r}: import the module that defines it before loading.")
+        near = difflib.get_close_matches(name, _KINDS, n=1)
+        meant = f"Did you mean {near[0]!r}? One of your own" if near else "It"
+        raise ValueError(f"Unknown kind of value {name!r}. {meant} is known once the module that defines it is imported, in a "
+                         "terminal by reclust --import MODULE.")
     return _KINDS[name]

@@ -51,9 +51,10 @@ def _(layer: nn.Linear | nn.modules.conv._ConvNd) -> dict[str, Distribution]:
     return {"weight": Uniform(bound), "bias": Uniform(bound)}
 
 
-@initial_distributions.register(nn.modules.batchnorm._BatchNorm)
+@initial_distributions.register(nn.modules.batchnorm._NormBase)
 @initial_distributions.register(nn.LayerNorm)
 @initial_distributions.register(nn.GroupNorm)
+@initial_distributions.register(nn.RMSNorm)
 def _(layer: nn.Module) -> dict[str, Distribution]:
     return {"weight": Constant(1.0), "bias": Constant(0.0)}
 
@@ -68,7 +69,17 @@ def _(layer: nn.Embedding) -> dict[str, Distribution]:
     return {"weight": Normal(1.0)}
 
 
-NORMS = (nn.modules.batchnorm._BatchNorm, nn.LayerNorm, nn.GroupNorm)
+NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
+"""Those of batches and instances, and the others."""
+
+
+def check_distributions(name: str, layer: nn.Module) -> None:
+    """Raise where the initial distribution of a parameter of this layer is not known."""
+    known = initial_distributions(layer)
+    for parameter, _ in layer.named_parameters(recurse=False):
+        if parameter not in known:
+            raise TypeError(f"The initial distribution of {parameter!r} of {name}, a {type(layer).__name__}, is not known: "
+                            "register a function that returns it, too, with reclust.weights.initial_distributions.register.")
 
 
 def fan_in(layer: nn.Module) -> int:
@@ -99,6 +110,7 @@ def initial_weights(net: nn.Module, key: Tensor, *, dtype: torch.dtype) -> dict[
     """Freshly drawn parameters of `net`, one set for each key: name -> (*key.shape, *shape). Frozen ones stay what they are."""
     drawn = {}
     for layer_name, layer in layers(net):
+        check_distributions(layer_name, layer)
         distributions = initial_distributions(layer)
         for name, parameter in layer.named_parameters(recurse=False):
             full_name = f"{layer_name}.{name}" if layer_name else name

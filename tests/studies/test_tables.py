@@ -242,9 +242,9 @@ def with_baselines(tmp_path_factory):
     study = tiny_study(datasets=("digits",))
     conditions = Conditions(work=str(folder / "work"))
     with Store(folder / "store") as store:
-        assert run_baselines(baselines_of(study), store, conditions, datasets=["usps"]) == 0
-        assert run_baselines(baselines_of(study), store, conditions, methods=[PixelKMeans()]) == 2
-        assert run_baselines(baselines_of(study), store, conditions) == 2
+        assert run_baselines(baselines_of(study), store, conditions, datasets=["usps"]) == (0, 0)
+        assert run_baselines(baselines_of(study), store, conditions, methods=[PixelKMeans()]) == (2, 0)
+        assert run_baselines(baselines_of(study), store, conditions) == (2, 0)
         other = baselines_of(replace(study, seeds=(study.seeds[0], 77)), [PixelKMeans()])
         assert run_baselines(other, store, conditions) == 1
         assert store.planned("baselines") == 5, "what another study asked for stays"

@@ -6,6 +6,7 @@ Arguments are read without numpy or torch: a command imports what it needs when 
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -23,6 +24,8 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="reclust", description="Deep clustering that does not get stuck.", epilog=EPILOG)
     made.add_argument("--version", action="version", version=f"reclust {__version__}")
     made.add_argument("--traceback", action="store_true", help="show where in the program an error came from")
+    made.add_argument("--import", action="append", default=[], metavar="MODULE", dest="modules",
+                      help="import a module of yours first, of this folder or installed, for values that it defines")
     made.set_defaults(stopped="stopped")  # commands that can go on where they were say so
     commands = made.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for module in COMMANDS:
@@ -34,6 +37,10 @@ def main(given: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
     arguments = parser().parse_args(given)
     try:
+        if arguments.modules:
+            sys.path.insert(0, os.getcwd())
+        for module in arguments.modules:
+            importlib.import_module(module)
         return arguments.run(arguments)
     except KeyboardInterrupt:
         print(f"reclust: {arguments.stopped}", file=sys.stderr)

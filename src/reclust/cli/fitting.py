@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..atomic import check_folder, write_text
-from .output import add_json, duration, plain_warnings, show
+from .output import add_json, duration, plain_warnings, positive, show
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +45,8 @@ def add(commands: argparse._SubParsersAction) -> None:
     add_image_shape(fit)
     add_seed(fit)
     add_device(fit)
-    fit.add_argument("--minutes", type=float, metavar="M", help="stop training after so long and write what there is; the same "
+    fit.add_argument("--minutes", type=positive, metavar="M",
+                     help="stop training after so long and write what there is; the same "
                      "command goes on from there")
     add_json(fit)
     fit.set_defaults(run=_fit, stopped="stopped: call again to go on")

@@ -55,3 +55,11 @@ def _text(cell: Any) -> str:
 
 def _plain(cell: Any) -> Any:
     return None if isinstance(cell, float) and not math.isfinite(cell) else cell
+
+
+def positive(text: str) -> float:
+    """A number above 0, of an argument."""
+    number = float(text)
+    if not number > 0:
+        raise argparse.ArgumentTypeError(f"must be above 0, got {text}")
+    return number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -12,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from .. import studies
 from .fitting import add_device
-from .output import add_json, duration, plain_warnings, show
+from .output import add_json, duration, plain_warnings, positive, show
 
 if TYPE_CHECKING:
     from ..studies.backends import Backend
 
 STORE = "studies.sqlite"
+STOPPED = "stopped before the end: call again to go on"
 EVERY = 10
 """As `Kept` says."""
 BASELINES = ("pixels", "umap", "autoencoder")
@@ -88,7 +90,8 @@ def _add_run(actions: argparse._SubParsersAction) -> None:
                         help="only these seeds for now, and what trains with them")
     parser.add_argument("--precision", choices=("auto", "float32", "float64", "bf16"),
                         help="of the arithmetic, instead of the study's own; runs of another precision are other runs")
-    parser.add_argument("--minutes", type=float, metavar="M", help="stop cleanly after so long; call again to go on")
+    parser.add_argument("--minutes", type=positive, metavar="M",
+                        help="stop cleanly after so long, at the end of an epoch or of what is measured; call again to go on")
     parser.add_argument("--retry", action="store_true", help="try failed runs again")
     parser.add_argument("--baselines", action="store_true", help="also k-means on the samples and on the pretrained embeddings")
     where = parser.add_argument_group("where to compute")
@@ -127,7 +130,7 @@ def _add_baselines(actions: argparse._SubParsersAction) -> None:
     parser.add_argument("--datasets", "--sets", nargs="+", metavar="SET", help="only these data sets for now")
     parser.add_argument("--methods", nargs="+", choices=BASELINES, metavar="METHOD",
                         help=f"only these for now, of {', '.join(BASELINES)}")
-    parser.add_argument("--minutes", type=float, metavar="M", help="begin no run after so long; call again to go on")
+    parser.add_argument("--minutes", type=positive, metavar="M", help="begin no run after so long; call again to go on")
     _add_conditions(parser)
     add_json(parser)
     parser.set_defaults(run=_baselines, stopped="stopped: call again to go on")
@@ -138,15 +141,23 @@ def _baselines(arguments: argparse.Namespace) -> int:
 
     conditions = _conditions(arguments)
     methods = None if arguments.methods is None else [METHODS[name] for name in arguments.methods]
+    known = {run.dataset: None for baselines in best_baselines() for *_, run in baselines.runs()}
+    for name in arguments.datasets or ():
+        if name not in known:
+            raise ValueError(f"There are no baselines of {name!r}, only of {', '.join(known)}.")
     with studies.Store(arguments.store) as store:
-        rows = []
+        rows, left = [], 0
         for baselines in best_baselines():
-            finished = studies.run_baselines(baselines, store, conditions, datasets=arguments.datasets, methods=methods)
+            finished, waiting = studies.run_baselines(baselines, store, conditions, datasets=arguments.datasets,
+                                                      methods=methods)
             (status,) = store.status(baselines.name)
+            left += waiting
             rows.append({"study": status.study, "finished now": finished, "finished": status.finished,
                          "waiting": status.waiting})
     show(rows, as_json=arguments.json)
-    return 0
+    if left:
+        print(STOPPED, file=sys.stderr)
+    return 3 if left else 0
 
 
 def _study(arguments: argparse.Namespace) -> studies.Study:
@@ -203,9 +214,10 @@ def _report(ran: studies.Ran, seconds: float, arguments: argparse.Namespace) -> 
         print(f"failed: {example.dataset} {example.algorithm} {example.variant}, seed {example.seed}{more}: {reason}",
               file=sys.stderr)
     if ran.waiting:
-        print("stopped before the end: call again to go on", file=sys.stderr)
+        print(STOPPED, file=sys.stderr)
     if ran.failures:
-        print(f"see `reclust study status {ran.study} --failures`, try again with --retry", file=sys.stderr)
+        where = "" if arguments.store == STORE else f" --store {shlex.quote(arguments.store)}"
+        print(f"see `reclust study status {ran.study} --failures{where}`, try again with --retry", file=sys.stderr)
 
 
 def _status(arguments: argparse.Namespace) -> int:

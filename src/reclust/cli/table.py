@@ -30,6 +30,10 @@ def _run(arguments: argparse.Namespace) -> int:
         wanted = [arguments.study] if arguments.study else [
             one.study for one in store.status() if one.finished and not one.study.startswith("baselines")]
         made = [table for study in wanted for table in tables(store, study)]
+        if not made:
+            waiting = sum(one.waiting for one in store.status())
+            raise ValueError(f"No run of {arguments.store} is finished yet ({waiting} wait): `reclust study run` goes on with "
+                             "them.")
     if arguments.output:
         write(made, arguments.output)
         print(f"{arguments.output}: {len(made)} tables, {Path(arguments.output).stat().st_size / 1e3:.0f} kB")

@@ -81,8 +81,8 @@ class WhenSettled:
         if target.peers is None:
             self.check(target.blocks)
         labels = self._labels(target)
-        if epoch == 0:
-            memory.update(labels=labels, fired=torch.zeros_like(target.key))
+        if epoch == 0 or "labels" not in memory:  # a loop that goes on without its notes begins to wait anew
+            memory.update(labels=labels, fired=torch.full_like(target.key, epoch))
             return False
         change = (labels != memory["labels"]).double().mean(-1)
         passed = epoch - memory["fired"]

@@ -46,10 +46,13 @@ class Exchange(Step):
         for name in ("subsample", "views"):
             object.__setattr__(self, name, whole(name, getattr(self, name), 1))
 
-    def __call__(self, target: Target) -> None:
-        if target.peers is None:
+    def prepare(self, target: Target) -> None:
+        if target.peers is None:  # said before another step has changed anything
             raise ValueError("Exchange needs replicas that train side by side, as seeds of `train` and n_init of estimators "
                              "do: leave it out of a loop of your own.")
+
+    def __call__(self, target: Target) -> None:
+        assert target.peers is not None
         sources = torch.tensor(self.sources(self.scores(target)))
         target.peers.become(sources.tolist())
         target.copies = (sources != torch.arange(len(sources))).to(target.centers.device)

@@ -62,8 +62,19 @@ class Recluster(OnSamples):
 
     method: Method = KMeans()
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.method, type) or not callable(self.method):
+            name = self.method.__name__ if isinstance(self.method, type) else "KMeans"
+            raise TypeError(f"method must be a callable (z, k, key) -> centers, got {self.method!r}: write {name}().")
+
     def __call__(self, target: Target) -> None:
-        found = self.method(self.embed(target), target.centers.shape[-2], draws.fold(target.key, "recluster"))
+        z = self.embed(target)
+        found = self.method(z, target.centers.shape[-2], draws.fold(target.key, "recluster"))
+        if not isinstance(found, Tensor) or found.shape != target.centers.shape:
+            got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+            raise ValueError(f"{self.method!r} gave {got} for embeddings of shape {tuple(z.shape)}: it must give a tensor of "
+                             f"centres, {tuple(target.centers.shape)}. In `train` the first axis of both is that of replicas.")
         target.centers.copy_(found)
 
 

@@ -11,7 +11,7 @@ from typing_extensions import Self
 
 from .. import draws
 from ..values import real, value
-from ..weights import NORMS, initial_distributions
+from ..weights import NORMS, check_distributions
 from .base import Blocks, Layer, NothingToReset, Step, Target
 from .noise import InitialNoise, KaimingNoise, Noise
 
@@ -84,7 +84,7 @@ class _WithNoise(ByBlock):
         super().check(blocks)
         for layer, _ in self.layers(blocks):
             if isinstance(self.noise, (InitialNoise, KaimingNoise)):
-                initial_distributions(layer.module)
+                check_distributions(layer.name, layer.module)
 
     def draw(self, target: Target, layer: Layer, name: str) -> Tensor:
         return self.noise(layer, name, draws.fold(target.key, "reset", layer.name, name))

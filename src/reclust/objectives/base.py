@@ -56,6 +56,11 @@ class Still:
         return state
 
 
+def moves_itself(objective: Objective) -> bool:
+    """Whether it has an `update` of its own, be it a child of one that has none."""
+    return not (isinstance(objective, Still) and type(objective).update is Still.update)
+
+
 class Staged:
     """An objective of a stage after clustering, which trains as clustering does: history, progress, seconds and warnings call
     its epochs by this name."""

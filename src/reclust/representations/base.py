@@ -101,11 +101,11 @@ def encode_together(encoder: nn.Module, views: Tensor) -> Tensor:
 
 
 def encoder_blocks(encoder: nn.Module, *, prefix: str = "") -> dict[str, tuple[str, ...]]:
-    """Every layer a block of its own, together with the norm that follows it: layer1, layer2, …, embedding."""
+    """Every layer a block of its own, together with a norm or PReLU that follows it: layer1, layer2, …, embedding."""
     blocks: list[list[str]] = []
     for name, layer in layers(encoder):
         full_name = f"{prefix}{name}".rstrip(".")
-        if isinstance(layer, NORMS) and blocks:
+        if isinstance(layer, (*NORMS, nn.PReLU)) and blocks:
             blocks[-1].append(full_name)
         else:
             blocks.append([full_name])

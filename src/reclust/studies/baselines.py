@@ -184,24 +184,27 @@ def best_baselines() -> tuple[Baselines, ...]:
 
 
 def run_baselines(baselines: Baselines, store: Store, conditions: Conditions, *, datasets: Collection[str] | None = None,
-                  methods: Collection[Baseline] | None = None) -> int:
-    """Compute what is not in the store yet, one run after the other; how many finished. datasets, methods: only these.
-    What other studies that share them asked for stays."""
+                  methods: Collection[Baseline] | None = None) -> tuple[int, int]:
+    """Compute what is not in the store yet, one run after the other; how many finished, and how many still wait because time
+    was over. datasets, methods: only these. What other studies that share them asked for stays."""
     runs = baselines.runs()
     store.plan_more(baselines.name, baselines, [run for *_, run in runs])
-    waiting, finished, material = store.waiting(baselines.name), 0, None  # type: set[str], int, Material | None
-    for method, pretraining, run in runs:
-        wanted = (datasets is None or run.dataset in datasets) and (methods is None or method in methods)
-        if wanted and run.group in waiting and not over(conditions):
-            if material is None or material.pretraining is not pretraining:
-                sample = baselines.protocol.sample(run.dataset, conditions.data)
-                material = Material(sample, pretraining, conditions, pretraining.settings.n_clusters)
-            try:
-                store.add(_outcome(method, run, material))
-            except StopTraining:
-                break  # time ran out while an encoder was pretrained: its checkpoint waits for the next call
-            finished += 1
-    return finished
+    waiting = store.waiting(baselines.name)
+    asked = [(method, pretraining, run) for method, pretraining, run in runs if run.group in waiting
+             and (datasets is None or run.dataset in datasets) and (methods is None or method in methods)]
+    finished, material = 0, None  # type: int, Material | None
+    for method, pretraining, run in asked:
+        if over(conditions):
+            break
+        if material is None or material.pretraining is not pretraining:
+            sample = baselines.protocol.sample(run.dataset, conditions.data)
+            material = Material(sample, pretraining, conditions, pretraining.settings.n_clusters)
+        try:
+            store.add(_outcome(method, run, material))
+        except StopTraining:
+            break  # time ran out while an encoder was pretrained: its checkpoint waits for the next call
+        finished += 1
+    return finished, len(asked) - finished
 
 
 def _outcome(method: Baseline, run: PlannedRun, material: Material) -> Outcome:

@@ -54,7 +54,7 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None, bac
     runs = [run for group in groups for run in group.runs]
     _check_known(study, runs, wanted)
     with _only_one(Path(conditions.work), store.path), _Interrupt() as interrupt, ExitStack() as stack:
-        store.plan(study.name, study, runs)
+        _plan(store, study, runs)
         waiting = store.waiting(study.name)
         asked = [group for group in groups if group.key in waiting and _holds(group, wanted)]
         _warn_of_what_never_fires(study, asked)
@@ -66,6 +66,17 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None, bac
     waiting = store.waiting(study.name)
     left = sum(len(group.runs) for group in asked if group.key in waiting)
     return Ran(study.name, finished, left, store.failures(study.name))
+
+
+def _plan(store: Store, study: Study, runs: Sequence[PlannedRun]) -> None:
+    """Runs that train stacked are one group, so that other seeds or settings make other runs of all of them."""
+    before = store.status(study.name)[0].finished if study.name in store.studies() else 0
+    store.plan(study.name, study, runs)
+    lost = before - store.status(study.name)[0].finished
+    if lost > 0:
+        warnings.warn(f"{study.name} was planned differently before: {lost} finished runs no longer belong to it and leave its "
+                      "tables. They stay in the store; give the new plan another name to keep both.", ReclustWarning,
+                      stacklevel=3)
 
 
 Wanted = Mapping[str, Sequence[Any] | None]

@@ -14,7 +14,7 @@ from ..interventions import Every, Intervention, WhenSettled
 from ..objectives import DECObjective
 from ..presets import PAPER_SEEDS
 from ..selflabel import SelfLabel
-from ..settings import Settings
+from ..settings import Settings, check_kind
 from ..values import essential_json, value, whole
 from .measures import LABEL_FREE, MEASURES
 from .protocols import AutoencoderProtocol, Protocol
@@ -39,6 +39,9 @@ class Variant:
     intervention: Intervention | None = None
     changes: Mapping[str, Any] = field(default_factory=dict)
     factors: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_kind("intervention", self.intervention, Intervention, optional=True)
 
 
 @value
@@ -73,6 +76,10 @@ class Study:
             object.__setattr__(self, name, tuple(getattr(self, name)))
             if not getattr(self, name):
                 raise ValueError(f"The study {self.name!r} has no {name}: give at least one.")
+        object.__setattr__(self, "seeds", tuple(whole("each seed", seed, 0) for seed in self.seeds))
+        if len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"The seeds of {self.name!r} must differ, got {', '.join(map(str, self.seeds))}: one that is "
+                             "there twice would count twice.")
         for name in ("evaluate_every", "largest_group"):
             object.__setattr__(self, name, whole(name, getattr(self, name), 1))
         for what, given, known in (("measure", self.measures, MEASURES), ("label-free score", self.scores, LABEL_FREE)):

@@ -85,11 +85,11 @@ def _value(given: Any, default: Any = None) -> Any:
 
 
 def _check_names(what: str, given: Iterable[str], kind: type) -> None:
-    known = [field.name for field in dataclasses.fields(kind)]
+    known = [*(["base"] if kind is Study else []), *(field.name for field in dataclasses.fields(kind))]
     for name in given:
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)
-            raise ValueError(f"{what} has no {name!r}{f', did you mean {close[0]!r}?' if close else ''} "
+            raise ValueError(f"{what} has no {name!r}{f', did you mean {close[0]!r}?' if close else '.'} "
                              f"It has {', '.join(known)}.")
 
 

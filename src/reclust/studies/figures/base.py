@@ -183,6 +183,12 @@ def name_of(variant: str) -> str:
     return "no intervention" if variant == "none" else labels.variant(variant)
 
 
+def title(runs: Runs, variant: str = "none") -> str:
+    """Of a figure that shows one algorithm on one data set, and how its runs began."""
+    (algorithm, *_), (dataset, *_), (start, *_) = (runs.values(name) for name in ("algorithm", "dataset", "pretrained"))
+    return f"{labels.method(algorithm, variant)}, {labels.dataset(dataset)}, {labels.value('pretrained', start)}"
+
+
 def legend(figure: Figure, axes: Axes, **options: Any) -> None:
     """One legend for all panels, below them; points are shown large enough to be told apart."""
     from matplotlib.collections import PathCollection

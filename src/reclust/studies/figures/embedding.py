@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .. import labels
-from .base import Choice, Recipe, Runs, legend, name_of, panels
+from .base import Choice, Recipe, Runs, legend, name_of, panels, title
 from .scatter import classes, in_the_plane, moment, scatter
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def draw(runs: Runs, choice: Choice) -> Figure:
         for axes, shown in zip(row, moments, strict=True):
             scatter(axes, in_the_plane([shown])[0], classes(runs, run))
     legend(figure, grid[0, 0])
-    figure.suptitle(f"{labels.algorithm(runs.values('algorithm')[0])}, {labels.dataset(runs.values('dataset')[0])}", fontsize=9)
+    figure.suptitle(title(runs), fontsize=9)
     return figure
 
 

@@ -21,7 +21,8 @@ def draw(runs: Runs, choice: Choice) -> Figure:
     for axes, algorithm, own in zip(grid[0], algorithms, numbers, strict=True):
         bars(axes, own, datasets, sorted(runs.values("variant"), key=lambda variant: variant != "brb"))
         axes.tick_params(axis="x", labelsize=6.5)
-        axes.set_title(labels.algorithm(algorithm))
+        axes.set_title(", ".join(dict.fromkeys(labels.method(algorithm, "none", pretrained=start)
+                                               for start in runs.values("pretrained"))))
     from_near_the_lowest(grid[0, 0], numbers)
     grid[0, 0].set_ylabel("accuracy (%)")
     legend(figure, grid[0, 0])

@@ -43,7 +43,8 @@ def draw(runs: Runs, choice: Choice) -> Figure:
     axes.grid(color="0.85", linewidth=0.6)
     axes.set_rmin(min(0.0, *(line.get_ydata().min() for line in axes.lines)) - 0.15 * highest)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:+.0f} %" if value else "")  # the black ring
-    axes.set_title("relative change of accuracy")
+    starts = " and ".join(labels.value("pretrained", start) for start in runs.values("pretrained"))
+    axes.set_title(f"relative change of accuracy, {starts}")
     legend(figure, axes)
     return figure
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import labels
-from .base import Choice, Recipe, Runs, legend, mark_resets
+from .base import Choice, Recipe, Runs, legend, mark_resets, title
 from .scatter import classes, in_the_plane, moment, same_limits, scatter
 
 if TYPE_CHECKING:
@@ -39,8 +38,7 @@ def draw(runs: Runs, choice: Choice) -> Figure:
     below = figure.add_subplot(grid[1, :])
     _nmi(below, runs, run, (epoch, later))
     legend(figure, places[0])
-    algorithm, dataset = runs.values("algorithm")[0], runs.values("dataset")[0]
-    figure.suptitle(f"{labels.method(algorithm, 'brb')}, {labels.dataset(dataset)}", fontsize=9)
+    figure.suptitle(title(runs, "brb"), fontsize=9)
     return figure
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .base import Choice, Recipe, Runs, legend, panels
+from .base import Choice, Recipe, Runs, legend, panels, title
 from .scatter import CLASSES, MARKERS, Moment, classes, framed, moment, same_limits
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def draw(runs: Runs, choice: Choice) -> Figure:
         axes.set_title(f"{shown.name} ({epoch} epochs)")
         framed(axes)
     legend(figure, grid[0, 0])
+    figure.suptitle(title(runs, "brb"), fontsize=9)
     return figure
 
 

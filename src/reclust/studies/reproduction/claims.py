@@ -156,10 +156,13 @@ def _share(what: str, found: Sequence[Improvement], planned: int) -> Judged:
     expected = "at least the paper's count in the same cells, less two"
     if not found:
         return Judged(what, expected, "no records yet", "cannot tell")
-    ours = f"{better} of {len(found)}, the paper has {paper} of the same {len(found)}"
-    if len(found) < planned:
-        return Judged(what, expected, f"{ours}; {planned - len(found)} of {planned} cells have no records yet", "cannot tell")
-    return Judged(what, expected, ours, "holds" if better >= paper - 2 else "does not hold")
+    ours, missing = f"{better} of {len(found)}, the paper has {paper} of the same {len(found)}", planned - len(found)
+    if missing:
+        ours += f"; {missing} of {planned} cells have no records yet"
+    # Whatever the missing cells were to say, they can move either count by so many.
+    verdict: Verdict = ("holds" if better >= paper + missing - 2 else
+                        "does not hold" if better + missing < paper - 2 else "cannot tell")
+    return Judged(what, expected, ours, verdict)
 
 
 def deviation(variant: str) -> Quantity:
