@@ -148,7 +148,7 @@ def test_a_study_from_a_file_runs_stops_goes_on_and_tells_failures(tmp_path, mon
     study = tiny_study(name="mine", variants=(Variant("none"), bad), algorithms=("dcn",), pretrained=(False,))
     (tmp_path / "mine.toml").write_text(write_study(study))
     run = ["study", "run", "mine.toml", "--store", "s", "--device", "cpu"]
-    assert main([*run, "--minutes", "0"]) == 3
+    assert main([*run, "--minutes", "1e-9"]) == 3
     assert "call again" in capsys.readouterr().err
     assert main(run) == 1
     captured = capsys.readouterr()
@@ -179,10 +179,35 @@ def test_stores_merge_and_export(tmp_path, capsys):
 def test_baselines_of_the_best_preset_go_on_where_they_were_stopped(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("reclust.studies.baselines.best_baselines", lambda: (baselines_of(tiny_study()),))
     run = ["study", "baselines", "--store", str(tmp_path / "s"), "--sets", "digits", "--device", "cpu", "--json"]
-    for more, now, finished in ((["--minutes", "0"], 0, 0), (["--methods", "pixels"], 2, 2), (["--sets", "usps"], 0, 2), ([], 2, 4)):
-        assert main([*run, *more]) == 0
+    for more, code, now, finished in ((["--minutes", "1e-9"], 3, 0, 0), (["--methods", "pixels"], 0, 2, 2), ([], 0, 2, 4)):
+        assert main([*run, *more]) == code
         assert json.loads(capsys.readouterr().out) == [
             {"study": "baselines", "finished now": now, "finished": finished, "waiting": 4 - finished}]
+
+
+def test_baselines_of_unknown_sets_and_no_time_at_all_are_refused(tmp_path, capsys):
+    assert main(["study", "baselines", "--store", str(tmp_path / "s"), "--sets", "nosuch"]) == 1
+    assert "no baselines of 'nosuch', only of optdigits" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["study", "run", "acc-table", "--minutes", "0"])
+
+
+def test_values_of_ones_own_are_known_once_their_module_is_imported(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    (tmp_path / "my_own_parts.py").write_text("""
+from typing import ClassVar
+from reclust import Step, value
+@value
+class Nothing(Step):
+    part: ClassVar[str] = "nothing"
+    def __call__(self, target): pass
+""")
+    (tmp_path / "own.toml").write_text('variants = [{name = "x", intervention = {kind = "Every", interval = 1, steps = [{kind = "Nothing"}]}}]')
+    assert main(["study", "show", "own.toml"]) == 1
+    assert "Unknown kind of value 'Nothing'" in capsys.readouterr().err
+    assert main(["--import", "my_own_parts", "study", "show", "own.toml"]) == 0
+    assert 'kind = "Nothing"' in capsys.readouterr().out
 
 
 def test_tables_and_figures_of_a_study(tmp_path, monkeypatch, capsys):

@@ -688,3 +688,34 @@ def test_whole_numbers_and_others_train_side_by_side():
     together = train(X, each, seeds=[0, 0], execution=EXACT["vmap"])
     alone = train(X, each[1], seeds=[0], execution=EXACT["plain"])
     torch.testing.assert_close(together.state["centers"][1], alone.state["centers"][0])
+
+
+class Averaging(nn.Module):
+    """Keeps a mean of what it saw, in the tensor that it has or in another one."""
+
+    def __init__(self, in_place, randomly=False):
+        super().__init__()
+        self.linear, self.in_place, self.randomly = nn.Linear(12, 4), in_place, randomly
+        self.register_buffer("mean", torch.zeros(12))
+
+    def forward(self, x):
+        if self.training:
+            moved = 0.5 * self.mean + 0.5 * x.detach().mean(0)
+            if self.in_place:
+                self.mean.copy_(moved)
+            else:
+                self.mean = moved
+        return self.linear(nn.functional.dropout(x - self.mean, training=self.training and self.randomly))
+
+
+def test_what_replicas_could_not_see_or_repeat_is_found_before_training():
+    settings = quiet_settings(pretraining=None, clustering=Schedule(epochs=2))
+    wrong = {Averaging(False): "in the place of its buffer .*mean while it trains", Averaging(True, True): "draws from torch's global generator",
+             nn.Sequential(nn.Linear(12, 4), nn.RReLU()): "draws from torch's global generator"}
+    right, decoder = Averaging(True), nn.Linear(4, 12)
+    state = torch.get_rng_state()
+    for encoder, message in wrong.items():
+        with pytest.raises(ValueError, match=message):
+            train(X, replace(settings, representation=OwnAutoencoder(encoder, decoder)), seeds=[0])
+    result = train(X, replace(settings, representation=OwnAutoencoder(right, decoder)), seeds=[0])
+    assert result.buffers["encoder.mean"].any() and torch.equal(torch.get_rng_state(), state)

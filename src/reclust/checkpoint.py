@@ -95,7 +95,8 @@ class Checkpoint:
     def remove(self) -> None:
         """All of its files: the last two, those of parts and stages, and what a kill left half written."""
         path = Path(self.path)
-        for pattern in (f"{glob.escape(path.name)}*", f".{glob.escape(path.name)}*.tmp"):
+        name = glob.escape(path.name)
+        for pattern in (name, f"{name}.*", f".{name}.*.tmp"):
             for one in path.parent.glob(pattern):
                 one.unlink(missing_ok=True)
 

@@ -32,8 +32,13 @@ def around_resets(columns: Mapping[str, Curve], column: str) -> Curve:
 
     columns: the history of the clustering phase. Firings around which not all three were measured are left out.
     """
-    measured, after = (dict(zip(columns[name].epochs.tolist(), columns[name].values, strict=True))
-                       for name in (column, column + AFTER_RESET))
-    fired = [e for e in columns["fired"].epochs.tolist() if e - 1 in measured and e in after and e in measured]
+    if column not in columns:
+        raise KeyError(f"There is no column {column!r}, only {', '.join(columns)}.")
+    measured, after, marks = (_by_epoch(columns.get(name)) for name in (column, column + AFTER_RESET, "fired"))
+    fired = [epoch for epoch in marks if epoch - 1 in measured and epoch in after and epoch in measured]
     values = [np.stack([measured[epoch - 1], after[epoch], measured[epoch]]) for epoch in fired]
     return Curve(np.array(fired, dtype=np.int64), np.stack(values) if values else np.empty((0, 3, 0)))
+
+
+def _by_epoch(curve: Curve | None) -> dict[int, np.ndarray]:
+    return {} if curve is None else dict(zip(curve.epochs.tolist(), curve.values, strict=True))

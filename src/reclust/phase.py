@@ -73,7 +73,7 @@ class Phase:
         self._step, self._follow = (Captured(work, run.inputs.device, self.executor.forget_gradients)
                                    for work in (self._descend, self._move))
         self._exploded = False
-        self.first_epoch = 0 if resumed is None else resumed.epoch
+        self.first_epoch = self.trained = 0 if resumed is None else resumed.epoch
         self.resumed = resumed is not None
         if resumed is not None:
             self.optimizer.restore_(resumed.optimizer)
@@ -131,6 +131,7 @@ class Phase:
                 self.owner.write_checkpoint(self, epoch)
                 finished = False
                 break
+            self.trained = epoch + 1
             fired = self._intervene(epoch)
             with self.clock("training"):
                 loss = self._train(epoch)
@@ -153,7 +154,7 @@ class Phase:
         self._follow.release()
         self.keep_time()
         # Losses are taken before a step, so only what was learned tells what the last one did.
-        self.owner.drop_failed(self.called, self.schedule.epochs - 1, self.replicas.damage(), self.schedule)
+        self.owner.drop_failed(self.called, self.trained - 1, self.replicas.damage(), self.schedule)
         return finished
 
     def _warn_of_explosion(self, epoch: int, loss: dict[str, np.ndarray]) -> None:
@@ -288,13 +289,19 @@ class Phase:
             fires_next=self._will_fire(epoch + 1), parameters=parameters, centers=state.get("centers"),
             representation_loss=self.inspection.representation_loss, n_samples=self.inputs.n_samples, state=state,
         )
+        stop = None
         with self.clock("evaluation"):
             for monitor in self.owner.monitors:
-                measured = monitor(snapshot)
+                try:
+                    measured = monitor(snapshot)
+                except StopTraining as asked:  # heeded when the others have seen this epoch, too
+                    measured, stop = None, stop or asked
                 if measured and not (moment == "start" and self.resumed):  # recorded before the run was stopped
                     _check_columns(measured)
                     self.owner.record(self.called, epoch, measured)
                     snapshot.measured.update(measured)
+        if stop is not None:
+            raise stop
 
     def seconds(self) -> dict[str, float]:
         parts = {f"{self.called}.{part}": spent for part, spent in self.clock.seconds.items()}

@@ -102,6 +102,8 @@ class Result:
         """Some replicas as a result of their own, with their history; the seconds stay those of all that trained together."""
         chosen = range(len(self))[which]
         kept = [chosen] if isinstance(chosen, int) else list(chosen)
+        if not kept or kept != list(range(kept[0], kept[-1] + 1)):
+            raise ValueError(f"A result is of one or several replicas next to each other, got {which!r} of {len(self)}.")
         one = slice(kept[0], kept[-1] + 1)
 
         def part(stacks: State) -> State:

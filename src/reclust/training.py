@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from . import files
+from . import draws, files
 from .arithmetic import Arithmetic
 from .atomic import check_folder
 from .batches import Batches, try_augmentation
@@ -66,6 +66,8 @@ def train(
     if not isinstance(execution, Execution):
         raise TypeError(f"execution must be an Execution, got {execution!r}: write Execution(device='cpu') for a device.")
     seeds = [whole("each seed", seed, 0) for seed in seeds]
+    if max(seeds, default=0) >= 2**63:
+        raise ValueError(f"Seeds are below 2**63, got {max(seeds)}.")
     each = one_each(settings, seeds)
     _warn_if_it_never_fires(each)
     return _trained(data, each, seeds, start, monitors, execution, Checkpoint.at(checkpoint))
@@ -79,14 +81,15 @@ def _warn_if_it_never_fires(each: Sequence[Settings]) -> None:
 
 
 def _trained(data: Inputs | Prepared | Tensor | np.ndarray, each: list[Settings], seeds: Sequence[int],
-             start: Result | None, monitors: Sequence[Monitor], execution: Execution, checkpoint: Checkpoint | None) -> Result:
+             start: Result | None, monitors: Sequence[Monitor], execution: Execution, checkpoint: Checkpoint | None, *,
+             one_of_several: bool = False) -> Result:
     """All replicas side by side, or in groups where memory is short."""
     begun = time.monotonic()
     arithmetic = Arithmetic.choose(choose_device(execution.device), execution.precision)
     inputs = as_inputs(data).to(arithmetic.device, arithmetic.dtype)
     try:
         return Run(_created(inputs, each, seeds, start, arithmetic), inputs, each, monitors, execution, arithmetic, checkpoint,
-                   start).run()
+                   start, one_of_several).run()
     except torch.OutOfMemoryError as error:
         if len(seeds) == 1:
             raise TrainingFailed(f"One replica needs more memory than {arithmetic.device} has free: take a smaller batch_size "
@@ -102,8 +105,13 @@ def _trained(data: Inputs | Prepared | Tensor | np.ndarray, each: list[Settings]
         parts.append(_trained(
             inputs, each[part], seeds[part], start if start is None or start.seeds != tuple(seeds) else start.only(part),
             monitors, replace(execution, time_budget=left), None if checkpoint is None else checkpoint.of(part),
+            one_of_several=True,
         ))
-    return joined(*parts)
+    result = joined(*parts)
+    if len(result.failed) == len(result) and not one_of_several:
+        raise TrainingFailed("The loss of every replica stopped being a number: try a smaller lr, and check the scale of the "
+                             "data.")
+    return result
 
 
 def _created(inputs: Inputs, each: Sequence[Settings], seeds: Sequence[int], start: Result | None,
@@ -193,6 +201,8 @@ class Run:
     arithmetic: Arithmetic
     checkpoint: Checkpoint | None
     start: Result | None
+    one_of_several: bool = False
+    """Whether other replicas train in other groups, which may go on where all of these fail."""
     failed: dict[int, tuple[str, int]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     columns: dict[tuple[str, str], list[tuple[int, np.ndarray]]] = field(default_factory=lambda: defaultdict(list))
@@ -217,7 +227,7 @@ class Run:
             z = clustering.inspection.embed()
             # Weights may be finite and still too large for the embeddings to be.
             wrong = np.where(z.isfinite().all(-1).all(-1).cpu().numpy(), 0.0, np.nan)
-            self.drop_failed(clustering.called, common.clustering.epochs - 1, wrong, common.clustering)
+            self.drop_failed(clustering.called, clustering.trained - 1, wrong, common.clustering)
             labels = clustering.inspection.assign(z).cpu().numpy()
         return self._result(labels)
 
@@ -272,7 +282,7 @@ class Run:
                     "and check the scale of the data.",
                     ReclustWarning, stacklevel=6,
                 )
-        if len(self.failed) == len(self.replicas):
+        if len(self.failed) == len(self.replicas) and not self.one_of_several:
             raise TrainingFailed(
                 f"The loss of every replica stopped being a number; the last one in epoch {epoch} of {phase}. "
                 f"Try a smaller lr (now {schedule.lr:g}), and check the scale of the data."
@@ -304,7 +314,9 @@ class Run:
         kind = executor_kind(self.replicas, self.execution.executor)
         start = self.start
         started = None if start is None else (start.seeds, start.parameters, start.buffers, start.state)
-        return identity(self.inputs, self.settings, self.replicas.seeds, kind, self.arithmetic.precision, started)
+        # Data that stays in a file is visited in another order, so that reading stays local.
+        order = self.inputs.order(draws.key(0, device=self.inputs.device))[:1000]
+        return identity(self.inputs, self.settings, self.replicas.seeds, kind, self.arithmetic.precision, started, order)
 
     def _resume(self) -> Progressed | None:
         if self.checkpoint is None:

@@ -116,7 +116,7 @@ def test_files_hold_only_what_differs(tmp_path):
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ('base = "acc-table"\nsets = ["usps"]', "a study has no 'sets'.*It has name"),
+    ('base = "acc-table"\nsets = ["usps"]', "a study has no 'sets'.*It has base, name"),
     ('base = "acc-table"\nseed = [1]', "did you mean 'seeds'"),
     ('base = "acc-tabel"', "no study named 'acc-tabel'.*acc-table"),
     ("seeds = [1]", "needs variants"),

@@ -246,10 +246,10 @@ def with_baselines(tmp_path_factory):
         assert run_baselines(baselines_of(study), store, conditions, methods=[PixelKMeans()]) == (2, 0)
         assert run_baselines(baselines_of(study), store, conditions) == (2, 0)
         other = baselines_of(replace(study, seeds=(study.seeds[0], 77)), [PixelKMeans()])
-        assert run_baselines(other, store, conditions) == 1
+        assert run_baselines(other, store, conditions) == (1, 0)
         assert store.planned("baselines") == 5, "what another study asked for stays"
         store.plan("baselines", "spec", [run for *_, run in baselines_of(study).runs()])
-        assert run_baselines(baselines_of(study), store, conditions) == 0, "they are in the store"
+        assert run_baselines(baselines_of(study), store, conditions) == (0, 0), "they are in the store"
         yield store, study, conditions
 
 
@@ -259,7 +259,7 @@ def test_time_that_runs_out_in_the_middle_of_an_encoder_ends_baselines_in_peace(
 
     monkeypatch.setattr("reclust.studies.baselines.pretrained", stopped)
     with Store(tmp_path / "store") as store:
-        assert run_baselines(baselines_of(tiny_study(datasets=("digits",))), store, Conditions(work=str(tmp_path / "work"))) == 2
+        assert run_baselines(baselines_of(tiny_study(datasets=("digits",))), store, Conditions(work=str(tmp_path / "work"))) == (2, 2)
         assert store.status("baselines")[0].waiting == 2
 
 

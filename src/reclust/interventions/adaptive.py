@@ -80,23 +80,26 @@ class WhenSettled:
             raise ValueError("WhenSettled compares labels between epochs: give Target.of(…, memory=notes), one dict for all.")
         if target.peers is None:
             self.check(target.blocks)
-        labels = self._labels(target)
+        labels, sound = self._look(target)
         if epoch == 0 or "labels" not in memory:  # a loop that goes on without its notes begins to wait anew
             memory.update(labels=labels, fired=torch.full_like(target.key, epoch))
             return False
         change = (labels != memory["labels"]).double().mean(-1)
         passed = epoch - memory["fired"]
-        firing = self._due(change if self.decide == "alone" else change.mean().expand(change.shape), passed)
+        if self.decide == "together":  # a replica that failed has no say, as it has no labels
+            change = change[sound].mean().expand(change.shape) if sound.any() else change
+        firing = self._due(change, passed)
         if firing.any():
             self._take(epoch, target, firing.cpu().numpy(), change)
             memory["fired"] = torch.where(firing, epoch, memory["fired"])
-            labels = self._labels(target)
+            labels, _ = self._look(target)
         memory["labels"] = labels
         return firing.cpu().numpy()
 
-    def _labels(self, target: Target) -> Tensor:
-        """(..., m)."""
-        return target.assigner(target.at("settled").embed_some(LOOKED_AT, random_rows))
+    def _look(self, target: Target) -> tuple[Tensor, Tensor]:
+        """Labels (..., m), and of which replicas embeddings are finite, (...)."""
+        z = target.at("settled").embed_some(LOOKED_AT, random_rows)
+        return target.assigner(z), z.isfinite().flatten(-2).all(-1)
 
     def _due(self, change: Tensor, passed: Tensor) -> Tensor:
         # All labels may change, so that a threshold of 1 would not be reached.

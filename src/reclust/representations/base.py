@@ -54,14 +54,14 @@ class Representation(Protocol):
         ...
 
 
-_BUILDING = threading.Lock()
+GLOBAL_RANDOM = threading.Lock()
 """Of two threads that put the global random state back, the later one would put back what the first had drawn."""
 
 
 def build_network(representation: Representation, sample_shape: tuple[int, ...], n_clusters: int, dtype: torch.dtype, *,
                   device: str = "cpu") -> nn.Module:
     """A network of one's own, in eval mode, whose construction leaves the caller's random state as it was."""
-    with _BUILDING, torch.random.fork_rng(devices=[]), torch.device(device):
+    with GLOBAL_RANDOM, torch.random.fork_rng(devices=[]), torch.device(device):
         net = representation.build(sample_shape, n_clusters)
     _refuse_what_cannot_be_repeated(net)
     return copy.deepcopy(net).to(dtype).eval()
