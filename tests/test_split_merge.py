@@ -5,6 +5,7 @@ import torch
 
 from reclust import IDEC, Every, ResetMomentum, SoftReset, Target, draws
 from reclust.interventions import Exchange, Recluster, SplitMerge
+from reclust.interventions.split_merge import _merge_costs
 
 MEANS = torch.tensor([[0.0, 0.0], [10.0, 0.0], [0.0, 12.0], [20.0, 20.0]])
 """One of four blobs is cut in two, and two others share a centre."""
@@ -105,3 +106,38 @@ def test_a_replica_that_failed_stops_no_other():
     given.embedder = lambda rows: z
     SplitMerge(candidates=1, subsample=None)(given)
     assert (found(centers[[0, 2]]) < 0.5).all()
+
+
+def groups(*sizes_and_places):
+    """Samples (1, n, 2) around places, and the places as centres (1, k, 2)."""
+    generator = torch.Generator().manual_seed(1)
+    parts = [torch.tensor(place) + scale * torch.randn(size, 2, generator=generator) for size, place, scale in sizes_and_places]
+    return torch.cat(parts).unsqueeze(0), torch.tensor([[place for _, place, _ in sizes_and_places]])
+
+
+def inertia(z, labels, k):
+    return sum((z[labels == cluster] - z[labels == cluster].mean(0)).square().sum() for cluster in range(k))
+
+
+def test_a_merge_costs_what_k_means_would_lose_by_it():
+    z, centers = groups((90, (0.0, 0.0), 0.5), (10, (3.0, 0.0), 0.5), (40, (0.0, 9.0), 0.5))
+    labels = torch.cdist(z, centers).argmin(-1)
+    sizes = torch.tensor([[90.0, 10.0, 40.0]])
+    means = torch.stack([z[0][labels[0] == cluster].mean(0) for cluster in range(3)]).unsqueeze(0)
+    costs = _merge_costs(means, sizes)[0]
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        merged = torch.where(labels[0] == j, i, labels[0])
+        lost = inertia(z[0], torch.where(merged > j, merged - 1, merged), 2) - inertia(z[0], labels[0], 3)
+        torch.testing.assert_close(costs[i, j], lost, rtol=1e-4, atol=1e-3)
+    assert costs.isinf().sum() == 6
+
+
+def test_the_merged_centre_is_the_mean_of_all_samples_of_both_and_neither_of_them_is_split():
+    # The widest cluster is one of the two that cost least to merge: the third one is split.
+    z, centers = groups((90, (0.0, 0.0), 2.0), (10, (6.0, 0.0), 0.1), (40, (0.0, 100.0), 0.5))
+    labels = torch.cdist(z, centers).argmin(-1)[0]
+    given = Target(blocks={}, centers=centers, key=draws.key(0).unsqueeze(0), embedder=lambda rows: z, assigner=lambda z: z, n_samples=140)
+    SplitMerge(candidates=1, refine=0, subsample=None)(given)
+    torch.testing.assert_close(centers[0, 0], z[0][labels < 2].mean(0))
+    torch.testing.assert_close(centers[0, 1:].mean(0), z[0][labels == 2].mean(0))
+    assert (centers[0, 1] - centers[0, 2]).norm() > 0.3
