@@ -719,3 +719,12 @@ def test_what_replicas_could_not_see_or_repeat_is_found_before_training():
             train(X, replace(settings, representation=OwnAutoencoder(encoder, decoder)), seeds=[0])
     result = train(X, replace(settings, representation=OwnAutoencoder(right, decoder)), seeds=[0])
     assert result.buffers["encoder.mean"].any() and torch.equal(torch.get_rng_state(), state)
+
+
+def test_what_several_replicas_cannot_compute_at_once_is_told_with_what_to_do():
+    branching = type("Branching", (DECObjective,), {"loss": lambda self, state, z: z.mean() if z.sum().item() > 0 else -z.mean()})()
+    settings = quiet_settings(pretraining=None, objective=branching, clustering=Schedule(epochs=1))
+    assert train(X, settings, seeds=[0]).seeds == (0,)
+    with pytest.raises(RuntimeError, match=r"Do without \.item\(\).*executor='plain'"):
+        train(X, settings, seeds=[0, 1])
+    assert train(X, settings, seeds=[0, 1], execution=EXACT["plain"]).seeds == (0, 1)

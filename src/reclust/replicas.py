@@ -261,7 +261,15 @@ class VmapExecutor:
         stacks = [stack if which == slice(None) else {name: tensor[which] for name, tensor in stack.items()}
                   for stack in (parameters, replicas.buffers, replicas.state, replicas.numbers)]
         arguments: list[Any] = [*stacks, *batch]
-        return vmap(one)(*arguments)
+        try:
+            return vmap(one)(*arguments)
+        except RuntimeError as error:
+            if "vmap" not in str(error):
+                raise
+            raise RuntimeError(
+                f"Something of your own cannot be computed for several replicas at once ({first_line(error)}). Do without "
+                ".item(), `if` on the values of tensors, .numpy() and torch's random functions; or train one replica at a time, "
+                "by n_init=1 or Execution(executor='plain').") from error
 
 
 def _taken(leaves: dict[str, Tensor]) -> State:

@@ -29,12 +29,6 @@ class Layer:
     module: nn.Module
     parameters: Mapping[str, Tensor]
 
-    @property
-    def replicas(self) -> tuple[int, ...]:
-        """The leading axes."""
-        name, stacked = next(iter(self.parameters.items()))
-        return tuple(stacked.shape[: stacked.ndim - self.module.get_parameter(name).ndim])
-
 
 Blocks = Mapping[str, tuple[Layer, ...]]
 
