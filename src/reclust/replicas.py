@@ -268,8 +268,8 @@ class VmapExecutor:
                 raise
             raise RuntimeError(
                 f"Something of your own cannot be computed for several replicas at once ({first_line(error)}). Do without "
-                ".item(), `if` on the values of tensors, .numpy() and torch's random functions; or train one replica at a time, "
-                "by n_init=1 or Execution(executor='plain').") from error
+                ".item(), `if` on the values of tensors, .numpy() and torch's random functions; or train one replica at a "
+                "time, by n_init=1 or Execution(executor='plain').") from error
 
 
 def _taken(leaves: dict[str, Tensor]) -> State:
