@@ -46,7 +46,7 @@ test-min:
 	$(MIN)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-min.txt "pytest>=8" "hypothesis>=6"
 	$(MIN)/bin/python -m pytest -m "not slow" $(CORE_TESTS)
 
-CORE_TESTS := $(addprefix tests/test_,checkpoint.py draws.py estimators.py faults.py geometry.py hostile_files.py interventions.py \
+CORE_TESTS := $(addprefix tests/test_,checkpoint.py draws.py epochs.py estimators.py faults.py geometry.py hostile_files.py interventions.py \
   kmeans.py layers.py metrics.py numbers.py objectives.py optimizer.py own_modules.py presets.py properties.py reclustering.py \
   safety.py selection.py training.py values.py)
 
