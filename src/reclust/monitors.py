@@ -67,6 +67,18 @@ class Snapshot:
         return self.assign(self.embeddings)
 
 
+def of_each_replica(column: str, values: Any, replicas: int, before: Sequence[np.ndarray]) -> np.ndarray:
+    """What was measured, (r, ...), as it was before; copied, since training goes on writing to its own tensors."""
+    made = np.array(values.detach().cpu().numpy() if isinstance(values, Tensor) else values)
+    if made.dtype.kind not in "biuf" or made.shape[:1] != (replicas,):
+        raise ValueError(f"A monitor measured {column!r} as {made.dtype} of shape {made.shape}: the history keeps numbers, one "
+                         f"or an array for each of the {replicas} replicas, ({replicas}, …).")
+    if before and made.shape != before[0].shape:
+        raise ValueError(f"A monitor measured {column!r} of shape {made.shape}, and of {before[0].shape} earlier: a column of "
+                         "the history has one shape.")
+    return made
+
+
 class Monitor(Protocol):
     def __call__(self, snapshot: Snapshot) -> Measured | None:
         """What to add to the history at this epoch, if anything."""

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
@@ -27,7 +26,7 @@ from .exceptions import ReclustWarning, TrainingFailed
 from .history import Curve, History
 from .interventions.adaptive import never_fires
 from .interventions.base import NothingToReset
-from .monitors import Deadline, Measured, Monitor, Remembering
+from .monitors import Deadline, Measured, Monitor, Remembering, of_each_replica
 from .phase import Phase, sharing
 from .replicas import Replicas, executor_kind
 from .result import Result, group_of, joined, provenance, stacked_result_tensors
@@ -143,18 +142,6 @@ def _created(inputs: Inputs, each: Sequence[Settings], seeds: Sequence[int], sta
     return replicas
 
 
-def _of_each_replica(column: str, values: Any, replicas: int, before: Sequence[np.ndarray]) -> np.ndarray:
-    """What was measured, (r, ...), as it was before; copied, since training goes on writing to its own tensors."""
-    made = np.array(values.detach().cpu().numpy() if isinstance(values, Tensor) else values)
-    if made.dtype.kind not in "biuf" or made.shape[:1] != (replicas,):
-        raise ValueError(f"A monitor measured {column!r} as {made.dtype} of shape {made.shape}: the history keeps numbers, one "
-                         f"or an array for each of the {replicas} replicas, ({replicas}, …).")
-    if before and made.shape != before[0].shape:
-        raise ValueError(f"A monitor measured {column!r} of shape {made.shape}, and of {before[0].shape} earlier: a column of "
-                         "the history has one shape.")
-    return made
-
-
 def choose_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -260,7 +247,7 @@ class Run:
     def record(self, phase: str, epoch: int, measured: Measured) -> None:
         for column, values in measured.items():
             points = self.columns[phase, column]
-            points.append((epoch, _of_each_replica(column, values, len(self.replicas), [before for _, before in points[:1]])))
+            points.append((epoch, of_each_replica(column, values, len(self.replicas), [before for _, before in points[:1]])))
 
     @property
     def history(self) -> History:
