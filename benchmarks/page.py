@@ -78,7 +78,8 @@ def contrastive_epoch(measured: dict[str, Any]) -> str:
 
 def cifar_half(measured: dict[str, Any]) -> str:
     """Over all seeds that there are records of."""
-    seeds = [json.loads(path.read_text())["measured"] for path in sorted(RECORDS.glob("cifar_half_*.json"))]
+    records = [json.loads(path.read_text()) for path in sorted(RECORDS.glob("cifar_half_*.json"))]
+    seeds, named = [one["measured"] for one in records], " and ".join(str(one["settings"]["seed"]) for one in records)
     stages = sorted({stage for one in seeds for stage in one if "test" in one[stage]}, key=lambda stage: (stage != "simclr + k-means", stage))
     rows = []
     for stage in stages:
@@ -90,11 +91,12 @@ def cifar_half(measured: dict[str, Any]) -> str:
     first = measured["simclr"]
     return (f"Half of CIFAR10 through all stages: SimCLR with ResNet-18 ({first['seconds']:.0f} s for "
             f"{first['settings']['fields']['pretraining']['fields']['epochs']} epochs), clustering from there without and with BRB, "
-            "self-labeling as published and with evenness; mean ± standard error over the seeds, of which not all have all stages. The paper "
+            "self-labeling as published and with evenness; mean ± standard error over the seeds "
+            f"{named} (`--seed`), of which not all have all stages. The paper "
             "has twice the images, 1,000 epochs of each of the first two stages and 200 of the third (mean ± standard deviation of ten runs; "
             "k-means: the best). Where classes were lost, self-labeling ruined what clustering had found.\n\n" +
             table(["stage", "seeds", "ACC, training split", "ACC, test split", "the paper's", "NMI, test split", "seconds", "seeds that lost classes"], rows) +
-            "\n\nWhat differs between two stages of the same seed, in points of ACC on the test split:\n\n" +
+            "\n\nWhat differs between two stages of the same seed, in that order, in points of ACC on the test split:\n\n" +
             table(["stage", "less", "by seed", "mean"], list(_paired(seeds, stages))))
 
 
