@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -128,7 +128,14 @@ class Preparation:
             warnings.warn(f"image_shape={shape} means a height of {shape[0]}, a width of {shape[1]} and {shape[2]} channels. "
                           "Where channels come first, give images (n, channels, height, width) instead of flat rows.",
                           ReclustWarning, stacklevel=4)
-        growth, unit = math.prod(lens.shape(*shape)) / math.prod(shape), to_unit_range(X)
+        unit = to_unit_range(X)
+        if lens.light == "auto":
+            some = dense_rows(X, slice(None, None, max(1, X.shape[0] // 2_000)))
+            lens = lens.settled(unit(_channels_first(some, shape)))
+            if lens.light == "removed":
+                warnings.warn(f"Light varies much from image to image, so colours are taken without it, lens={lens}; "
+                              f"lens={replace(lens, light='kept')} keeps it.", ReclustWarning, stacklevel=4)
+        growth = math.prod(lens.shape(*shape)) / math.prod(shape)
         if standardize:
             seen = z_score(_channels_first(X, shape), lambda x: lens(unit(x)), axes=(0, 2, 3), growth=growth)
             return cls(shape, unit, seen, lens)

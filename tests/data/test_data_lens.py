@@ -1,12 +1,14 @@
 """A lens enlarges and takes brightness away, for arrays and tensors alike, and estimators look through it in fit and predict."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
 import reclust
-from reclust import IDEC, Autoencoder, SelfLabeling
+from reclust import IDEC, Autoencoder, ReclustWarning, SelfLabeling
 from reclust.data import Dataset, Lens, prepare
 from reclust.data.augment import Affine
 from reclust.data.lens import DARK
@@ -34,6 +36,39 @@ def test_light_and_shadow_have_the_same_colour():
     grey = np.linspace(0.2, 1, 24).reshape(1, 1, 4, 6).repeat(3, axis=1)
     assert np.ptp(Lens(light="removed")(grey)) < 0.03 < np.ptp(grey)
     assert not Lens(light="removed")(np.zeros((1, 3, 2, 2))).any()
+
+
+def photographs(exposures, *, colour=1.0):
+    """Random things of random colours, each lit by one of these."""
+    things = 0.5 + colour * RNG.uniform(-0.3, 0.3, (400, 3, 4, 4)) + (1 - colour) * RNG.uniform(-0.3, 0.3, (400, 1, 4, 4))
+    return things * RNG.choice(exposures, 400)[:, None, None, None]
+
+
+@pytest.mark.parametrize(("images", "light"), [
+    (photographs([0.2, 0.5, 1]), "removed"),
+    (photographs([0.8, 1]), "kept"),
+    (photographs([0.2, 0.5, 1])[:, :1], "kept"),
+    (photographs([0.2, 0.5, 1], colour=0.0), "kept"),  # grey in three channels
+    (photographs([0.2, 0.5, 1]) * (np.arange(16).reshape(4, 4) < 6), "kept"),  # before a black ground
+], ids=["sun and shadow", "even light", "one channel", "grey", "black ground"])
+def test_light_is_removed_where_it_is_uneven_and_colours_are_left(images, light):
+    assert Lens(6, "auto").settled(images) == Lens(6, light)
+    assert Lens(6, "removed").settled(images) == Lens(6, "removed")
+    with pytest.raises(ValueError, match="decides by a set of images"):
+        Lens(6, "auto")(images)
+
+
+def test_the_best_preset_says_that_it_takes_colours_without_their_light_and_how_to_keep_it(tmp_path):
+    images = np.moveaxis(photographs([0.2, 0.5, 1]), 1, -1)
+    small = {"preset": "best", "n_init": 1, "pretrain_epochs": 1, "epochs": 1, "intervention": None, "random_state": 0, "device": "cpu"}
+    with pytest.warns(ReclustWarning, match=r"lens=Lens\(least_side=16, light='kept'\) keeps it"):
+        model = IDEC(2, **small).fit(images)
+    assert model._preparation.lens == Lens(16, "removed") and model.lens == "auto"
+    model.save(tmp_path / "m.reclust")
+    assert (reclust.load(tmp_path / "m.reclust").predict(images) == model.labels_).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ReclustWarning)
+        assert IDEC(2, lens=Lens(16), **small).fit(images)._preparation.lens == Lens(16)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -85,7 +120,7 @@ def test_a_lens_that_does_not_go_with_the_samples_is_refused(lens, X, message):
         IDEC(2, lens=lens).fit(X)
 
 
-@pytest.mark.parametrize(("given", "message"), [({"least_side": 0}, "least_side must be a whole number of at least 1"), ({"light": True}, "light must be 'kept' or")])
+@pytest.mark.parametrize(("given", "message"), [({"least_side": 0}, "least_side must be a whole number of at least 1"), ({"light": True}, "light must be 'kept', 'removed' or 'auto'")])
 def test_a_lens_that_does_not_exist_is_refused(given, message):
     with pytest.raises(ValueError, match=message):
         Lens(**given)

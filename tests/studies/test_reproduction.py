@@ -90,6 +90,15 @@ def test_the_page_says_what_there_is_and_what_is_missing(main):
     assert made.pages(main, {key: "the *seeds* differ"}, ["radar"]) == pages, "the same bytes again"
 
 
+def test_a_remark_on_a_set_stands_for_those_on_its_cells(main):
+    def own(remarks):
+        return made.pages(main, remarks, [])["reproduction.md"].split("### USPS\n")[1].split("\n### ")[0]
+
+    assert "no remark yet" in own({})
+    told = own({"acc-table/usps": "All seeds lie low.", "acc-table/usps/dec/brb/scratch": "but this one"})
+    assert "All seeds lie low.\n\nMore than" in told and "- DEC+BRB: but this one" in told and "no remark yet" not in told
+
+
 def test_without_records_all_is_missing_and_nothing_can_be_told(tmp_path):
     with made.opened(tmp_path) as reader:
         text = made.pages(reader, {}, [])["reproduction.md"]

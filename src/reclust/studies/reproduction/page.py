@@ -101,18 +101,19 @@ def main_section(reader: StoreReader, remarks: Remarks) -> str:
             agree = sum(cell.agrees for cell in own)
             parts += [f"### {labels.dataset(dataset)}\n", f"{agree} of {len(own)} cells agree or lie above."
                       + (" Fewer images than in the paper: not counted." if dataset in APART else "") + "\n",
-                      _table(agreement_table(cells, dataset)), _remarks(own, remarks)]
+                      _table(agreement_table(cells, dataset)), _remarks(dataset, own, remarks)]
         else:
             parts += [f"### {labels.dataset(dataset)}\n", "No records yet.\n"]
     return "\n".join(parts)
 
 
-def _remarks(cells: Sequence[Agreement], remarks: Remarks, study: str = MAIN) -> str:
-    """Of all cells that differ, and of others that somebody said something of."""
-    lines = [f"- {labels.method(cell.algorithm, cell.variant, pretrained=cell.pretrained)}: "
-             f"{remarks.get(f'{study}/{cell.name}', NO_REMARK)}"
-             for cell in cells if cell.differs or f"{study}/{cell.name}" in remarks]
-    return "More than two standard errors apart:\n\n" + "\n".join(lines) + "\n" if lines else ""
+def _remarks(dataset: str, cells: Sequence[Agreement], remarks: Remarks) -> str:
+    """Of the set as a whole, of all cells that differ unless that says why, and of others that somebody said something of."""
+    whole, own = remarks.get(f"{MAIN}/{dataset}"), {cell: remarks.get(f"{MAIN}/{cell.name}") for cell in cells}
+    lines = [f"- {labels.method(cell.algorithm, cell.variant, pretrained=cell.pretrained)}: {said or NO_REMARK}"
+             for cell, said in own.items() if said or cell.differs and not whole]
+    return "\n".join([*([f"{whole}\n"] if whole else []),
+                      *(["More than two standard errors apart:\n", *lines, ""] if lines else [])])
 
 
 def brb_section(reader: StoreReader) -> str:
@@ -170,7 +171,7 @@ def second_page(reader: StoreReader) -> list[str]:
 
 
 def cell_names(study: str) -> set[str]:
-    """What remarks may name of a study: STUDY/SET/ALGORITHM/VARIANT/pretrained or scratch."""
+    """The cells of a study that remarks may name: STUDY/SET/ALGORITHM/VARIANT/pretrained or scratch."""
     spec = named(study)
     whole = {whole: part for part, whole in APART.items()}
     return {f"{study}/{whole.get(dataset, dataset)}/{algorithm}/{variant.name}/{'pretrained' if pretrained else 'scratch'}"
