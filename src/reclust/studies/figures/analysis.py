@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .base import Choice, Recipe, Runs, curve_panels
+from .base import CURVES, Choice, Recipe, Runs, curve_panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +26,7 @@ def chosen(runs: Runs, choice: Choice) -> Runs:
     return found.only(variants=[variant for variant in found.variants if variant in ("none", "recluster", "brb")])
 
 
-RECIPE = Recipe("analysis", ("training-curves",), draw, "Accuracy, label change, and distances within and between classes.",
+RECIPE = Recipe("analysis", CURVES, draw, "Accuracy, label change, and distances within and between classes.",
                 ("distances",))
-WITH_SILHOUETTE = Recipe("analysis-silhouette", ("training-curves",), draw_with_silhouette,
+WITH_SILHOUETTE = Recipe("analysis-silhouette", CURVES, draw_with_silhouette,
                          "The same with the silhouette of true labels.", ("distances",))

@@ -42,6 +42,10 @@ class Choice:
         return replace(self, **{name: given for name, given in defaults.items() if getattr(self, name) is None})
 
 
+CURVES = ("training-curves", "acc-table")
+"""What has curves of distances, norms and reconstruction: of the same runs, the first of more measures."""
+
+
 @dataclass(frozen=True)
 class Recipe:
     """A figure: its name, the studies that feed it (the first that the store has is drawn), and what draws it.

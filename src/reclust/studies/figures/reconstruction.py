@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .base import Choice, Recipe, Runs, curve_panels, legend
+from .base import CURVES, Choice, Recipe, Runs, curve_panels, legend
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,5 +25,5 @@ def draw(runs: Runs, choice: Choice) -> Figure:
     return figure
 
 
-RECIPE = Recipe("reconstruction", ("training-curves",), draw, "Reconstruction loss by epoch, and right after each reset.",
+RECIPE = Recipe("reconstruction", CURVES, draw, "Reconstruction loss by epoch, and right after each reset.",
                 ("reconstruction",))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .base import Choice, Recipe, Runs, curve_panels
+from .base import CURVES, Choice, Recipe, Runs, curve_panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,5 +20,5 @@ def draw(runs: Runs, choice: Choice) -> Figure:
     return figure
 
 
-RECIPE = Recipe("silhouette", ("training-curves",), draw, "Accuracy, and the silhouette by true and by predicted labels.",
+RECIPE = Recipe("silhouette", CURVES, draw, "Accuracy, and the silhouette by true and by predicted labels.",
                 ("distances",))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from ...history import AFTER_RESET
+from ..figures.base import CURVES
 from ..tables.runtime import spent
 from .cells import SETS, Improvement, improvements
 from .evidence import (
@@ -40,7 +41,6 @@ from .evidence import (
     traced,
 )
 
-CURVES = ("training-curves", "acc-table")
 RESETS = tuple(range(20, 400, 20))
 """Epochs at whose start the published settings intervene."""
 DEEP = ("dec", "idec", "dcn")
