@@ -139,7 +139,9 @@ def test_encoding_apart_gives_each_view_batch_statistics_of_its_own():
 
     together, once, _, _ = encoded("together")
     apart, twice, net, x = encoded("apart")
-    assert (once, twice) == (1, 2)
+    again, thrice, _, _ = encoded("apart and again")
+    assert (once, twice, thrice) == (1, 2, 3), "BatchNorm's running statistics see the first view twice"
+    assert torch.equal(again, apart)
     torch.testing.assert_close(apart[0], net.encoder(x[:8]))
     assert not torch.allclose(apart[0], together[0])
 

@@ -65,7 +65,7 @@ def test_defaults_with_simclr_are_the_papers(fitted):
     short = IDEC(10, representation=SimCLR(), pretrain_epochs=10, epochs=30)._recipe(channels=3).settings
     assert (short.pretraining.warmup_epochs, short.clustering.warmup_epochs) == (2, 6)
     whole = DEC(10, preset=presets.paper("cifar10", "dec"))
-    assert clone(whole)._recipe(3).settings.representation.encoding == "apart"
+    assert clone(whole)._recipe(3).settings.representation.encoding == "apart and again"
     assert isinstance(DEC(5, representation=OwnSimCLR(own_encoder()))._recipe(3).settings.intervention, reclust.Every)
 
 

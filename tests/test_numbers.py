@@ -96,6 +96,7 @@ REAL = {
     "lr of Schedule": lambda given: Schedule(1, lr=given),
     "clip_norm": lambda given: Schedule(1, clip_norm=given),
     "time_budget of Execution": lambda given: Execution(time_budget=given),
+    "tol": lambda given: KMeans(tol=given),
     "keep": lambda given: SoftReset(given),
     "keep of a block": lambda given: SoftReset({"layer1": given}),
     "weight": lambda given: DECObjective(weight=given),

@@ -47,7 +47,7 @@ def test_contrastive_sets(dataset, k, algorithm):
     settings = presets.paper(dataset, algorithm)
     assert settings.n_clusters == k and settings.augment == ColorViews()
     assert settings.representation == SimCLR(ResNet(18, width=64, stem="small"), hidden=(512, 256), embedding=128, projector=(2048, 128), temperature=0.5,
-                                             reduction="sum", encoding="apart" if algorithm == "dec" else "together")
+                                             reduction="sum", encoding="apart and again" if algorithm == "dec" else "together")
     both = ("augmented", "augmented")
     pretraining, clustering = settings.pretraining, settings.clustering
     assert (pretraining.epochs, pretraining.lr, pretraining.batch_size, pretraining.weight_decay, pretraining.views) == (1000, 3e-3, 512, 1e-4, both)

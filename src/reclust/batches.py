@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator
 
 import torch
@@ -12,7 +11,7 @@ from torch import Tensor, nn
 from . import draws
 from .data.augment import ImageAugmentation
 from .data.inputs import Inputs
-from .exceptions import ReclustWarning, first_line
+from .exceptions import first_line, warn
 from .settings import Augmentation, Schedule, View
 
 BLOCK = {"cpu": 2**18, "cuda": 2**26}
@@ -82,8 +81,8 @@ class _Fused:
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
-            warnings.warn("The augmentation cannot be compiled and runs as it is, which is slower but equally right: "
-                          f"{first_line(error)}", ReclustWarning, stacklevel=2)
+            warn("The augmentation cannot be compiled and runs as it is, which is slower but equally right: "
+                 f"{first_line(error)}")
             self._apply = self._augment.apply
         return self._apply(x, parameters)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import gc
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .exceptions import ReclustWarning, first_line
+from .exceptions import first_line, warn
 
 
 class Captured:
@@ -56,8 +55,8 @@ class Captured:
         except RuntimeError as error:
             self.stream = None
             self.clean_up()
-            warnings.warn(f"The training step cannot be captured as a CUDA graph and runs step by step, which is slower "
-                          f"but equally right: {first_line(error)}", ReclustWarning, stacklevel=2)
+            warn(f"The training step cannot be captured as a CUDA graph and runs step by step, which is slower "
+                 f"but equally right: {first_line(error)}")
             return False
         self.graph = graph
         return True

@@ -7,7 +7,6 @@ import glob
 import hashlib
 import os
 import types
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +19,7 @@ from torch import Tensor, nn
 
 from . import files
 from .data.inputs import Inputs
-from .exceptions import ReclustWarning
+from .exceptions import warn
 from .history import History
 from .representations import OwnAutoencoder, OwnSimCLR
 from .result import group_of, pack_history, pack_settings, unpack_history
@@ -87,8 +86,7 @@ class Checkpoint:
             if not self.previous.is_file():
                 raise
             kept = files.read(self.previous, "checkpoint")
-            warnings.warn(f"{str(error).rstrip('.')}. The run goes on from the state before that one.", ReclustWarning,
-                          stacklevel=7)
+            warn(f"{str(error).rstrip('.')}. The run goes on from the state before that one.")
         os.replace(self.previous, self.path)  # or the next write would keep the damaged one as the state before
         return kept
 

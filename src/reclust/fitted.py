@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from .exceptions import ReclustWarning
+from .exceptions import warn
 from .history import Curve
 from .objectives import soft_assignment
 from .preparation import Preparation, check_samples
@@ -104,12 +103,12 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         living, self.labels_ = np.unique(self._over(X, Model.assign), return_inverse=True)
         self._keep_living(living)
         if self.n_clusters_ == 1 < wanted and self._is_one_point(X):
-            warnings.warn("All samples are nearly one point to the encoder: there is nothing to tell clusters apart. Check "
-                          "that the samples differ and that their scale is reasonable (standardize=True), pretrain longer, "
-                          "or give the representation more weight.", ReclustWarning, stacklevel=3)
+            warn("All samples are nearly one point to the encoder: there is nothing to tell clusters apart. Check "
+                 "that the samples differ and that their scale is reasonable (standardize=True), pretrain longer, "
+                 "or give the representation more weight.")
         elif self.n_clusters_ < wanted:
-            warnings.warn(f"{wanted - self.n_clusters_} of {wanted} clusters ended without samples; {self.n_clusters_} are "
-                          "left. Ask for fewer clusters, or let BRB fire more often.", ReclustWarning, stacklevel=3)
+            warn(f"{wanted - self.n_clusters_} of {wanted} clusters ended without samples; {self.n_clusters_} are "
+                 "left. Ask for fewer clusters, or let BRB fire more often.")
 
     def _is_one_point(self, X: np.ndarray) -> bool:
         """Whether the embeddings of X, of up to a thousand of its samples, are the same but for rounding."""

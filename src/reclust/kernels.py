@@ -5,14 +5,13 @@ Shapes: r replicas, B batch, o outputs of a layer.
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 from types import ModuleType
 
 import torch
 from torch import Tensor
 
-from .exceptions import ReclustWarning, first_line
+from .exceptions import first_line, warn
 
 
 def bias_relu_(y: Tensor, bias: Tensor) -> Tensor:
@@ -75,7 +74,6 @@ def _load() -> ModuleType | None:
 
         triton_kernels.bias_relu_(torch.zeros(1, 1, 1, device="cuda"), torch.zeros(1, 1, device="cuda"))
     except Exception as error:  # whatever is missing, torch's own kernels do the same
-        warnings.warn(f"Triton cannot be used here, so training is slower but equally right: {first_line(error)}",
-                      ReclustWarning, stacklevel=2)
+        warn(f"Triton cannot be used here, so training is slower but equally right: {first_line(error)}")
         return None
     return triton_kernels

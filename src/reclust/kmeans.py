@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from . import draws
-from .values import value, whole
+from .values import real, value, whole
 
 
 class _Limits(NamedTuple):
@@ -54,6 +54,7 @@ class KMeans:
     def __post_init__(self) -> None:
         for name in ("n_init", "max_iter"):
             object.__setattr__(self, name, whole(name, getattr(self, name), 1))
+        object.__setattr__(self, "tol", real("tol", self.tol))
         if not self.tol >= 0:
             raise ValueError(f"tol={self.tol} must not be negative: 0 runs until the centres stand still.")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -19,7 +18,7 @@ from .capture import Captured
 from .checkpoint import Progressed
 from .clock import Clock
 from .data.augment import perturbation_of
-from .exceptions import ReclustWarning, StopTraining
+from .exceptions import StopTraining, warn
 from .inspection import Inspection
 from .interventions import Intervention, Peers, Target
 from .monitors import Deadline, Measured, Snapshot
@@ -126,8 +125,7 @@ class Phase:
             self.owner.keep_progress(self, 0)  # a full disk is found before an epoch is lost, unless it is to be written seldom
         for epoch in range(self.first_epoch, self.schedule.epochs):
             if deadline.passed:
-                warnings.warn(f"The time budget of {self.owner.execution.time_budget:g} s was spent after {epoch} of "
-                              f"{self.schedule.epochs} epochs of {self.called}.", ReclustWarning, stacklevel=6)
+                warn(f"The time budget was spent after {epoch} of {self.schedule.epochs} epochs of {self.called}.")
                 self.owner.write_checkpoint(self, epoch)
                 finished = False
                 break
@@ -163,9 +161,9 @@ class Phase:
         if self._exploded or limit is None or norm is None or not (norm > EXPLODED * limit).any():
             return
         self._exploded = True
-        warnings.warn(f"Gradients explode in epoch {epoch} of {self.called}: their norm is {np.nanmax(norm):.3g}, and they are "
-                      f"clipped to {limit:g}. Scale the data (estimators do with standardize=True), or try a smaller lr "
-                      f"(now {self.schedule.lr:g}).", ReclustWarning, stacklevel=6)
+        warn(f"Gradients explode in epoch {epoch} of {self.called}: their norm is {np.nanmax(norm):.3g}, and they are "
+             f"clipped to {limit:g}. Scale the data (estimators do with standardize=True), or try a smaller lr "
+             f"(now {self.schedule.lr:g}).")
 
     def _intervene(self, epoch: int) -> np.ndarray:
         fired = np.zeros(len(self.replicas), dtype=bool)

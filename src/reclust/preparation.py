@@ -24,7 +24,7 @@ from .data.reading import channels_come_first
 from .data.scaling import Scaling, identity, to_unit_range, z_score
 from .data.streams import StreamedInputs, dense_rows
 from .data.tables import check_complete, check_numeric
-from .exceptions import ReclustWarning
+from .exceptions import warn
 
 
 def opened(X: Any, image_shape: Sequence[int] | None = None) -> Any:
@@ -125,16 +125,15 @@ class Preparation:
                 raise ValueError(f"{lens} is for images: give image_shape=(height, width) for images in flat rows.")
             return cls(None, z_score(X, identity()) if standardize else identity(), identity())
         if X.ndim == 2 and channels_come_first(shape):
-            warnings.warn(f"image_shape={shape} means a height of {shape[0]}, a width of {shape[1]} and {shape[2]} channels. "
-                          "Where channels come first, give images (n, channels, height, width) instead of flat rows.",
-                          ReclustWarning, stacklevel=4)
+            warn(f"image_shape={shape} means a height of {shape[0]}, a width of {shape[1]} and {shape[2]} channels. "
+                 "Where channels come first, give images (n, channels, height, width) instead of flat rows.")
         unit = to_unit_range(X)
         if lens.light == "auto":
             some = dense_rows(X, slice(None, None, max(1, X.shape[0] // 2_000)))
             lens = lens.settled(unit(_channels_first(some, shape)))
             if lens.light == "removed":
-                warnings.warn(f"Light varies much from image to image, so colours are taken without it, lens={lens}; "
-                              f"lens={replace(lens, light='kept')} keeps it.", ReclustWarning, stacklevel=4)
+                warn(f"Light varies much from image to image, so colours are taken without it, lens={lens}; "
+                     f"lens={replace(lens, light='kept')} keeps it.")
         growth = math.prod(lens.shape(*shape)) / math.prod(shape)
         if standardize:
             seen = z_score(_channels_first(X, shape), lambda x: lens(unit(x)), axes=(0, 2, 3), growth=growth)
@@ -166,9 +165,8 @@ class Preparation:
         low, high = self.first.shift.item(), (self.first.shift + self.first.scale).item()
         brightest = float(dense_rows(X, slice(None, None, max(1, X.shape[0] // 1000))).max())
         if 0 < brightest < high / 200 or brightest > 200 * high > 0:
-            warnings.warn(f"The brightest value is {brightest:g}, and the model was fitted on values from {low:g} to {high:g}: "
-                          "bring images to the same scale, bytes (0 to 255) or fractions (0 to 1).", ReclustWarning,
-                          stacklevel=4)
+            warn(f"The brightest value is {brightest:g}, and the model was fitted on values from {low:g} to {high:g}: "
+                 "bring images to the same scale, bytes (0 to 255) or fractions (0 to 1).")
 
     def network_input(self, X: np.ndarray) -> Tensor:
         """A part of X as the network sees it, (B, *sample_shape) in float64."""

@@ -85,7 +85,7 @@ def paper(
     _known("intervention", intervention, PAPER_INTERVENTIONS)
     if dataset in CONTRASTIVE_CLUSTERS:
         objective, interventions = CONTRASTIVE_OBJECTIVES[algorithm], CONTRASTIVE_INTERVENTIONS
-        representation = SimCLR(reduction="sum", encoding="apart" if algorithm == "dec" else "together")
+        representation = SimCLR(reduction="sum", encoding="apart and again" if algorithm == "dec" else "together")
         protocol = contrastive_protocol(CONTRASTIVE_CLUSTERS[dataset], objective, representation, channels=3)
     else:
         interventions = PAPER_INTERVENTIONS

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -18,7 +17,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from . import draws
-from .exceptions import ReclustWarning, first_line
+from .exceptions import first_line, warn
 from .interventions import Layer
 from .objectives import Objective, State
 from .representations import Representation, build_network
@@ -221,8 +220,8 @@ class PlainExecutor:
         return (part for module in self.modules for part in module.children())
 
     def _go_on_uncompiled(self, error: Exception) -> None:
-        warnings.warn(f"The network cannot be compiled and trains as it is, which is slower but equally right: "
-                      f"{first_line(error)}", ReclustWarning, stacklevel=2)
+        warn(f"The network cannot be compiled and trains as it is, which is slower but equally right: "
+             f"{first_line(error)}")
         self._compiled = False
         for part in self._parts():
             part._compiled_call_impl = None  # what nn.Module.compile() sets

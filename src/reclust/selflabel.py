@@ -7,7 +7,6 @@ the head's confident predictions.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -21,7 +20,7 @@ from .checkpoint import Checkpoint
 from .data import Prepared
 from .data.inputs import Inputs
 from .data.strong import StrongViews
-from .exceptions import ReclustWarning
+from .exceptions import warn
 from .monitors import Measured, Monitor, Snapshot
 from .objectives import Staged, State, Still, nearest
 from .result import Result
@@ -145,14 +144,14 @@ class Activity:
         if self._alive is None:
             self._alive = alive
             if (active == 0).any() and epoch < 0:
-                warnings.warn(f"No sample is above the confidence threshold {self.threshold:g} after the warm-up in "
-                              f"{(active == 0).sum()} of {len(active)} replicas, so there is nothing to learn from: "
-                              "warm up longer, or lower the threshold.", ReclustWarning, stacklevel=7)
+                warn(f"No sample is above the confidence threshold {self.threshold:g} after the warm-up in "
+                     f"{(active == 0).sum()} of {len(active)} replicas, so there is nothing to learn from: "
+                     "warm up longer, or lower the threshold.")
         died = self._alive & ~alive
         if died.any():
             classes = ", ".join(str(number) for number in np.flatnonzero(died.any(0)))
-            warnings.warn(f"By epoch {epoch} of self-labeling no sample is left in class {classes}: train fewer epochs, "
-                          "lower the learning rate, or raise the threshold or the evenness.", ReclustWarning, stacklevel=7)
+            warn(f"By epoch {epoch} of self-labeling no sample is left in class {classes}: train fewer epochs, "
+                 "lower the learning rate, or raise the threshold or the evenness.")
             self._alive = self._alive & alive
 
 
@@ -189,18 +188,16 @@ def self_label(
     are counted as failed.
     checkpoint: as in `train`; the warm-up has a file of its own beside it.
     """
-    started = time.monotonic()
+    begun = time.monotonic()
     # Always written: what is labeled starts from it, and training it again on a GPU would give something a little different.
     before = None if checkpoint is None else replace(checkpoint.named("warmup"), seconds=0.0)
     warming, labeling = zip(*(how.settings(own) for own in clustered.settings), strict=True)
-    given = {"seeds": clustered.seeds, "execution": execution}
-    warm = train(data, warming, start=clustered, monitors=monitors, checkpoint=before, **given)  # type: ignore[arg-type]
-    if execution.time_budget is not None:
-        left = execution.time_budget - (time.monotonic() - started)
-        given["execution"] = replace(execution, time_budget=max(left, 1e-9))
+    warm = train(data, warming, seeds=clustered.seeds, start=clustered, monitors=monitors, checkpoint=before,
+                 execution=execution)
     if warm.trained_epochs("warm-up") < how.warmup.epochs:
         checkpoint = None  # what follows a warm-up that was cut short is not what would have been
     watched = [Activity(how.threshold), *monitors]
-    labeled = train(data, labeling, start=warm, monitors=watched, checkpoint=checkpoint, **given)  # type: ignore[arg-type]
+    labeled = train(data, labeling, seeds=clustered.seeds, start=warm, monitors=watched, checkpoint=checkpoint,
+                    execution=execution.since(begun))
     return replace(labeled, history=warm.history | labeled.history, seconds=warm.seconds | labeled.seconds,
                    failed=labeled.failed | warm.failed | clustered.failed)

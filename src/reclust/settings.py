@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Sequence
 from types import FunctionType
 from typing import Any, Literal
@@ -127,6 +128,12 @@ class Execution:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}.")
         if self.time_budget is not None and not real("time_budget", self.time_budget) > 0:
             raise ValueError(f"time_budget must be above 0 seconds, or None for no limit, got {self.time_budget!r}.")
+
+    def since(self, begun: float) -> Execution:
+        """The same with what is left of its time, for a part that begins now; begun: `time.monotonic()` then."""
+        if self.time_budget is None:
+            return self
+        return dataclasses.replace(self, time_budget=max(1e-9, self.time_budget - (time.monotonic() - begun)))
 
 
 def one_each(settings: Settings | Sequence[Settings], seeds: Sequence[int]) -> list[Settings]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import time
-import warnings
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -22,7 +21,7 @@ from .batches import Batches, try_augmentation
 from .checkpoint import Checkpoint, Progressed, identity
 from .data import Prepared
 from .data.inputs import Inputs, as_inputs
-from .exceptions import ReclustWarning, TrainingFailed
+from .exceptions import TrainingFailed, warn
 from .history import Curve, History
 from .interventions.adaptive import never_fires
 from .interventions.base import NothingToReset
@@ -75,8 +74,8 @@ def train(
 def _warn_if_it_never_fires(each: Sequence[Settings]) -> None:
     epochs = 0 if each[0].clustering is None else each[0].clustering.epochs
     if epochs and any(never_fires(settings.intervention, epochs) for settings in each):
-        warnings.warn(f"The intervention never fires within epochs={epochs}: train longer, choose a shorter interval, or use "
-                      "intervention=None to say that you want none.", ReclustWarning, stacklevel=3)
+        warn(f"The intervention never fires within epochs={epochs}: train longer, choose a shorter interval, or use "
+             "intervention=None to say that you want none.")
 
 
 def _trained(data: Inputs | Prepared | Tensor | np.ndarray, each: list[Settings], seeds: Sequence[int],
@@ -96,14 +95,13 @@ def _trained(data: Inputs | Prepared | Tensor | np.ndarray, each: list[Settings]
     gc.collect()  # a phase and its captured steps refer to each other
     torch.cuda.empty_cache()
     half = len(seeds) // 2
-    warnings.warn(f"{len(seeds)} replicas do not fit into the memory of {arithmetic.device} side by side: they train in groups "
-                  f"of {half} and {len(seeds) - half}, one after the other.", ReclustWarning, stacklevel=3)
+    warn(f"{len(seeds)} replicas do not fit into the memory of {arithmetic.device} side by side: they train in groups "
+         f"of {half} and {len(seeds) - half}, one after the other.")
     parts = []
     for part in (slice(half), slice(half, None)):
-        left = None if execution.time_budget is None else max(1e-9, execution.time_budget - (time.monotonic() - begun))
         parts.append(_trained(
             inputs, each[part], seeds[part], start if start is None or start.seeds != tuple(seeds) else start.only(part),
-            monitors, replace(execution, time_budget=left), None if checkpoint is None else checkpoint.of(part),
+            monitors, execution.since(begun), None if checkpoint is None else checkpoint.of(part),
             one_of_several=True,
         ))
     result = joined(*parts)
@@ -125,7 +123,7 @@ def _created(inputs: Inputs, each: Sequence[Settings], seeds: Sequence[int], sta
         try:
             intervention.check(replicas.blocks(which))
         except NothingToReset as error:  # a preset's BRB still reclusters where a small encoder leaves nothing to reset
-            warnings.warn(str(error), ReclustWarning, stacklevel=4)
+            warn(str(error))
     for augment in first.augmentations:
         try_augmentation(augment, inputs)
     for schedule in (first.pretraining, first.clustering):
@@ -263,12 +261,9 @@ class Run:
         for replica in np.flatnonzero(~np.isfinite(loss)):
             if int(replica) not in self.failed:
                 self.failed[int(replica)] = (phase, epoch)
-                warnings.warn(
-                    f"The loss of the replica with seed {self.replicas.seeds[replica]} became {loss[replica]} in epoch "
-                    f"{epoch} of {phase}: it is dropped. Try a smaller lr (now {schedule.lr:g}) or a smaller clip_norm, "
-                    "and check the scale of the data.",
-                    ReclustWarning, stacklevel=6,
-                )
+                warn(f"The loss of the replica with seed {self.replicas.seeds[replica]} became {loss[replica]} in epoch "
+                     f"{epoch} of {phase}: it is dropped. Try a smaller lr (now {schedule.lr:g}) or a smaller clip_norm, "
+                     "and check the scale of the data.")
         if len(self.failed) == len(self.replicas) and not self.one_of_several:
             raise TrainingFailed(
                 f"The loss of every replica stopped being a number; the last one in epoch {epoch} of {phase}. "

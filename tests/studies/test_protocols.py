@@ -7,7 +7,7 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from reclust import SimCLR, presets
+from reclust import SimCLR, presets, self_label
 from reclust.data import Lens
 from reclust.data.color import ColorViews
 from reclust.data.inputs import as_inputs
@@ -115,6 +115,21 @@ def test_self_labeling_goes_on_from_the_clustering_of_another_study(colours):
         assert one.key != other.key
         assert set(store.history(other.key)) == {"pretraining", "clustering", "warm-up", "self-labeling"}
         np.testing.assert_array_equal(store.centers(one.key), store.centers(other.key))
+
+
+def test_after_self_labeling_the_head_decides_the_test_part_too(colours, monkeypatch):
+    def with_one_class(*given, **more):
+        labeled = self_label(*given, **more)
+        bias = torch.zeros_like(labeled.state["head_bias"])
+        bias[..., 3] = 1e6
+        return replace(labeled, state={**labeled.state, "head_bias": bias})
+
+    monkeypatch.setattr("reclust.studies.execute.self_label", with_one_class)
+    study = Study("labeled", VARIANTS[:1], datasets=("cifar10_few",), algorithms=("dcn",), seeds=(1,),
+                  protocol=replace(SMALL, labeling_epochs=1))
+    with Store(colours / "store") as store:
+        assert run(study, store, conditions=Conditions(work=str(colours / "work"), data=str(colours), device="cpu"), progress=False).finished == 1
+        assert (store.array(study.planned()[0].key, "test_labels") == 3).all()
 
 
 def test_digits_serve_a_contrastive_study_too():

@@ -12,7 +12,7 @@ from scipy import stats
 from reclust.studies import Store, named, published
 from reclust.studies import reproduction as made
 from reclust.studies.reproduction import cells, coverage
-from reclust.studies.reproduction.claims import CLAIMS
+from reclust.studies.reproduction.claims import CLAIMS, _share, later_mean
 from reclust.studies.reproduction.evidence import Above, Below, Evidence, Interval, Within, interval
 from reclust.studies.reproduction.page import cell_names
 from studies.invented import fill, paper
@@ -162,6 +162,19 @@ def test_claims_on_scores_are_decided_by_them(tmp_path, score, verdict):
         by_curves = ("label-change", "intra-class-distance", "inter-class-distance", "distance-ratios", "reconstruction")
         assert {name: found[name][0] for name in by_curves} == dict.fromkeys(by_curves, "holds")
     assert {found[name][0] for name in ("contrastive-cells", "blocks", "overhead")} == {"cannot tell"}, "no records of these"
+
+
+def test_epochs_around_resets_weigh_no_more_than_others():
+    curve = {epoch: 1.0 for epoch in range(9, 400, 10)} | {20 * i + more: 7.0 for i in range(1, 20) for more in (0, 1, 2)}
+    every_epoch = np.interp(range(20, 400), sorted(curve), [curve[epoch] for epoch in sorted(curve)])
+    assert later_mean("loss")({"loss": curve}) == pytest.approx(every_epoch.mean())
+    assert later_mean("loss")({"loss": dict(enumerate(every_epoch, 20))}) == pytest.approx(every_epoch.mean()), "of all of them"
+
+
+@pytest.mark.parametrize(("better", "verdict"), [(6, "holds"), (5, "holds"), (4, "does not hold"), (3, "does not hold")])
+def test_of_six_cells_most_is_as_many_as_the_paper_has(better, verdict):
+    found = [cells.Improvement("cifar10", "dec", True, 10, 10, 1.0 if i < better else -1.0, 0.0, 0.0, 1.0 if i < 5 else -1.0) for i in range(6)]
+    assert _share("cells", found, 6).verdict == verdict
 
 
 def test_curves_without_numbers_are_none(tmp_path):

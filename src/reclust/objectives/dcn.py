@@ -59,8 +59,8 @@ class DCNObjective:
         arrived = member.sum(0)
         mean = member.T @ z / arrived.clamp(min=1).unsqueeze(-1)
         if self.rate == "constant":
-            rate, count = (arrived > 0) / (INITIAL_COUNT + 1), state["count"]
+            rate, count = (arrived > 0).to(z.dtype) / (INITIAL_COUNT + 1), state["count"]
         else:
             count = state["count"] + arrived
             rate = arrived / count
-        return {"centers": state["centers"].lerp(mean, rate.to(z.dtype).unsqueeze(-1)), "count": count}
+        return {"centers": state["centers"].lerp(mean, rate.unsqueeze(-1)), "count": count}

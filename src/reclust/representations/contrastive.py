@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ from .base import encode_together, encoder_blocks, layers_of, tried
 from .layers import undrawn
 from .resnet import Backbone, ResNet
 
-Together = Literal["together", "apart"]
+Together = Literal["together", "apart", "apart and again"]
 
 
 def nt_xent(projected: Tensor, temperature: float | Tensor) -> Tensor:
@@ -47,7 +47,8 @@ class Contrastive:
 
     temperature: of the contrastive loss.
     reduction: "mean" over all projections; "sum" of the two directions is twice as much, and made the published numbers.
-    encoding: "together" encodes both views in one pass, "apart" one after the other, each with BatchNorm statistics of its own.
+    encoding: "together" encodes both views in one pass, "apart" one after the other, each with BatchNorm statistics of its own;
+        "apart and again" then encodes the first one once more, which only BatchNorm's running statistics notice.
     """
 
     temperature: float
@@ -61,14 +62,18 @@ class Contrastive:
             raise ValueError(f"temperature must be above 0, got {self.temperature!r}.")
         if self.reduction not in ("mean", "sum"):
             raise ValueError(f"reduction must be 'mean' or 'sum', got {self.reduction!r}.")
-        if self.encoding not in ("together", "apart"):
-            raise ValueError(f"encoding must be 'together' or 'apart', got {self.encoding!r}.")
+        if self.encoding not in get_args(Together):
+            raise ValueError(f"encoding must be 'together', 'apart' or 'apart and again', got {self.encoding!r}.")
 
     def encode(self, net: EncoderProjector, x: Tensor) -> Tensor:
         return net.encoder(x)
 
     def encode_views(self, net: EncoderProjector, views: Tensor) -> Tensor:
-        return self._over(net.encoder, views)
+        z = self._over(net.encoder, views)
+        if self.encoding == "apart and again" and net.training:
+            with torch.no_grad():
+                net.encoder(views[0])
+        return z
 
     def loss(self, net: EncoderProjector, views: Tensor, z: Tensor) -> Tensor:
         if len(z) != 2:

@@ -170,7 +170,9 @@ class ContrastiveProtocol:
         if n_clusters is None:
             raise ValueError(f"{dataset!r} is none of {', '.join(known)}: say how many clusters to look for, n_clusters = … "
                              "under [protocol].")
-        representation = replace(self.representation, encoding="apart" if algorithm == "dec" else self.representation.encoding)
+        representation = self.representation
+        if algorithm == "dec":
+            representation = replace(representation, encoding="apart and again")
         channels = 3 if family is None else SETS[family].image_shape[0]
         base = contrastive_protocol(n_clusters, CONTRASTIVE_OBJECTIVES[algorithm], representation, channels=channels)
         assert base.pretraining is not None and base.clustering is not None

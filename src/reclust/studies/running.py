@@ -6,7 +6,6 @@ import signal
 import sqlite3
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from ..exceptions import ReclustWarning
+from ..exceptions import warn
 from ..interventions.adaptive import never_fires
 from .backends import Backend, InProcess
 from .backends.base import missing_pretraining
@@ -74,9 +73,8 @@ def _plan(store: Store, study: Study, runs: Sequence[PlannedRun]) -> None:
     store.plan(study.name, study, runs)
     lost = before - store.status(study.name)[0].finished
     if lost > 0:
-        warnings.warn(f"{study.name} was planned differently before: {lost} finished runs no longer belong to it and leave its "
-                      "tables. They stay in the store; give the new plan another name to keep both.", ReclustWarning,
-                      stacklevel=3)
+        warn(f"{study.name} was planned differently before: {lost} finished runs no longer belong to it and leave its "
+             "tables. They stay in the store; give the new plan another name to keep both.")
 
 
 Wanted = Mapping[str, Sequence[Any] | None]
@@ -103,8 +101,8 @@ def _warn_of_what_never_fires(study: Study, groups: Sequence[Group]) -> None:
               if settings.clustering is not None and never_fires(settings.intervention, settings.clustering.epochs)}
     if epochs:
         named = ", ".join(f"{variant!r} ({count} epochs)" for variant, count in epochs.items())
-        warnings.warn(f"These variants of {study.name} have an intervention that never fires in their epochs and so changes "
-                      f"nothing: {named}. Train longer, or choose a shorter interval.", ReclustWarning, stacklevel=3)
+        warn(f"These variants of {study.name} have an intervention that never fires in their epochs and so changes "
+             f"nothing: {named}. Train longer, or choose a shorter interval.")
 
 
 def _commit(store: Store, group: Group, attempt: Attempt) -> int:

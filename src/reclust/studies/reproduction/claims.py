@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+import numpy as np
+
 from ...history import AFTER_RESET
 from ..figures.base import CURVES
 from ..tables.runtime import spent
@@ -86,9 +88,9 @@ def curve(where: Where, variant: str, name: str, summary: Callable[[Trace], floa
     return traced(CURVES, where, variant, (name,), summary)
 
 
-def curve_gain(where: Where, name: str, summary: Callable[[Trace], float], *, baseline: str = "none") -> Quantity:
-    """BRB less a baseline."""
-    return less(curve(where, "brb", name, summary), curve(where, baseline, name, summary))
+def curve_gain(where: Where, name: str, summary: Callable[[Trace], float], *, variant: str = "brb",
+               baseline: str = "none") -> Quantity:
+    return less(curve(where, variant, name, summary), curve(where, baseline, name, summary))
 
 
 def algorithms_mean(study: str, dataset: str, variant: str, baseline: str, *, algorithms: Sequence[str] = DEEP,
@@ -111,8 +113,12 @@ def left_of_jump(trace: Trace) -> float:
 
 
 def later_mean(name: str) -> Callable[[Trace], float]:
-    """Over all epochs from the first reset on."""
-    return lambda trace: mean(value for epoch, value in trace[name].items() if epoch >= RESETS[0])
+    """Over all epochs from the first reset on; between those that were recorded, most of them around resets, along a line."""
+    def found(trace: Trace) -> float:
+        epochs = sorted(trace[name])
+        return float(np.interp(range(RESETS[0], epochs[-1] + 1), epochs, [trace[name][epoch] for epoch in epochs]).mean())
+
+    return found
 
 
 def close_share_gain(where: Where) -> Quantity:
@@ -144,24 +150,24 @@ def relative_gain(where: Where) -> Quantity:
 def cells_improved(evidence: Evidence) -> Judged:
     """By the share of cells in which BRB has the higher mean, beside the paper's share of the same cells."""
     found = [one for one in improvements(evidence.reader) if one.dataset in SETS]
-    return _share("cells of five sets where BRB has the higher mean accuracy", found, 30)
+    return _share("cells of five sets where BRB has the higher mean accuracy", found, 30, slack=2)
 
 
 def contrastive_improved(evidence: Evidence) -> Judged:
     return _share("cells of both CIFAR sets after self-labeling", improvements(evidence.reader, "self-labeling"), 6)
 
 
-def _share(what: str, found: Sequence[Improvement], planned: int) -> Judged:
+def _share(what: str, found: Sequence[Improvement], planned: int, *, slack: int = 0) -> Judged:
     better, paper = sum(one.difference > 0 for one in found), sum(one.paper > 0 for one in found)
-    expected = "at least the paper's count in the same cells, less two"
+    expected = "at least the paper's count in the same cells" + (f", less {slack}" if slack else "")
     if not found:
         return Judged(what, expected, "no records yet", "cannot tell")
     ours, missing = f"{better} of {len(found)}, the paper has {paper} of the same {len(found)}", planned - len(found)
     if missing:
         ours += f"; {missing} of {planned} cells have no records yet"
     # Whatever the missing cells were to say, they can move either count by so many.
-    verdict: Verdict = ("holds" if better >= paper + missing - 2 else
-                        "does not hold" if better + missing < paper - 2 else "cannot tell")
+    verdict: Verdict = ("holds" if better >= paper + missing - slack else
+                        "does not hold" if better + missing < paper - slack else "cannot tell")
     return Judged(what, expected, ours, verdict)
 
 
@@ -219,7 +225,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("most-cells", "BRB improves most cells of the autoencoder table.", [cells_improved], paper="32 of 36 cells",
           rule="KMNIST is left out, because only its test images are used here. Two cells of slack: noise decides ties."),
     Claim("contrastive-cells", "BRB improves most contrastive cells as well.", [contrastive_improved], paper="5 of 6 cells"),
-    Claim("neither-alone", "Neither resetting nor reclustering alone suffices: each falls below the baseline somewhere.", [
+    Claim("neither-alone", "Neither resetting nor reclustering alone suffices: DCN gets worse by it on GTSRB and on USPS.", [
         Part("DCN+Reset less DCN on GTSRB, pretrained", gain("acc-table", Where("gtsrb", "dcn"), "reset"), Below()),
         Part("DCN+Recluster less DCN on USPS, pretrained", gain("acc-table", Where("usps", "dcn"), "recluster"), Below()),
     ], paper="−6.2 and −1.2 points of ACC"),
@@ -235,6 +241,8 @@ CLAIMS: tuple[Claim, ...] = (
                                   curve_gain(where, "label_change", at_resets("label_change")), Above())),
         *_each(lambda where: Part(f"the same, BRB less reclustering alone, {where}",
                                   curve_gain(where, "label_change", at_resets("label_change"), baseline="recluster"), Above())),
+        *_each(lambda where: Part(f"the same, reclustering alone less none, in points, {where}", curve_gain(
+            where, "label_change", at_resets("label_change"), variant="recluster"), Within(1.0))),
     ]),
     Claim("intra-class-distance", "Resets early in training keep classes from being compressed.", _each(
         lambda where: Part(f"intra-class distance after 60 epochs, BRB less none, {where}",
@@ -293,12 +301,13 @@ CLAIMS: tuple[Claim, ...] = (
              for algorithm in ("dec", "idec")]), Above(-2.0))
         for dataset in ("optdigits", "gtsrb", "usps") for pretrained, start in ((False, "from scratch"), (True, "pretrained"))],
         rule="Two points of slack."),
-    Claim("blocks", "Resetting block 4 of a residual network helps, resetting all blocks ruins it.", [
-        Part("ACC, block 4 less none, IDEC on CIFAR10", gain(
-            "resnet-blocks", Where("cifar10", "idec"), "blocks 4, mlp yes", "blocks none, mlp yes"), Above()),
+    Claim("blocks", "Resetting block 4 of a residual network is best, resetting all blocks ruins it.", [
+        *[Part(f"ACC, block 4 less {others}, IDEC on CIFAR10", gain(
+            "resnet-blocks", Where("cifar10", "idec"), "blocks 4, mlp yes", f"blocks {others}, mlp yes"), Above())
+          for others in ("none", "1", "1+2", "4+3")],
         Part("ACC, all blocks less none, IDEC on CIFAR10", gain(
             "resnet-blocks", Where("cifar10", "idec"), "blocks 4+3+2+1, mlp yes", "blocks none, mlp yes"), Below())],
-        paper="84.6 and 68.8 against 82.4"),
+        paper="84.6 against 82.4, 82.4, 82.2 and 81.3; 68.8"),
     Claim("mixture", "A Gaussian mixture reclusters best, but is slow and unstable.", [
         *[Part(f"ARI on USPS, mixture less {other}, mean of three algorithms", algorithms_mean(
             "reclustering-methods", "usps", "em", other, measure="ari"), Above()) for other in
