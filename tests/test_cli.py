@@ -18,6 +18,7 @@ from support import blobs
 import reclust
 from reclust import estimators, presets
 from reclust.cli import fitting, main, parser, report, reproduce, study
+from reclust.data import Lens
 from reclust.studies import Kept, Store, Variant, listing, named, names, write_study
 from reclust.studies.baselines import METHODS, baselines_of
 from reclust.studies.measures import LABEL_FREE
@@ -63,6 +64,28 @@ def test_fit_of_an_array_reports_json(tmp_path, capsys):
     assert main(given) == 0
     (report,) = json.loads(capsys.readouterr().out)
     assert report["samples"] == 60 and sum(report["sizes"]) == 60 and "accuracy" not in report
+
+
+def test_a_finished_model_is_not_written_over_unasked(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", blobs(n=60)[0])
+    given = ["fit", str(tmp_path / "x.npy"), "-k", "4", "-o", str(tmp_path / "out"), "--pretrain-epochs", "0", "--epochs", "11", "--device", "cpu"]
+    assert main([*given, "--seed", "1"]) == 0
+    before = (tmp_path / "out" / "model.reclust").read_bytes()
+    assert main([*given, "--seed", "2"]) == 1 and "is a finished model: choose another folder" in capsys.readouterr().err
+    assert (tmp_path / "out" / "model.reclust").read_bytes() == before
+    assert main([*given, "--seed", "2", "--overwrite"]) == 0
+    assert (tmp_path / "out" / "model.reclust").read_bytes() != before
+
+
+@pytest.mark.filterwarnings("default::reclust.ReclustWarning")
+def test_light_is_taken_from_colours_where_it_is_asked_for(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).integers(0, 256, (40, 6, 6, 3), dtype=np.uint8))
+    given = ["fit", str(tmp_path / "x.npy"), "-k", "2", "-o", str(tmp_path / "out"), "--device", "cpu", "--seed", "0", "--n-init", "1",
+             "--pretrain-epochs", "1", "--epochs", "1", "--light"]
+    assert main([*given, "removed"]) == 0
+    assert reclust.load(tmp_path / "out" / "model.reclust").lens == Lens(16, "removed")
+    assert main([*given, "kept", "--overwrite"]) == 0
+    assert reclust.load(tmp_path / "out" / "model.reclust").lens == Lens(16)
 
 
 @pytest.mark.filterwarnings("default::reclust.ReclustWarning")  # that one epoch is too few for a reset

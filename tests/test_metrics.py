@@ -118,3 +118,10 @@ def test_matched_labels_have_the_names_of_the_reference():
     reference = np.array([2, 2, 5, 5, 5, 7])
     assert (metrics.matched(np.array([9, 9, 1, 1, 1, 4]), reference) == reference).all()
     assert metrics.matched(np.array([0, 1, 2, 2, 2, 3]), reference).tolist() in ([2, -1, 5, 5, 5, 7], [-1, 2, 5, 5, 5, 7])
+
+
+@pytest.mark.parametrize("labels", [[1.0, np.nan, 2.0, np.nan], ["a", None, "b", None], np.array([0, np.nan, "b", np.nan], dtype=object)], ids=str)
+def test_a_missing_label_is_no_class(labels):
+    for given in ((labels, [0, 1, 1, 0]), ([0, 1, 1, 0], labels)):
+        with pytest.raises(ValueError, match="2 of 4 labels are missing, the first in row 2"):
+            metrics.scores(*given)

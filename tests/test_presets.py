@@ -102,7 +102,7 @@ def test_best_is_the_published_protocol_with_augmented_pretraining_and_twenty_re
     assert 1 < small.n_init < 20 and small.settings.pretraining.views == ("augmented",) and small.settings.augment == presets.CPU_MOTION
     assert small.lens == Lens(least_side=16) and found.lens == Lens(least_side=28)
     colour = presets.best(10, objective, channels=3)
-    assert colour.lens == Lens(least_side=28, light="auto") and colour.settings.augment == ColorViews()
+    assert colour.lens == Lens(least_side=28) and colour.settings.augment == ColorViews()
     assert presets.best(10, objective).lens == presets.best(10, objective, channels=3, representation=SimCLR()).lens == Lens()
     assert presets.best(10, objective, channels=3, representation=SimCLR()).n_init == 1
     assert from_json(to_json(small)) == small

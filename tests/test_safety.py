@@ -80,6 +80,22 @@ def test_samples_that_are_no_numbers_are_refused(bad):
         small().fit(data)
 
 
+def test_masked_values_are_missing_ones():
+    with pytest.raises(ValueError, match="X has 2 masked values, which are missing ones"):
+        small().fit(np.ma.array(X, mask=X >= np.sort(X, axis=None)[-2]))
+    assert (small().fit(np.ma.array(X)).labels_ == small().fit(X).labels_).all()
+
+
+def test_tensors_of_a_type_that_numpy_lacks_are_taken():
+    rows = torch.from_numpy(X).bfloat16()
+    assert (small().fit(rows).labels_ == small().fit(rows.float().numpy()).labels_).all()
+
+
+def test_missing_classes_are_not_scored_as_one():
+    with pytest.raises(ValueError, match="labels are missing"):
+        small().fit(X, np.where(Y == 0, np.nan, Y))
+
+
 def test_batches_of_one_are_refused_where_batchnorm_needs_more():
     with pytest.raises(ValueError, match="batch_size=1 leaves BatchNorm a single sample"):
         small(representation=Autoencoder((8,), batch_norm=True), batch_size=1).fit(X)

@@ -16,6 +16,7 @@ from tqdm.auto import tqdm
 
 from . import draws, metrics
 from .data.inputs import Inputs
+from .data.lens import Lens
 from .data.streams import dense_rows
 from .estimators import IDEC
 from .interventions import BRB, Recluster
@@ -113,28 +114,32 @@ class KSuggestion:
 
 
 def suggest_k(X: Any, ks: Iterable[int] = range(2, 15), *, n_init: int = 3, splits: int = 2,
-              image_shape: Sequence[int] | None = None, settings: Settings | None = None, device: str = "auto",
-              random_state: int = 0) -> KSuggestion:
+              image_shape: Sequence[int] | None = None, lens: Lens | None = None, settings: Settings | None = None,
+              device: str = "auto", random_state: int = 0) -> KSuggestion:
     """Which number of clusters is found again from another half of the data.
 
     X: samples as `DeepClustering.fit` takes them; at most LIMIT of them are used, drawn at random.
     n_init: replicas that train side by side on each half. splits: how often the data is halved.
     image_shape: (height, width) or (height, width, channels) of images that are given as flat rows.
+    lens: through which to look at images, as in `DeepClustering`; None is none.
     settings: how to train, None for a short run of IDEC with BRB. Its representation must not depend on the number of
         clusters (`Autoencoder(embedding=10)`), since it is pretrained once for all of them.
     device: as in `DeepClustering`.
     """
     ks = tuple(sorted({whole("each k", k, 2) for k in ks}))
+    if not ks:
+        raise ValueError("ks is empty: give numbers of clusters from the least to the most, such as range(2, 15).")
     n_init, splits = whole("n_init", n_init, 1), whole("splits", splits, 1)
     X = check_samples(IDEC(), opened(X), reset=True)
     key = draws.fold(draws.key(whole("random_state", random_state, 0)), "suggest_k")
     X = dense_rows(X, np.sort(draws.permutation(key, X.shape[0])[:LIMIT].numpy()))
-    if not ks or len(X) < 4 * ks[-1]:
-        most = max(ks, default=2)
-        raise ValueError(f"ks={ks} needs at least one number and, for k={most}, {4 * most} samples: X has {len(X)}.")
+    if len(X) < 4 * ks[-1]:
+        raise ValueError(f"k={ks[-1]} needs {4 * ks[-1]} samples: X has {len(X)}.")
     settings = settings or _usual(len(X) // 2)
     _check_embedding(settings)
-    preparation = Preparation.fit(X, image_shape, standardize=True)
+    preparation = Preparation.fit(X, image_shape, standardize=True, lens=lens or Lens())
+    if lens is None:
+        preparation.hint_at_uneven_light(X)
     everything = preparation.inputs(X).to(choose_device(device), torch.float32)
     trial = _Trial(ks, n_init, settings, Execution(device=device), everything, lambda rows: preparation.inputs(X[rows]))
     with tqdm(total=2 * splits * len(ks), desc="suggest_k", unit="fit", disable=None, delay=1.0, leave=False) as bar:

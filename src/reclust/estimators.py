@@ -27,7 +27,7 @@ from .monitors import Evaluation, Living, Monitor, Progress
 from .objectives import DCNObjective, DECObjective, IDECObjective, Objective
 from .preparation import Preparation, as_array, check_samples, full_image_shape, opened
 from .presets import PRESETS, Recipe, recipe, usual_objective
-from .representations import Representation
+from .representations import Contrastive, Representation
 from .result import Result
 from .selection import Candidates, Selector
 from .settings import PRETRAINING, Execution, Schedule, Settings, check_kinds
@@ -197,7 +197,10 @@ class DeepClustering(FittedClustering):
     def _prepared(self, X: np.ndarray) -> tuple[Recipe, Preparation]:
         shape = full_image_shape(X.shape[1:], self.image_shape)
         found = self._recipe(None if shape is None else shape[2], X.shape[0])
-        return found, Preparation.fit(X, self.image_shape, standardize=self.standardize, lens=found.lens)
+        preparation = Preparation.fit(X, self.image_shape, standardize=self.standardize, lens=found.lens)
+        if isinstance(self.lens, str) and not isinstance(found.settings.representation, Contrastive):
+            preparation.hint_at_uneven_light(X)
+        return found, preparation
 
     def _recipe(self, channels: int | None = None, n_samples: int = 10_000) -> Recipe:
         """The preset with everything on top that was given here; every mistake in the parameters is found at this point."""

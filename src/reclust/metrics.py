@@ -26,10 +26,19 @@ def contingency(labels_true: Labels, labels_pred: Labels) -> Table:
             f"labels_true has shape {true.shape}, labels_pred {pred.shape}: both must be (n,), n at least 1, "
             "with one label for each sample."
         )
-    classes, rows = np.unique(true, return_inverse=True)
-    clusters, columns = np.unique(pred, return_inverse=True)
+    (classes, rows), (clusters, columns) = distinct(true), distinct(pred)
     counts = np.bincount(rows * len(clusters) + columns, minlength=len(classes) * len(clusters))
     return counts.reshape(len(classes), len(clusters)).astype(np.int64, copy=False)
+
+
+def distinct(labels: Labels) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """What labels (n,) there are, sorted, and which one each sample has; a missing one is no class."""
+    host = _host(labels)
+    absent = np.flatnonzero([label is None or label != label for label in host.tolist()] if host.dtype.kind in "fO" else [])
+    if len(absent):
+        raise ValueError(f"{len(absent)} of {len(host)} labels are missing, the first in row {absent[0] + 1}: fill them in, or "
+                         "leave these samples out.")
+    return np.unique(host, return_inverse=True)
 
 
 def batched_contingency(true: Tensor, predicted: Tensor, k_true: int | None = None, k: int | None = None) -> Tensor:

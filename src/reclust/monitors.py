@@ -104,9 +104,7 @@ class Around(ABC):
         if snapshot.phase == "pretraining" or recorded or not self.due(snapshot):
             return None
         ending = AFTER_RESET if snapshot.moment == "intervention" else ""
-        # Copied, because training goes on writing to some of what is measured, such as the centres.
-        return {column + ending: np.array(values.cpu().numpy() if isinstance(values, Tensor) else values)
-                for column, values in self.measure(snapshot).items()}
+        return {column + ending: values for column, values in self.measure(snapshot).items()}
 
     def due(self, snapshot: Snapshot) -> bool:
         if snapshot.moment != "epoch" or snapshot.epoch == snapshot.epochs - 1:
@@ -122,7 +120,7 @@ class TrueLabels:
     """Known labels of any kind, as classes from 0 on."""
 
     def __init__(self, y: Sequence[Any] | np.ndarray) -> None:
-        self._classes = torch.from_numpy(np.unique(np.asarray(y), return_inverse=True)[1].reshape(-1))
+        self._classes = torch.from_numpy(metrics.distinct(np.asarray(y).reshape(-1))[1])
 
     def on(self, labels: Tensor, n: int | None = None) -> Tensor:
         """(n,), where the labels (r, n), or those of some of n samples, are."""

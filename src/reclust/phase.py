@@ -296,8 +296,7 @@ class Phase:
                     measured, stop = None, stop or asked
                 if measured and not (moment == "start" and self.resumed):  # recorded before the run was stopped
                     _check_columns(measured)
-                    self.owner.record(self.called, epoch, measured)
-                    snapshot.measured.update(measured)
+                    snapshot.measured.update(self.owner.record(self.called, epoch, measured))
         if stop is not None:
             raise stop
 

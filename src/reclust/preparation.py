@@ -19,7 +19,7 @@ from torch.utils.data import Dataset as TorchDataset
 
 from .data import Dataset, read
 from .data.inputs import Inputs, ResidentInputs
-from .data.lens import Lens
+from .data.lens import Lens, light_is_uneven
 from .data.reading import channels_come_first
 from .data.scaling import Scaling, identity, to_unit_range, z_score
 from .data.streams import StreamedInputs, dense_rows
@@ -44,7 +44,10 @@ def as_array(X: Any) -> Any:
     if isinstance(X, Dataset):
         return X.samples
     if isinstance(X, Tensor):
-        return X.detach().cpu().numpy()
+        return X.detach().cpu().to(torch.float32 if X.dtype == torch.bfloat16 else X.dtype).numpy()  # numpy has no bfloat16
+    if np.ma.is_masked(X):
+        raise ValueError(f"X has {np.ma.count_masked(X)} masked values, which are missing ones: fill them in, or leave out the "
+                         "rows that have some.")
     return np.asarray(X) if isinstance(X, (list, tuple)) else X
 
 
@@ -127,14 +130,7 @@ class Preparation:
         if X.ndim == 2 and channels_come_first(shape):
             warn(f"image_shape={shape} means a height of {shape[0]}, a width of {shape[1]} and {shape[2]} channels. "
                  "Where channels come first, give images (n, channels, height, width) instead of flat rows.")
-        unit = to_unit_range(X)
-        if lens.light == "auto":
-            some = dense_rows(X, slice(None, None, max(1, X.shape[0] // 2_000)))
-            lens = lens.settled(unit(_channels_first(some, shape)))
-            if lens.light == "removed":
-                warn(f"Light varies much from image to image, so colours are taken without it, lens={lens}; "
-                     f"lens={replace(lens, light='kept')} keeps it.")
-        growth = math.prod(lens.shape(*shape)) / math.prod(shape)
+        growth, unit = math.prod(lens.shape(*shape)) / math.prod(shape), to_unit_range(X)
         if standardize:
             seen = z_score(_channels_first(X, shape), lambda x: lens(unit(x)), axes=(0, 2, 3), growth=growth)
             return cls(shape, unit, seen, lens)
@@ -163,10 +159,18 @@ class Preparation:
         if self.image_shape is None:
             return
         low, high = self.first.shift.item(), (self.first.shift + self.first.scale).item()
-        brightest = float(dense_rows(X, slice(None, None, max(1, X.shape[0] // 1000))).max())
-        if 0 < brightest < high / 200 or brightest > 200 * high > 0:
+        brightest = float(dense_rows(X, _some(X)).max())
+        times = 10 if X.shape[0] >= 10 else 200  # a few images may be dark
+        if 0 < brightest < high / times or brightest > times * high > 0:
             warn(f"The brightest value is {brightest:g}, and the model was fitted on values from {low:g} to {high:g}: "
-                 "bring images to the same scale, bytes (0 to 255) or fractions (0 to 1).")
+                 "bring images to the same scale, such as bytes (0 to 255) or fractions (0 to 1).")
+
+    def hint_at_uneven_light(self, X: np.ndarray) -> None:
+        """For whom has not said what to do with it."""
+        if self.channels == 3 and light_is_uneven(self.first(self._arrange(dense_rows(X, _some(X))))):
+            warn("Light varies much from image to image. Where the same things are lit differently and colours tell them "
+                 f"apart, lens={replace(self.lens, light='removed')} (on the command line --light removed) takes it away; "
+                 f"lens={self.lens} (--light kept) keeps it and this warning away.")
 
     def network_input(self, X: np.ndarray) -> Tensor:
         """A part of X as the network sees it, (B, *sample_shape) in float64."""
@@ -184,6 +188,11 @@ class Preparation:
         if X.ndim > 2:
             full_image_shape(X.shape[1:], self.image_shape)
         return _channels_first(X, self.image_shape)
+
+
+def _some(X: Any) -> slice:
+    """About a thousand rows of all parts."""
+    return slice(None, None, max(1, X.shape[0] // 1_000))
 
 
 def _channels_first(X: np.ndarray, shape: tuple[int, int, int]) -> np.ndarray:

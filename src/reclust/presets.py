@@ -220,7 +220,7 @@ def best(n_clusters: int, objective: Objective, *, channels: int | None = None, 
     pretraining, clustering, interval = (60, 100, 10) if many else (250, 400, BEST_INTERVENTION.interval)
     # As many steps an epoch as of the smallest set of the paper, OPTDIGITS, or more.
     batch_size = _batch_size(n_samples, steps=22)
-    return Recipe(n_init=20, lens=_lens(channels, 28), settings=replace(
+    return Recipe(n_init=20, lens=Lens(None if channels is None else 28), settings=replace(
         protocol,
         pretraining=Schedule(epochs=pretraining, batch_size=batch_size, views=("augmented",)),
         clustering=Schedule(epochs=clustering, batch_size=batch_size, views=("clean", "augmented")),
@@ -234,7 +234,7 @@ def _best_on_cpu(protocol: Settings, representation: Representation | None, chan
     interval = round(min(50, max(1, CPU_SEEN / n_samples)))
     # Strong views are for training; gentle ones tell more of who is better.
     strong, gentle = (CPU_MOTION, Affine()) if channels == 1 else (protocol.augment, None)
-    lens, select = _lens(channels, 16), SharedInformation(gentle, repeats=8)
+    lens, select = Lens(None if channels is None else 16), SharedInformation(gentle, repeats=8)
     return Recipe(n_init=10, lens=lens, select=select, settings=replace(
         protocol,
         representation=representation or Autoencoder(hidden=(256, 128, 64)),
@@ -245,10 +245,6 @@ def _best_on_cpu(protocol: Settings, representation: Representation | None, chan
         augment=strong,
         first_centers=Recluster(subsample=100_000),
     ))
-
-
-def _lens(channels: int | None, least_side: int) -> Lens:
-    return Lens() if channels is None else Lens(least_side, "auto" if channels == 3 else "kept")
 
 
 def _batch_size(n_samples: int, *, steps: int) -> int:

@@ -156,7 +156,8 @@ def _adopt(replicas: Replicas, start: Result) -> None:
     rows = _rows(replicas, start)
     for own, given in ((replicas.parameters, start.parameters), (replicas.buffers, start.buffers)):
         if {name: tuple(t.shape[1:]) for name, t in own.items()} != {name: tuple(t.shape[1:]) for name, t in given.items()}:
-            raise ValueError("start comes from another architecture: its weights have other names or shapes.")
+            raise ValueError("start comes from another architecture: its weights have other names or shapes. An autoencoder's "
+                             "embedding has as many numbers as there are clusters, unless both say Autoencoder(embedding=10).")
         for name, tensor in own.items():
             tensor.copy_(given[name][rows])
 
@@ -242,10 +243,14 @@ class Run:
         self.replicas.start_objectives(objectives, known["centers"])
         self.replicas.set_objectives(objectives, {name: known.get(name, own) for name, own in self.replicas.state.items()})
 
-    def record(self, phase: str, epoch: int, measured: Measured) -> None:
+    def record(self, phase: str, epoch: int, measured: Measured) -> dict[str, np.ndarray]:
+        """What the history then has of it."""
+        made = {}
         for column, values in measured.items():
             points = self.columns[phase, column]
-            points.append((epoch, of_each_replica(column, values, len(self.replicas), [before for _, before in points[:1]])))
+            made[column] = of_each_replica(column, values, len(self.replicas), [before for _, before in points[:1]])
+            points.append((epoch, made[column]))
+        return made
 
     @property
     def history(self) -> History:

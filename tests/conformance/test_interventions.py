@@ -1,14 +1,17 @@
 """What every step of an intervention must do: in place, by key, alike for one model and for a stack."""
 
+import inspect
+
 import pytest
 import torch
 from support import blobs, small_settings
 
-from reclust import draws
+from reclust import draws, interventions
 from reclust.interventions import (
     CurrentNoise,
     DisentangledReset,
     Every,
+    Exchange,
     GaussianMixture,
     KaimingNoise,
     KMeans,
@@ -23,7 +26,9 @@ from reclust.interventions import (
     ResetMomentum,
     Shrink,
     SoftReset,
+    SplitMerge,
     Target,
+    WhenSettled,
 )
 from reclust.replicas import Replicas
 from reclust.values import from_json, to_json
@@ -50,10 +55,18 @@ STEPS = {
     "disentangled reset of a subsample": DisentangledReset({"layer1": 0.1, "embedding": 0.5}, subsample=50),
     "momentum": ResetMomentum(),
     "momentum and steps": ResetMomentum(steps=True),
+    "split and merge": SplitMerge(),
 }
 every = pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
 SEEDS = (3, 1, 4)
 X = torch.from_numpy(blobs(n=100)[0])
+
+
+def test_every_step_is_held_to_this():
+    kinds = {kind for kind in vars(interventions).values() if inspect.isclass(kind) and not inspect.isabstract(kind)
+             and not getattr(kind, "_is_protocol", False) and "target" in inspect.signature(kind.__call__).parameters}
+    sentences, between_replicas = {Every, WhenSettled}, {Exchange}  # which test_exchange.py is about
+    assert kinds - {type(step) for step in STEPS.values()} == sentences | between_replicas
 
 
 class Fixture:

@@ -5,6 +5,7 @@ import torch
 from torch.func import vmap
 
 from reclust import DCNObjective, DECObjective, IDECObjective, Objective
+from reclust.selflabel import HeadObjective
 from reclust.values import from_json, to_json
 
 OBJECTIVES = {
@@ -13,6 +14,7 @@ OBJECTIVES = {
     "dcn": DCNObjective(),
     "dcn, growing counts": DCNObjective(rate="counts"),
     "dcn, half sum": DCNObjective(reduction="half_sum"),
+    "head": HeadObjective(),
 }
 every = pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from reclust.data import DataError, Dataset, load, read
 from reclust.data.pickles import load_plain
@@ -28,7 +29,7 @@ ORIGINALS = {
     "usps-hdf5": 1,
     "optdigits-zip": 1,
 }
-BROUGHT = ["npy", "npz", "packed npz", "csv", "parquet", "h5", "png"]
+BROUGHT = ["npy", "npz", "packed npz", "sparse npz", "csv", "parquet", "h5", "png"]
 ROUNDS = 40
 
 
@@ -140,6 +141,8 @@ def brought(kind: str, folder: Path) -> Path:
         np.savez(path, images=images, labels=labels)
     elif kind == "packed npz":
         np.savez_compressed(path, images=images, labels=labels)
+    elif kind == "sparse npz":
+        sparse.save_npz(path, sparse.csr_array(np.maximum(table, 0)))
     elif kind == "csv":
         np.savetxt(path, table, delimiter=",", header="a,b,c,d", comments="")
     elif kind == "parquet":
@@ -156,11 +159,12 @@ def brought(kind: str, folder: Path) -> Path:
     return path
 
 
+@pytest.mark.filterwarnings("ignore:.*is read as Windows-1252")
 @pytest.mark.parametrize("kind", BROUGHT)
 def test_files_that_users_bring(kind, tmp_path):
     path = brought(kind, tmp_path)
     source = tmp_path if kind == "png" else path
-    labels = {"npz": "labels", "h5": "y"}.get(path.suffix[1:])  # asked for, so that they cannot be lost
+    labels = {"npz": "labels", "packed npz": "labels", "h5": "y"}.get(kind)  # asked for, so that they cannot be lost
     content, expected = path.read_bytes(), read(source, labels=labels)
     for damaged in mutations(content, 1):
         path.write_bytes(damaged)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
+
 import numpy as np
 import pytest
 
-from reclust.data import DataError, read
+import reclust
+from reclust import ReclustWarning
+from reclust.data import DataError, prepare, read
 
 image = pytest.importorskip("PIL.Image")
 RNG = np.random.default_rng(5)
@@ -13,6 +18,10 @@ RNG = np.random.default_rng(5)
 
 def noise(*shape, high=256, dtype=np.uint8):
     return RNG.integers(0, high, shape).astype(dtype)
+
+
+def on_white(pixels, alpha):
+    return 255 - (255.0 - pixels) * alpha / 255
 
 
 def test_equal_images_come_back_unchanged_in_the_order_of_their_names(tmp_path):
@@ -53,11 +62,11 @@ def test_any_mode_and_size_becomes_one_array(tmp_path):
     at = dict(zip(found.ids, found.images, strict=True))
     expected = image.fromarray(colour).resize((32, 32), image.Resampling.BILINEAR)
     np.testing.assert_array_equal(at["colour.png"], np.asarray(expected))
-    np.testing.assert_array_equal(at["alpha.png"], alpha[..., :3])
-    np.testing.assert_array_equal(at["sixteen.png"], np.repeat(deep[..., None] // 257, 3, 2))
+    np.testing.assert_allclose(at["alpha.png"], on_white(alpha[..., :3], alpha[..., 3:]), atol=0.51)
+    np.testing.assert_allclose(at["sixteen.png"], np.repeat(deep[..., None] / 257, 3, 2), rtol=1e-6)
     assert read(tmp_path, size=(10, 12)).images.shape == (7, 10, 12, 3)
     at = dict(zip(found.ids, read(tmp_path, size=(32, 32, 1)).images, strict=True))
-    np.testing.assert_array_equal(at["sixteen.png"], deep // 257)
+    np.testing.assert_allclose(at["sixteen.png"], deep / 257, rtol=1e-6)
     np.testing.assert_array_equal(at["colour.png"], np.asarray(image.fromarray(colour).convert("L").resize((32, 32), image.Resampling.BILINEAR)))
 
 
@@ -73,12 +82,107 @@ def test_grey_images_can_be_read_as_colours(tmp_path):
 def test_sixteen_bits_alone_stay_grey_and_images_are_turned_upright(tmp_path):
     deep = noise(8, 6, high=65536, dtype=np.uint16)
     image.fromarray(deep).save(tmp_path / "a.tif")
-    np.testing.assert_array_equal(read(tmp_path).images[0], deep // 257)
+    np.testing.assert_allclose(read(tmp_path).images[0], deep / 257, rtol=1e-6)
     (tmp_path / "a.tif").unlink()
     pixels, exif = noise(8, 6), image.Exif()
     exif[0x0112] = 6  # the camera was held a quarter turn to the side
     image.fromarray(pixels).save(tmp_path / "a.png", exif=exif)
     np.testing.assert_array_equal(read(tmp_path).images[0], np.rot90(pixels, -1))
+
+
+def test_sixteen_bits_keep_all_of_them_on_the_scale_of_bytes(tmp_path):
+    every = np.arange(65536, dtype=np.uint16).reshape(256, 256)
+    image.fromarray(every).save(tmp_path / "b.png")
+    found = read(tmp_path)
+    assert found.images.dtype == np.float32 and found.max_value == 255
+    np.testing.assert_array_equal(np.rint(found.images[0] * 257), every)
+    assert prepare(found, size=(64, 64)).samples.max() <= 1
+    bytes_ = noise(256, 256)
+    for name, pixels in {"a": bytes_, "c": bytes_.astype(np.uint16) * 257}.items():
+        image.fromarray(pixels).save(tmp_path / f"{name}.png")
+    mixed = read(tmp_path).images
+    np.testing.assert_array_equal(mixed[0], bytes_)
+    np.testing.assert_array_equal(mixed[2], bytes_)
+    small = read(tmp_path, size=(100, 90)).images
+    np.testing.assert_allclose(small[2], small[0], atol=1.01)  # bytes are rounded twice on their way
+    assert small.min() >= 0 and small.max() <= 255
+    image.fromarray(np.full((9, 9), 70_000, np.int32)).save(tmp_path / "d.tif")
+    with pytest.raises(DataError, match=r"d\.tif has values 70000\.\.70000; needed: 8 or 16 bits"):
+        read(tmp_path)
+
+
+def test_a_model_takes_images_of_other_bits_than_it_was_fitted_on(tmp_path):
+    """A dim signal: 12 bits in files of 16, of which 8 bits would keep 16 values."""
+    row = np.indices((8, 8))[0]
+    signals = [500 + 400 * (row // 2 % 2 if i % 2 else row // 4) + noise(8, 8, high=100, dtype=np.uint16) for i in range(40)]
+    for folder in ("deep", "more", "bytes"):
+        (tmp_path / folder).mkdir()
+    for i, pixels in enumerate(signals):
+        image.fromarray(pixels.astype(np.uint16)).save(tmp_path / "deep" / f"{i:02d}.png")
+        image.fromarray(np.rint(pixels / 257).astype(np.uint8)).save(tmp_path / "bytes" / f"{i:02d}.png")
+        image.fromarray(pixels.astype(np.uint16)).save(tmp_path / "more" / f"{i:02d}.tif")
+    model = reclust.IDEC(2, representation=reclust.Autoencoder(hidden=(16,)), pretrain_epochs=30, epochs=2, intervention=None, random_state=0,
+                         device="cpu")
+    labels = model.fit(tmp_path / "deep").labels_
+    assert reclust.metrics.accuracy(np.arange(40) % 2, labels) == 1
+    model.save(tmp_path / "m.reclust")
+    for folder in ("deep", "more", "bytes"):
+        assert (reclust.load(tmp_path / "m.reclust").predict(tmp_path / folder) == labels).all()
+    model.report(tmp_path / "report.html", tmp_path / "deep")
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "L", "RGB"])
+def test_what_is_transparent_is_white(mode, tmp_path):
+    """Whatever is stored under it; what is half transparent lies on white too."""
+    colour, half, none = (40, 80, 200), 128, (0, 0, 0)
+    made = image.new("RGBA", (3, 1), (*colour, 255))
+    made.putpixel((1, 0), (*none, 0))
+    made.putpixel((2, 0), (*colour, half))
+    if mode == "LA":
+        made = made.convert("LA")
+    elif mode != "RGBA":  # one value stands for what is transparent, and nothing is half so
+        made = image.new("RGB", (3, 1), colour)
+        made.putpixel((1, 0), none)
+        made = made.convert(mode, palette=image.Palette.ADAPTIVE) if mode == "P" else made.convert(mode)
+    keyed = {"P": made.getpixel((1, 0)), "L": 0, "RGB": none}
+    made.save(tmp_path / "a.png", **({"transparency": keyed[mode]} if mode in keyed else {}))
+    found = read(tmp_path).images[0, 0].astype(float).reshape(3, -1)
+    seen = np.array(image.new("RGB", (1, 1), colour).convert("L" if mode in ("LA", "L") else "RGB"), float).reshape(-1)
+    expected = [seen, 255 + 0 * seen, seen if mode in keyed else on_white(seen, half)]
+    np.testing.assert_allclose(found, expected, atol=1)
+
+
+@pytest.mark.parametrize("suffix", ["gif", "tif", "webp", "png"])
+def test_only_the_first_page_is_read_and_that_is_said_once(suffix, tmp_path):
+    pages = [image.fromarray(noise(8, 8, 3)) for _ in range(3)]
+    for name in "bc":
+        pages[0].save(tmp_path / f"{name}.{suffix}", save_all=True, append_images=pages[1:], **({"lossless": True} if suffix == "webp" else {}))
+    pages[0].save(tmp_path / "a.png")
+    with pytest.warns(ReclustWarning, match=rf"2 of 3 images in .* only the first is read; .*The first is b\.{suffix}\.") as caught:
+        found = read(tmp_path)
+    assert len(caught) == 1 and len(found) == 3
+    np.testing.assert_array_equal(found.images[1], np.asarray(pages[0]) if suffix != "gif" else found.images[2])
+
+
+def test_sixteen_bits_a_colour_are_read_as_eight_and_that_is_said(tmp_path):
+    pixels, chunks = noise(5, 4, 3, high=65536, dtype=">u2"), b""
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    for kind, content in ((b"IHDR", struct.pack(">IIBBBBB", 4, 5, 16, 2, 0, 0, 0)), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")):
+        chunks += struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + chunks)
+    with pytest.warns(ReclustWarning, match=r"1 of 1 images in .* have 16 bits a colour, of which Pillow reads the upper 8"):
+        found = read(tmp_path)
+    np.testing.assert_array_equal(found.images[0], pixels // 256)
+
+
+def test_hidden_files_are_left_alone(tmp_path):
+    for folder in ("seen", ".ipynb_checkpoints"):
+        (tmp_path / folder).mkdir()
+        image.fromarray(noise(4, 4)).save(tmp_path / folder / "a.png")
+    (tmp_path / "seen" / "._a.png").write_bytes(b"\0\5\x16\7 what macOS writes beside a file")
+    assert read(tmp_path).ids.tolist() == ["seen/a.png"]
+    inside = tmp_path / ".ipynb_checkpoints"
+    assert read(inside).ids.tolist() == ["a.png"], "a folder that is asked for is read, whatever its name"
 
 
 def test_broken_files_are_all_named_or_left_out(tmp_path, caplog):

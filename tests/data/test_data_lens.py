@@ -11,7 +11,7 @@ import reclust
 from reclust import IDEC, Autoencoder, ReclustWarning, SelfLabeling
 from reclust.data import Dataset, Lens, prepare
 from reclust.data.augment import Affine
-from reclust.data.lens import DARK
+from reclust.data.lens import DARK, light_is_uneven
 from reclust.preparation import Preparation
 
 RNG = np.random.default_rng(0)
@@ -44,31 +44,26 @@ def photographs(exposures, *, colour=1.0):
     return things * RNG.choice(exposures, 400)[:, None, None, None]
 
 
-@pytest.mark.parametrize(("images", "light"), [
-    (photographs([0.2, 0.5, 1]), "removed"),
-    (photographs([0.8, 1]), "kept"),
-    (photographs([0.2, 0.5, 1])[:, :1], "kept"),
-    (photographs([0.2, 0.5, 1], colour=0.0), "kept"),  # grey in three channels
-    (photographs([0.2, 0.5, 1]) * (np.arange(16).reshape(4, 4) < 6), "kept"),  # before a black ground
+@pytest.mark.parametrize(("images", "uneven"), [
+    (photographs([0.2, 0.5, 1]), True),
+    (photographs([0.8, 1]), False),
+    (photographs([0.2, 0.5, 1])[:, :1], False),
+    (photographs([0.2, 0.5, 1], colour=0.0), False),  # grey in three channels
+    (photographs([0.2, 0.5, 1]) * (np.arange(16).reshape(4, 4) < 6), False),  # before a black ground
 ], ids=["sun and shadow", "even light", "one channel", "grey", "black ground"])
-def test_light_is_removed_where_it_is_uneven_and_colours_are_left(images, light):
-    assert Lens(6, "auto").settled(images) == Lens(6, light)
-    assert Lens(6, "removed").settled(images) == Lens(6, "removed")
-    with pytest.raises(ValueError, match="decides by a set of images"):
-        Lens(6, "auto")(images)
+def test_light_is_uneven_where_images_have_colours_and_more_or_less_light(images, uneven):
+    assert light_is_uneven(images) == uneven
 
 
-def test_the_best_preset_says_that_it_takes_colours_without_their_light_and_how_to_keep_it(tmp_path):
+def test_estimators_say_that_light_is_uneven_unless_they_are_told_what_to_do():
     images = np.moveaxis(photographs([0.2, 0.5, 1]), 1, -1)
     small = {"preset": "best", "n_init": 1, "pretrain_epochs": 1, "epochs": 1, "intervention": None, "random_state": 0, "device": "cpu"}
-    with pytest.warns(ReclustWarning, match=r"lens=Lens\(least_side=16, light='kept'\) keeps it"):
-        model = IDEC(2, **small).fit(images)
-    assert model._preparation.lens == Lens(16, "removed") and model.lens == "auto"
-    model.save(tmp_path / "m.reclust")
-    assert (reclust.load(tmp_path / "m.reclust").predict(images) == model.labels_).all()
+    with pytest.warns(ReclustWarning, match=r"lens=Lens\(least_side=16, light='removed'\) \(on the command line --light removed\)"):
+        assert IDEC(2, **small).fit(images)._preparation.lens == Lens(16)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ReclustWarning)
-        assert IDEC(2, lens=Lens(16), **small).fit(images)._preparation.lens == Lens(16)
+        for lens in (Lens(16), Lens(16, "removed")):
+            assert IDEC(2, lens=lens, **small).fit(images)._preparation.lens == lens
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -120,7 +115,7 @@ def test_a_lens_that_does_not_go_with_the_samples_is_refused(lens, X, message):
         IDEC(2, lens=lens).fit(X)
 
 
-@pytest.mark.parametrize(("given", "message"), [({"least_side": 0}, "least_side must be a whole number of at least 1"), ({"light": True}, "light must be 'kept', 'removed' or 'auto'")])
+@pytest.mark.parametrize(("given", "message"), [({"least_side": 0}, "least_side must be a whole number of at least 1"), ({"light": True}, "light must be 'kept' or")])
 def test_a_lens_that_does_not_exist_is_refused(given, message):
     with pytest.raises(ValueError, match=message):
         Lens(**given)

@@ -113,6 +113,36 @@ def test_sparse_rows_stay_sparse_and_are_densified_by_the_batch(kind):
     np.testing.assert_array_equal(found.take([1, 3]).rows(slice(None)), dense[[1, 3]])
 
 
+@pytest.mark.parametrize("kind", ["csr_matrix", "csr_array", "csc_array", "coo_matrix", "bsr_array", "dia_array"])
+@pytest.mark.parametrize("compressed", [True, False])
+def test_sparse_rows_come_back_from_a_file_of_scipy(kind, compressed, tmp_path):
+    dense = np.where(TABLE > 0.5, TABLE, 0)
+    sparse.save_npz(tmp_path / "x.npz", getattr(sparse, kind)(dense), compressed=compressed)
+    found = read(tmp_path / "x.npz", labels=LABELS)
+    assert isinstance(found.samples, sparse.csr_array) and found.image_shape is None
+    np.testing.assert_array_equal(found.rows(slice(None)), dense)
+    np.testing.assert_array_equal(found.labels, LABELS)
+    with pytest.raises(DataError, match="key='data' cannot be given for a .npz file of scipy.sparse.save_npz"):
+        read(tmp_path / "x.npz", key="data")
+
+
+@pytest.mark.parametrize(("changed", "message"), [
+    ({"indices": np.array([0, 9])}, "corrupt"), ({"indices": np.array([0, -1])}, "corrupt"), ({"indptr": np.array([0, 3, 2])}, "corrupt"),
+    ({"shape": np.array([10**12, 3]), "format": "csc"}, "refused: shape .* far more than its own size"),
+    ({"shape": np.array([2, 3, 4])}, "corrupt"), ({"format": "lil"}, r"the format 'lil'; convert it with \.tocsr\(\)"),
+    ({"format": "coo"}, "corrupt"), ({"data": np.array(["a", "b"])}, "x.npz"),
+])
+def test_a_sparse_file_that_does_not_fit_together_is_refused(changed, message, tmp_path):
+    whole = {"data": np.ones(2), "indices": np.array([0, 2]), "indptr": np.array([0, 1, 2]), "shape": np.array([2, 3]), "format": "csr"}
+    np.savez(tmp_path / "x.npz", data=TABLE, format="rows", shape=TABLE.shape)
+    np.testing.assert_array_equal(read(tmp_path / "x.npz").samples, TABLE)  # somebody's own words
+    np.savez(tmp_path / "x.npz", **whole)
+    assert read(tmp_path / "x.npz").rows(slice(None)).tolist() == [[1, 0, 0], [0, 0, 1]]
+    np.savez(tmp_path / "x.npz", **whole | changed)
+    with pytest.raises(DataError, match=message):
+        read(tmp_path / "x.npz")
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_anndata_gives_its_matrix_names_and_a_column_of_obs(tmp_path):
     anndata, pandas = pytest.importorskip("anndata"), pytest.importorskip("pandas")

@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from reclust import ReclustWarning
 from reclust.data import DataError, read
+from reclust.data.tables import check_numeric
 
 VALUES = np.random.default_rng(0).normal(size=(6, 3)) * 10.0 ** np.arange(-2, 1)
 LABELS = ["cat", "dog", "cat", "cat", "emu", "dog"]
@@ -139,6 +141,109 @@ def test_csv_columns_that_are_not_there_and_ragged_rows_beside_labels(tmp_path):
         path = tmp_path / "x.csv"
         path.write_bytes(b"\xff\xfe\x00a,b\n1,2\n")
         read(path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_csv_that_says_its_encoding(encoding, end, tmp_path):
+    lines = ["größe\tb\tart", *(f"{a!r}\t{b!r}\t{label}ä" for (a, b, _), label in zip(VALUES.tolist(), LABELS, strict=True))]
+    text = ("\ufeff" if encoding[-3:] in ("-le", "-be") else "") + end.join(lines)
+    (tmp_path / "x.csv").write_bytes(text.encode(encoding))
+    found = read(tmp_path / "x.csv", labels="art")
+    np.testing.assert_array_equal(found.samples, VALUES[:, :2])
+    assert found.feature_names == ("größe", "b") and found.labels.tolist() == [0, 1, 0, 0, 2, 1]
+
+
+@pytest.mark.parametrize("far", [0, 20_000], ids=["in the first row", "far below"])
+def test_csv_as_excel_writes_it_on_windows(far, tmp_path):
+    rows = "a;b;ort\n" + "0,5;1;Graz\n" * far + "0,5;1;Köln\n1,5;2;Genève\n"
+    path = tmp_path / "x.csv"
+    path.write_bytes(rows.encode("cp1252"))
+    with pytest.warns(ReclustWarning, match=r"x\.csv is not UTF-8 and is read as Windows-1252.*'CSV UTF-8'") as caught:
+        found = read(path, ids="ort")
+    assert len(caught) == 1 and found.ids[-2:].tolist() == ["Köln", "Genève"] and found.samples[-1].tolist() == [1.5, 2]
+    with pytest.raises(DataError, match=r"not numeric: 'ort' \(row 1 has '(Köln|Graz)'\)"):
+        read(path)
+    path.write_bytes(b"a,b\n1,\x81\n")
+    with pytest.raises(DataError, match=r"x\.csv is corrupt, truncated or not in the format"):
+        read(path)
+
+
+@pytest.mark.parametrize("text", [
+    "a,b,c\n0.5,True,FALSE\n1.5, false ,true\n", "a;b;c\n0,5;TRUE;FALSE\n1,5;FALSE;TRUE\n", '0.5,"True",False\n1.5,False,True\n',
+])
+def test_columns_of_true_and_false_are_one_and_zero(text, tmp_path):
+    assert read(csv(tmp_path, text)).samples.tolist() == [[0.5, 1, 0], [1.5, 0, 1]]
+
+
+def test_true_and_false_come_back_from_csv_as_from_a_frame(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(VALUES, columns=list("abc")).assign(flag=[True, False] * 3)
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    np.testing.assert_array_equal(read(tmp_path / "x.csv").samples, read(frame).samples)
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("a,b\n1,True\n2,3\n", r"not numeric: 'b' \(True or False in some rows, numbers in others\)"),
+    ("a,b\n1,True\n2,red\n", r"not numeric: 'b' \(row 2 has 'red'\)"),
+    ("a,b\n1,True\n2,\n", r"missing or infinite values in 'b' \(1 of 2 rows\)"),
+])
+def test_true_and_false_beside_something_else_are_refused(text, message, tmp_path):
+    with pytest.raises(DataError, match=message):
+        read(csv(tmp_path, text))
+
+
+COUNTED = {"v": np.sin(np.arange(12)), "n": np.arange(12) % 5}
+ROW_NUMBERS = {"k": np.arange(12), "count": np.arange(1, 13), "ID": np.arange(12)[::-1] * 3, "Sample_id": 1000.0 + np.arange(12)}
+NO_ROW_NUMBERS = {"year": 2000 + np.arange(12), "id": np.arange(12) // 2, "index": np.arange(12) / 7, "even": 2 * np.arange(12),
+                  "k": np.r_[np.arange(11), 99]}
+
+
+@pytest.mark.parametrize("form", ["frame", "checked frame", "csv", "parquet", "mapped parquet"])
+def test_columns_that_number_the_rows_are_warned_of(form, tmp_path, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+
+    def bring(columns):
+        frame = pandas.DataFrame(columns)
+        if form == "frame":
+            return read(frame)
+        if form == "checked frame":
+            return check_numeric(frame)
+        if form == "csv":
+            frame.to_csv(tmp_path / "x.csv", index=False)
+            return read(tmp_path / "x.csv")
+        pytest.importorskip("pyarrow")
+        if form == "mapped parquet":
+            monkeypatch.setattr("reclust.data.tables.IN_MEMORY", 10)
+        frame.to_parquet(tmp_path / "x.parquet")
+        return read(tmp_path / "x.parquet")
+
+    for name, column in ROW_NUMBERS.items():
+        with pytest.warns(ReclustWarning, match=f"^'{name}' looks like a row number and is clustered with the other columns: "
+                          "name it with ids=…/--ids, or leave it out") as caught:
+            bring({**COUNTED, name: column})
+        assert len(caught) == 1
+    with pytest.warns(ReclustWarning, match="^'k', 'count', 'ID', 'Sample_id' look like row numbers"):
+        bring({**COUNTED, **ROW_NUMBERS})
+    for name, column in NO_ROW_NUMBERS.items():  # warnings are errors here
+        bring({**COUNTED, name: column})
+    bring({"v": np.sin(np.arange(4)), "id": np.arange(4)})
+    bring({"k": np.arange(12)})
+
+
+def test_row_numbers_that_are_named_are_not_warned_of(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({**COUNTED, "k": pandas.array(range(12), dtype="Int64")})
+    assert read(frame, ids="k").ids.tolist() == list(range(12))
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    assert read(tmp_path / "x.csv", ids="k").samples.shape == (12, 2)
+    np.savetxt(tmp_path / "x.csv", frame.to_numpy(float), delimiter=",")
+    with pytest.warns(ReclustWarning, match="^'2' looks like a row number"):
+        read(tmp_path / "x.csv")
+    frame.loc[3, "k"] = None
+    with pytest.raises(DataError, match="missing or infinite values in 'k'"):
+        read(frame)
+    check_numeric(frame)  # what is missing is not for it to say
 
 
 def test_frames_keep_numbers_types_and_index():

@@ -46,7 +46,7 @@ def images():
     y = np.arange(60) % 3
     X = (rng.random((60, 6, 5, 3)) * 100 + 50 * y[:, None, None, None]).astype(np.uint8)
     torch.set_num_threads(1)
-    return small(3).fit(X), X
+    return small(3, lens=None).fit(X), X
 
 
 @pytest.fixture(scope="module")
@@ -235,12 +235,12 @@ def test_the_command_line_writes_it_from_a_folder_of_images(images, tmp_path, mo
     (tmp_path / "photos" / "a&b").mkdir(parents=True)
     for i, pixels in enumerate(images[1][:40]):
         PIL.fromarray(pixels).save(tmp_path / "photos" / ("a&b" if i % 2 else "") / f"{i:02}.png")
-    quick = ["--preset", "everyday", "--epochs", "11", "--pretrain-epochs", "2", "--seed", "0", "--device", "cpu"]
+    quick = ["--preset", "everyday", "--light", "kept", "--epochs", "11", "--pretrain-epochs", "2", "--seed", "0", "--device", "cpu"]
     assert main(["fit", "photos", "-k", "3", "--report", "fit.html", *quick]) == 0
     assert "the report is fit.html" in capsys.readouterr().out
     text = (tmp_path / "fit.html").read_text()
     assert "<title>photos in 3 clusters</title>" in text and "a\\u0026b/" in text and (tmp_path / "reclust-output" / "labels.csv").exists()
-    assert main(["fit", "photos", "-k", "3", "--report", "no/fit.html"]) == 1
+    assert main(["fit", "photos", "-k", "3", "-o", "other", "--report", "no/fit.html"]) == 1
     assert "make it first" in capsys.readouterr().err
 
 

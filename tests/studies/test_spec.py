@@ -144,6 +144,7 @@ def test_files_hold_only_what_differs(tmp_path):
     ('base = "acc-tabel"', "no study named 'acc-tabel'.*acc-table"),
     ("seeds = [1]", "needs variants"),
     ('variants = ["bbr"]', "no variant named 'bbr'"),
+    ('base = "momentum-reset"\nvariants = ["step"]', "no variant named 'step': choose among .*, step reset"),
     ('base = "acc-table"\nprotocol = {epoch = 3}', "AutoencoderProtocol has no 'epoch', did you mean 'epochs'"),
     ('variants = [{name = "x", intervention = {kind = "Evry"}}]', "Unknown kind of value 'Evry'"),
     ('variants = [{name = "x", intervention = {kind = "Every"}}]', "mine.toml.*missing"),
@@ -154,6 +155,11 @@ def test_mistakes_in_files_are_named(text, message, tmp_path):
     (tmp_path / "mine.toml").write_text(text)
     with pytest.raises(ValueError, match=message):
         read_study(tmp_path / "mine.toml")
+
+
+def test_names_of_variants_are_those_of_the_base(tmp_path):
+    (tmp_path / "mine.toml").write_text('base = "acc-table-mini"\nvariants = ["none", "brb"]')
+    assert read_study(tmp_path / "mine.toml").variants == named("acc-table-mini").variants[:2]
 
 
 def test_changes_reach_into_values():

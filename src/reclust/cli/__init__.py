@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from ..version import __version__
 from . import choosing, completion, data, doctor, figure, fitting, report, reproduce, study, table
+from .output import plain_warnings
 
 COMMANDS = (fitting, choosing, study, table, figure, report, reproduce, data, doctor, completion)
 """Modules with `add(commands)`, which adds parsers with a default `run`: arguments -> exit code."""
@@ -41,7 +42,8 @@ def main(given: Sequence[str] | None = None) -> int:
             sys.path.insert(0, os.getcwd())
         for module in arguments.modules:
             importlib.import_module(module)
-        return arguments.run(arguments)
+        with plain_warnings():
+            return arguments.run(arguments)
     except KeyboardInterrupt:
         print(f"reclust: {arguments.stopped}", file=sys.stderr)
         return 130

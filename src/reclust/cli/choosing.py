@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from .fitting import add_data, add_device, add_image_shape, add_seed, read_data
+from .fitting import add_data, add_device, add_image_shape, add_light, add_seed, read_data
 from .output import add_json, show
 
 
@@ -15,6 +15,7 @@ def add(commands: argparse._SubParsersAction) -> None:
                     "takes minutes on a CPU.")
     add_data(parser)
     add_image_shape(parser)
+    add_light(parser)
     parser.add_argument("--from", dest="least", type=int, default=2, metavar="K", help="(default: %(default)s)")
     parser.add_argument("--to", dest="most", type=int, default=14, metavar="K", help="(default: %(default)s)")
     parser.add_argument("--n-init", type=int, default=3, metavar="N", help="models on each half (default: %(default)s)")
@@ -27,9 +28,11 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from ..choosing import suggest_k
+    from ..data import Lens
 
     found = suggest_k(read_data(arguments), range(arguments.least, arguments.most + 1), n_init=arguments.n_init,
-                      splits=arguments.splits, image_shape=arguments.image_shape, device=arguments.device,
+                      splits=arguments.splits, image_shape=arguments.image_shape,
+                      lens=None if arguments.light is None else Lens(light=arguments.light), device=arguments.device,
                       random_state=arguments.seed)
     if not arguments.json:
         print(found)

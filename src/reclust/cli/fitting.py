@@ -6,11 +6,12 @@ import argparse
 import csv
 import io
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..atomic import check_folder, write_text
-from .output import add_json, duration, plain_warnings, positive, show
+from .output import add_json, duration, positive, show
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +34,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     fit.add_argument("-k", "--n-clusters", type=int, required=True, metavar="K", help="how many clusters to look for")
     fit.add_argument("-o", "--output", default="reclust-output", metavar="FOLDER",
                      help="where to write labels and model (default: %(default)s)")
+    fit.add_argument("--overwrite", action="store_true", help="write over a finished model in FOLDER")
     fit.add_argument("--report", metavar="FILE", help="also write an HTML page that shows the clusters and what to doubt")
     fit.add_argument("--algorithm", choices=ALGORITHMS, default="idec", help="(default: %(default)s)")
     fit.add_argument("--preset", choices=PRESETS, help="(default: best for images, everyday for other data)")
@@ -42,6 +44,7 @@ def add(commands: argparse._SubParsersAction) -> None:
                      help="random views of samples to learn from (default: %(default)s)")
     fit.add_argument("--pretrain-epochs", type=int, metavar="N", help="0 starts from scratch")
     fit.add_argument("--epochs", type=int, metavar="N")
+    add_light(fit)
     add_image_shape(fit)
     add_seed(fit)
     add_device(fit)
@@ -83,6 +86,11 @@ def add_image_shape(parser: argparse.ArgumentParser) -> None:
                         help="height width [channels] of images in flat rows")
 
 
+def add_light(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--light", choices=("kept", "removed"),
+                        help="of colour images: whether to go by colours alone, as in sun and shadow (default: kept)")
+
+
 def _fit(arguments: argparse.Namespace) -> int:
     from .. import DCN, DEC, IDEC, Checkpoint
 
@@ -95,15 +103,18 @@ def _fit(arguments: argparse.Namespace) -> int:
         pretrain_epochs=arguments.pretrain_epochs, augment=None if arguments.augment == "none" else arguments.augment,
         image_shape=arguments.image_shape, random_state=arguments.seed, device=arguments.device,
         time_budget=None if arguments.minutes is None else 60 * arguments.minutes)
+    if arguments.light is not None:
+        model.set_params(lens=replace(model._recipe(3).lens, light=arguments.light))
     folder = Path(arguments.output)
+    checkpoint, kept = Checkpoint(folder / "fit.checkpoint"), folder / "model.reclust"
+    if kept.exists() and not (checkpoint.exists() or arguments.overwrite):
+        raise FileExistsError(f"{kept} is a finished model: choose another folder with -o, or write over it with --overwrite.")
     folder.mkdir(parents=True, exist_ok=True)  # before training: a folder that cannot be made should cost no time
     if arguments.report is not None:
         check_folder(arguments.report)
-    checkpoint = Checkpoint(folder / "fit.checkpoint")
-    with plain_warnings():
-        model.fit(found, checkpoint=checkpoint)
+    model.fit(found, checkpoint=checkpoint)
     write_text(folder / "labels.csv", _table(found, model.labels_))
-    model.save(folder / "model.reclust")
+    model.save(kept)
     if arguments.report is not None:
         model.report(arguments.report, found, found.labels, title=f"{found.name} in {model.n_clusters_} clusters")
     _report(arguments, found, model, folder)
@@ -147,8 +158,7 @@ def _predict(arguments: argparse.Namespace) -> int:
 
     model = load(arguments.model)
     found = read_data(arguments, image_shape=model._preparation.image_shape)
-    with plain_warnings():
-        labels = model.predict(found)
+    labels = model.predict(found)
     if arguments.output is None:
         sys.stdout.write(_table(found, labels))
     else:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from .. import studies
 from .fitting import add_device
-from .output import add_json, duration, plain_warnings, positive, show
+from .output import add_json, duration, positive, show
 
 if TYPE_CHECKING:
     from ..studies.backends import Backend
@@ -186,10 +186,9 @@ def _run(arguments: argparse.Namespace) -> int:
     with studies.Store(arguments.store) as store:
         if arguments.retry and study.name in store.studies():
             store.retry(study.name)
-        with plain_warnings():
-            ran = studies.run(study, store, conditions=conditions, backend=_backend(arguments), datasets=arguments.datasets,
-                              variants=arguments.variants, seeds=arguments.seeds,
-                              progress=False if arguments.quiet or arguments.json else None)
+        ran = studies.run(study, store, conditions=conditions, backend=_backend(arguments), datasets=arguments.datasets,
+                          variants=arguments.variants, seeds=arguments.seeds,
+                          progress=False if arguments.quiet or arguments.json else None)
         if arguments.baselines and not ran.waiting:
             studies.run_baselines(studies.baselines_of(study), store, conditions, datasets=arguments.datasets)
     _report(ran, time.time() - begun, arguments)
@@ -217,7 +216,8 @@ def _report(ran: studies.Ran, seconds: float, arguments: argparse.Namespace) -> 
         print(STOPPED, file=sys.stderr)
     if ran.failures:
         where = "" if arguments.store == STORE else f" --store {shlex.quote(arguments.store)}"
-        print(f"see `reclust study status {ran.study} --failures{where}`, try again with --retry", file=sys.stderr)
+        print(f"failed runs are tried again only with --retry; see `reclust study status {ran.study} --failures{where}`",
+              file=sys.stderr)
 
 
 def _status(arguments: argparse.Namespace) -> int:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from .archives import allowance, open_zip
 from .errors import DataError, reading
 
 NUMERIC = "biuf"
 _TEXT = "US"
+_COMPRESSED = {"csr": sparse.csr_array, "csc": sparse.csc_array, "bsr": sparse.bsr_array}
 
 
 def map_npy(path: Path) -> NDArray[Any]:
@@ -35,6 +38,29 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
         return {
             name.removesuffix(".npy"): _parse(members.read(name), where=f"{path}: {name}") for name in members.names
         }
+
+
+def is_sparse(arrays: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether these are the arrays of a sparse matrix, as scipy.sparse.save_npz names them."""
+    return {"format", "shape", "data"} <= arrays.keys() and not arrays.keys().isdisjoint({"indices", "row", "offsets"})
+
+
+def sparse_rows(arrays: Mapping[str, NDArray[Any]], path: Path) -> sparse.csr_array:
+    """The sparse matrix in these arrays of the file `path`, its indices checked, as SciPy's own reader does not."""
+    with reading(path):
+        kind, shape = str(arrays["format"].astype("U")), tuple(arrays["shape"].tolist())
+        if 8 * max(shape) > allowance(path):  # SciPy makes room for all rows, also for those that the file does not hold
+            raise DataError(f"{path} is refused: shape {shape} is far more than its own size allows.")
+        if kind in _COMPRESSED:
+            made = _COMPRESSED[kind]((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
+            made.check_format(full_check=True)
+        elif kind == "coo":
+            made = sparse.coo_array((arrays["data"], (arrays["row"], arrays["col"])), shape=shape)
+        elif kind == "dia":
+            made = sparse.dia_array((arrays["data"], arrays["offsets"]), shape=shape)
+        else:
+            raise DataError(f"{path} holds a sparse matrix of the format {kind!r}; convert it with .tocsr() and save it again.")
+        return sparse.csr_array(made)
 
 
 def _parse(content: bytes, *, where: str) -> NDArray[Any]:

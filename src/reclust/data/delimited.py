@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 from collections import Counter
@@ -12,11 +13,14 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from ..exceptions import warn
 from .errors import DataError, reading
 from .tables import Table, check_finite, check_names, missing_values, not_numeric
 
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?"})
 """What programs write, in capitals or not, where there is no value."""
+TRUTH = {"true": "1", "false": "0"}
+"""What programs write, in capitals or not, for 1 and 0."""
 _COMMAS = re.compile(r"[+-]?[\d.]*(,\d+)+(e[+-]?\d+)?", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
@@ -27,9 +31,33 @@ def read_csv(path: Path, *, labels: str | None = None, ids: str | None = None) -
 
     The first line holds names if none of its cells is a number, or if its numbers only count the columns, see
     `_holds_names`. `labels` and `ids` are names of columns (without names: "0", "1", …). A first column without a name,
-    which is how pandas writes an index, holds ids. Commas may be decimal marks where they separate no cells.
+    which is how pandas writes an index, holds ids. Commas may be decimal marks where they separate no cells. Columns of True
+    and False are 1 and 0. Text is UTF-8, or UTF-16 where it says so, else what Excel writes on Windows, with a warning.
     """
-    with reading(path), open(path, encoding="utf-8-sig", newline="") as stream:
+    with reading(path):
+        encoding, *others = _encodings(path)
+        try:
+            return _read(path, encoding, labels, ids)
+        except UnicodeDecodeError:
+            if not others:
+                raise
+            table = _read(path, others[0], labels, ids)
+    warn(f"{path} is not UTF-8 and is read as Windows-1252, which Excel writes: see whether names, labels and ids are right, "
+         "and if they are not save the file as 'CSV UTF-8'.")
+    return table
+
+
+def _encodings(path: Path) -> tuple[str, ...]:
+    """By the mark that the file starts with; the second is for where the first does not fit."""
+    with open(path, "rb") as stream:
+        start = stream.read(3)
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return ("utf-16",)
+    return ("utf-8-sig",) if start == codecs.BOM_UTF8 else ("utf-8", "cp1252")
+
+
+def _read(path: Path, encoding: str, labels: str | None, ids: str | None) -> Table:
+    with open(path, encoding=encoding, newline="") as stream:
         first = stream.readline()
         if not first.strip():
             raise DataError(
@@ -93,20 +121,22 @@ def _numbers(
         n_columns = values.shape[1] if kept is None else len(names)
     except ValueError as error:
         stream.seek(start)
-        if not _has_decimal_commas(csv.reader(stream, delimiter=delimiter), names, columns, path):
+        if not _can_be_translated(csv.reader(stream, delimiter=delimiter), names, columns, path):
             raise DataError(f"{path} cannot be read: {error}.") from error
         stream.seek(start)
-        lines = _with_points(csv.reader(stream, delimiter=delimiter), columns)
+        lines = _translated(csv.reader(stream, delimiter=delimiter), columns)
         values, n_columns = np.loadtxt(lines, delimiter="\t", ndmin=2, comments=None), len(names)
     if not values.size or n_columns != len(names):
         raise DataError(f"{path}: {len(values)} rows of {n_columns} columns under {len(names)} names.")
     return values
 
 
-def _has_decimal_commas(rows: Iterable[Sequence[str]], names: Sequence[str], columns: Sequence[int], path: Path) -> bool:
-    """Whether decimal commas are all that keeps the cells from being numbers; other reasons are raised, with what to do."""
+def _can_be_translated(rows: Iterable[Sequence[str]], names: Sequence[str], columns: Sequence[int], path: Path) -> bool:
+    """Whether decimal commas and columns of True and False are all that keeps the cells from being numbers; other reasons are
+    raised, with what to do."""
     wrong: dict[str, str] = {}
     missing: Counter[str] = Counter()
+    truths: Counter[str] = Counter()
     n_rows, commas, certain, doubtful = 0, "", False, False
     for number, row in enumerate(rows, 1):
         if row and len(row) != len(names):
@@ -116,6 +146,8 @@ def _has_decimal_commas(rows: Iterable[Sequence[str]], names: Sequence[str], col
             cell = row[i].strip()
             if cell.lower() in MISSING:
                 missing[names[i]] += 1
+            elif cell.lower() in TRUTH:
+                truths[names[i]] += 1
             elif _COMMAS.fullmatch(cell):
                 commas = commas or f"{cell[:40]!r} in row {number} of {names[i]!r}"
                 certain |= _THOUSANDS.fullmatch(cell) is None
@@ -123,6 +155,9 @@ def _has_decimal_commas(rows: Iterable[Sequence[str]], names: Sequence[str], col
             elif not _is_number(cell):
                 wrong.setdefault(names[i], f"row {number} has {cell[:40]!r}")
             doubtful |= "." in cell
+    for name, count in truths.items():
+        if count + missing[name] < n_rows:
+            wrong.setdefault(name, "True or False in some rows, numbers in others")
     if wrong:
         raise DataError(not_numeric(path, wrong))
     if commas and (doubtful or not certain):
@@ -132,11 +167,12 @@ def _has_decimal_commas(rows: Iterable[Sequence[str]], names: Sequence[str], col
         )
     if missing:
         raise DataError(missing_values(path, missing, n_rows))
-    return bool(commas)
+    return bool(commas or truths)
 
 
-def _with_points(rows: Iterable[Sequence[str]], columns: Sequence[int]) -> Iterator[str]:
-    return ("\t".join(row[i].replace(",", ".") for i in columns) for row in rows if row)
+def _translated(rows: Iterable[Sequence[str]], columns: Sequence[int]) -> Iterator[str]:
+    """Lines of numbers separated by tabs."""
+    return ("\t".join(TRUTH.get(row[i].strip().lower(), row[i].replace(",", ".")) for i in columns) for row in rows if row)
 
 
 def _texts(

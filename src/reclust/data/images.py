@@ -7,11 +7,12 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..exceptions import warn
 from .errors import DataError, reading, require
 
 OnError = Literal["raise", "skip"]
@@ -22,7 +23,17 @@ SUFFIXES = {".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".pbm", ".bmp", ".gif", ".t
 _MOST_PIXELS = 1 << 26
 _ORIENTATION = 0x0112
 _GREY = {"1", "L", "LA", "I", "I;16", "I;16B"}
+_PAGED = {"GIF", "TIFF", "WEBP", "PNG"}  # not JPEG: behind the photographs of many telephones are previews of them
 _LOG = logging.getLogger(__name__)
+
+
+class _Header(NamedTuple):
+    """size: (h, w) the right way up. paged: whether more images follow the first. halved: whether Pillow reads 8 of 16 bits."""
+
+    grey: bool
+    size: tuple[int, int]
+    paged: bool
+    halved: bool
 
 
 def decode(content: bytes, where: str, *, formats: Sequence[str] = FORMATS) -> Any:
@@ -40,25 +51,28 @@ def decode(content: bytes, where: str, *, formats: Sequence[str] = FORMATS) -> A
 
 def read_image_folder(
     folder: Path, *, size: Sequence[int] | None = None, on_error: OnError = "raise"
-) -> tuple[NDArray[np.uint8], list[str]]:
+) -> tuple[NDArray[Any], list[str]]:
     """All images below `folder` in the order of their names: (n, h, w) if all are grey, else (n, h, w, 3); their names.
 
-    They are resized (bilinear) to `size` (h, w), by default the size they all have, or 28 x 28 grey and 32 x 32 colour
-    where sizes differ; a size (h, w, channels) makes them all grey (1) or colour (3). Files that cannot be read raise an
-    error naming them, or with on_error="skip" are left out and logged.
+    Values are 0..255, as bytes, or as float32 with fractions where an image has 16 bits: nothing is lost, and a model fitted
+    on either kind can take the other. What is transparent is white. They are resized (bilinear) to `size` (h, w), by default
+    the size they all have, or 28 x 28 grey and 32 x 32 colour where sizes differ; a size (h, w, channels) makes them all
+    grey (1) or colour (3). Files that cannot be read raise an error naming them, or with on_error="skip" are left out and
+    logged; those whose names start with a dot are not looked at.
     """
     if size is not None and (len(size) not in (2, 3) or min(size) < 1 or tuple(size[2:]) not in ((), (1,), (3,))):
         raise ValueError(f"size={tuple(size)}; needed: (height, width) or (height, width, channels), 1 or 3 channels.")
     if on_error not in ("raise", "skip"):
         raise ValueError(f"on_error={on_error!r}; needed: 'raise' or 'skip'.")
-    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+    paths = sorted(path for path in folder.rglob("*")
+                   if path.suffix.lower() in SUFFIXES and not _is_hidden(path, folder) and path.is_file())
     if not paths:
         raise DataError(f"{folder} holds no images; looked for {', '.join(sorted(SUFFIXES))}.")
     headers, unreadable = _each(paths, _header)
-    pixels: dict[Path, NDArray[np.uint8]] = {}
+    pixels: dict[Path, NDArray[Any]] = {}
     while headers:
-        grey = size[2] == 1 if size is not None and len(size) == 3 else all(is_grey for is_grey, _ in headers.values())
-        sizes = {found for _, found in headers.values()}
+        grey = size[2] == 1 if size is not None and len(size) == 3 else all(found.grey for found in headers.values())
+        sizes = {found.size for found in headers.values()}
         height, width = size[:2] if size else sizes.pop() if len(sizes) == 1 else (28, 28) if grey else (32, 32)
         pixels, broken = _each(headers, partial(_pixels, size=(height, width), grey=grey))
         unreadable += broken
@@ -67,7 +81,14 @@ def read_image_folder(
             break
         headers = {path: headers[path] for path in pixels}
     _report(unreadable, len(paths), folder, on_error)
-    return np.stack(list(pixels.values())), [path.relative_to(folder).as_posix() for path in pixels]
+    names = [path.relative_to(folder).as_posix() for path in pixels]
+    _warn_of_losses(names, [headers[path] for path in pixels], folder)
+    return np.stack(list(pixels.values())), names  # bytes and floats together become floats
+
+
+def _is_hidden(path: Path, folder: Path) -> bool:
+    """Whether a program put it there for itself: macOS its ._x.png, which are no images, Jupyter its copies of files."""
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
 def _each(paths: Iterable[Path], do: Callable[[Path], T]) -> tuple[dict[Path, T], list[str]]:
@@ -81,8 +102,7 @@ def _each(paths: Iterable[Path], do: Callable[[Path], T]) -> tuple[dict[Path, T]
     return made, errors
 
 
-def _header(path: Path) -> tuple[bool, tuple[int, int]]:
-    """Whether an image is grey, and its (h, w) the right way up."""
+def _header(path: Path) -> _Header:
     image = require("PIL.Image", purpose="Reading images")
     with reading(path), image.open(path, formats=list(FORMATS)) as opened:
         if opened.mode == "F":
@@ -90,25 +110,57 @@ def _header(path: Path) -> tuple[bool, tuple[int, int]]:
         # Asked only where it is in the header already: otherwise Pillow would decode the image to look behind it.
         known = opened.format == "TIFF" or "exif" in opened.info
         turned = known and opened.getexif().get(_ORIENTATION, 1) >= 5
-        return opened.mode in _GREY, (opened.width, opened.height) if turned else (opened.height, opened.width)
+        size = (opened.width, opened.height) if turned else (opened.height, opened.width)
+        halved = not opened.mode.startswith("I") and ";16" in str(opened.tile)
+        paged = opened.format in _PAGED and bool(opened.is_animated)
+        return _Header(opened.mode in _GREY, size, paged, halved)
 
 
-def _pixels(path: Path, *, size: tuple[int, int], grey: bool) -> NDArray[np.uint8]:
+def _pixels(path: Path, *, size: tuple[int, int], grey: bool) -> NDArray[Any]:
+    """(h, w) or (h, w, 3) in 0..255: bytes, or float32 where an image has 16 bits."""
     image = require("PIL.Image", purpose="Reading images")
     transpose = require("PIL.ImageOps", purpose="Reading images").exif_transpose
     with reading(path):
         if path.stat().st_size > _MOST_PIXELS * 8:
             raise DataError(f"{path} is refused: {path.stat().st_size} bytes are too many for an image.")
         opened = transpose(decode(path.read_bytes(), str(path)))  # cameras store which way up an image is
-        if opened.mode.startswith("I"):  # 16 bits; Pillow's own conversion to 8 would cut off at 255
-            values = np.asarray(opened).astype(np.int64)
-            if values.min() < 0 or values.max() > 65535:
-                raise DataError(f"{path} has values {values.min()}..{values.max()}; needed: 8 or 16 bits.")
-            opened = image.fromarray((values // 257).astype(np.uint8))
-        converted = opened.convert("L" if grey else "RGB")
+        deep = opened.mode.startswith("I")
+        converted = image.fromarray(_sixteen_bits(opened, path)) if deep else _on_white(opened).convert("L" if grey else "RGB")
         if (converted.height, converted.width) != size:
             converted = converted.resize(size[::-1], image.Resampling.BILINEAR)
-        return np.asarray(converted)
+        values = np.asarray(converted)
+        if not deep:
+            return values
+        values = values.clip(0, 255)  # resizing floats rounds
+        return values if grey else np.repeat(values[..., None], 3, axis=2)
+
+
+def _sixteen_bits(opened: Any, path: Path) -> NDArray[np.float32]:
+    """Grey values of 16 bits in 0..255, all 65536 of them apart; Pillow's own conversion to 8 bits would cut off at 255."""
+    values = np.asarray(opened).astype(np.int64)
+    if values.min() < 0 or values.max() > 65535:
+        raise DataError(f"{path} has values {values.min()}..{values.max()}; needed: 8 or 16 bits.")
+    return values.astype(np.float32) / np.float32(257)
+
+
+def _on_white(opened: Any) -> Any:
+    """The image as it is seen on white paper: what colour lies under full transparency is arbitrary."""
+    image = require("PIL.Image", purpose="Reading images")
+    if opened.mode not in ("RGBA", "LA", "PA") and "transparency" not in opened.info:
+        return opened
+    visible = opened.convert("RGBA")
+    return image.alpha_composite(image.new("RGBA", visible.size, "white"), visible)
+
+
+def _warn_of_losses(names: Sequence[str], headers: Sequence[_Header], folder: Path) -> None:
+    for losing, what in (
+        ([found.paged for found in headers], "hold several pages or frames, of which only the first is read; save the others "
+                                             "as files of their own if they are samples too"),
+        ([found.halved for found in headers], "have 16 bits a colour, of which Pillow reads the upper 8; save them in grey, or "
+                                              "read them otherwise and give an array, if the lower ones matter"),
+    ):
+        if any(losing):
+            warn(f"{sum(losing)} of {len(names)} images in {folder} {what}. The first is {names[losing.index(True)]}.")
 
 
 def _report(unreadable: list[str], n: int, folder: Path, on_error: OnError) -> None:

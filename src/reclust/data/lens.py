@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -15,8 +14,8 @@ DARK = 0.05
 """Of the sum of the channels: what is not much brighter than this has little colour, else its noise would."""
 
 UNEVEN = 1 / 3
-"""By which share of its mean the light of images may vary before "auto" removes it: that of traffic signs, photographed in
-sun and shadow, varies by 0.46, that of CIFAR10 by 0.21."""
+"""By which share of its mean light may vary before it is called uneven: that of traffic signs, photographed in sun and shadow,
+varies by 0.46, that of CIFAR10 by 0.21."""
 
 
 @value
@@ -26,25 +25,17 @@ class Lens:
     least_side: images with a shorter side are enlarged (bicubic) until it has so many pixels, so that small motions of
         augmentation find places between the pixels of, say, 8 × 8.
     light: "removed" leaves each channel's share of a pixel's light instead of the light itself, so that things are alike in
-        sun and shadow. Grey and white become one, and what is grey altogether is gone. For three channels. "auto" decides
-        by `settled`.
+        sun and shadow. Grey and white become one, and what is grey altogether is gone. For three channels.
     """
 
     least_side: int | None = None
-    light: Literal["kept", "removed", "auto"] = "kept"
+    light: Literal["kept", "removed"] = "kept"
 
     def __post_init__(self) -> None:
         if self.least_side is not None:
             object.__setattr__(self, "least_side", whole("least_side", self.least_side, 1))
-        if self.light not in ("kept", "removed", "auto"):
-            raise ValueError(f"light must be 'kept', 'removed' or 'auto', got {self.light!r}.")
-
-    def settled(self, images: NDArray) -> Lens:
-        """This lens without "auto", which removes the light of such images, in [0, 1], (n, channels, h, w), where they have
-        colours and their light is very uneven from one to the next."""
-        if self.light != "auto":
-            return self
-        return replace(self, light="removed" if has_colour(images) and light_varies_by(images) > UNEVEN else "kept")
+        if self.light not in ("kept", "removed"):
+            raise ValueError(f"light must be 'kept' or 'removed', got {self.light!r}.")
 
     def shape(self, height: int, width: int, channels: int) -> tuple[int, int, int]:
         """(channels, h, w) of what comes of such images."""
@@ -57,8 +48,6 @@ class Lens:
         """An array or a tensor gives the same of its kind and type."""
         channels, height, width = images.shape[-3:]
         _, *sides = self.shape(height, width, channels)
-        if self.light == "auto":
-            raise ValueError(f"{self} decides by a set of images: take {self}.settled(images).")
         if self.light == "removed":
             images = images.clip(0, 1)  # samples that a model was not fitted on may lie outside
             images = images / (images.sum(axis=-3, keepdims=True) + DARK)
@@ -68,25 +57,19 @@ class Lens:
         return (rows @ images @ columns.T).clip(0, 1)
 
 
-def has_colour(images: NDArray) -> bool:
-    """Whether images (n, channels, h, w) have three channels that differ by more than noise."""
-    if images.shape[1] != 3:
-        return False
-    most = images.max(axis=1)
-    return bool(((most - images.min(axis=1)) / (most + DARK)).mean() > 0.05)
-
-
-def light_varies_by(images: NDArray) -> float:
-    """The standard deviation of the light of images (n, channels, h, w), as a share of its mean.
+def light_is_uneven(images: NDArray) -> bool:
+    """Whether the light of colour images in [0, 1], (n, channels, h, w), varies much from one to the next.
 
     The light of an image is that of its bright parts, so that things before a dark ground do not count as lit by how large
-    they are; where the ground of many is black, it cannot be told at all: 0.
+    they are; where the ground of many is black, it cannot be told at all.
     """
+    if images.shape[1] != 3 or images.std(axis=1).mean() < 0.01:  # grey in three channels
+        return False
     pixels = images.mean(axis=1).reshape(len(images), -1)
     if (np.median(pixels, axis=1) < DARK).mean() > 0.1:
-        return 0.0
+        return False
     light = np.quantile(pixels, 0.9, axis=1)
-    return float(light.std() / light.mean())
+    return bool(light.std() > UNEVEN * light.mean())
 
 
 def bicubic(old: int, new: int) -> NDArray[np.float64]:

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .arrays import NUMERIC, map_npy, read_npz
+from .arrays import NUMERIC, is_sparse, map_npy, read_npz, sparse_rows
 from .dataset import Dataset, Samples
 from .delimited import read_csv
 from .errors import DataError, naming, reading, require
 from .hdf5 import open_hdf5
 from .images import OnError, read_image_folder
-from .tables import Table, from_frame, read_parquet
+from .tables import Table, from_frame, read_parquet, warn_of_row_numbers
 
 if TYPE_CHECKING:
     from torch.utils.data import Dataset as TorchDataset
@@ -62,11 +62,12 @@ def read(
 ) -> Dataset:
     """A Dataset from an array, tensor, DataFrame, sparse matrix, AnnData, torch Dataset, file or folder of images.
 
-    Files: .npy (memory-mapped), .npz, .csv, .parquet, .h5, .h5ad. Arrays of two axes are tables (n, d), of three grey
-    images (n, h, w), of four images (n, h, w, c) or (n, c, h, w) with c = 1 or 3. `key` names the array in a file that
-    holds several. `labels` and `ids` are n values, or name a column of a table or an array beside the samples; in a
-    folder of images labels="folder" takes the names of the first-level folders. `size` and `on_error` are for folders:
-    images become `size`, (h, w) or (h, w, channels), and with on_error="skip" those that cannot be read are left out.
+    Files: .npy (memory-mapped), .npz (of numpy.savez or scipy.sparse.save_npz), .csv, .parquet, .h5, .h5ad. Arrays of two
+    axes are tables (n, d), of three grey images (n, h, w), of four images (n, h, w, c) or (n, c, h, w) with c = 1 or 3.
+    `key` names the array in a file that holds several. `labels` and `ids` are n values, or name a column of a table or an
+    array beside the samples; in a folder of images labels="folder" takes the names of the first-level folders. `size` and
+    `on_error` are for folders: images become `size`, (h, w) or (h, w, channels), and with on_error="skip" those that cannot
+    be read are left out.
     """
     given = {"labels": labels, "ids": ids}
     values = {name: np.asarray(value) for name, value in given.items() if not isinstance(value, str | None)}
@@ -96,6 +97,9 @@ def _from_path(path: Path, asked: Asked) -> dict[str, Any]:
     if suffix == ".npz":
         asked.only("key", "labels", "ids", of="a .npz file")
         arrays = read_npz(path)
+        if is_sparse(arrays):
+            asked.only(of="a .npz file of scipy.sparse.save_npz, which holds one matrix without names")
+            return {"samples": sparse_rows(arrays, path)}
         return _pick(list(arrays), arrays.__getitem__, lambda n: arrays[n].shape, asked, path)
     if suffix in (".h5", ".hdf5"):
         asked.only("key", "labels", "ids", of="an HDF5 file")
@@ -136,7 +140,7 @@ def _from_folder(path: Path, asked: Asked) -> dict[str, Any]:
     if asked.labels not in (None, "folder"):
         raise DataError(f"labels={asked.labels!r} for a folder of images; needed: 'folder' or one value each.")
     images, names = read_image_folder(path, size=asked.size, on_error=asked.on_error)
-    found: dict[str, Any] = {"samples": images, "ids": np.array(names)}
+    found: dict[str, Any] = {"samples": images, "ids": np.array(names), "max_value": 255.0}
     if asked.labels == "folder":
         outside = [name for name in names if "/" not in name]
         if outside:
@@ -184,6 +188,8 @@ def _from_anndata(source: Any, asked: Asked) -> dict[str, Any]:
 
 
 def _columns(table: Table) -> dict[str, Any]:
+    names = table.names or [str(i) for i in range(table.values.shape[1])]
+    warn_of_row_numbers(names, lambda rows, columns: table.values[rows, columns].astype(np.float64))
     return {"samples": table.values, "labels": table.labels, "ids": table.ids, "feature_names": table.names}
 
 
@@ -213,7 +219,7 @@ def _pick(
 
 def _assemble(
     *, samples: Any, labels: Any = None, ids: Any = None, split: Any = None, feature_names: tuple[str, ...] | None = None,
-    name: str, files: tuple[str, ...]
+    max_value: float | None = None, name: str, files: tuple[str, ...]
 ) -> Dataset:
     checked, image_shape = _layout(samples, name)
     integers = None if labels is None else _as_integers(np.asarray(labels), name)
@@ -229,7 +235,7 @@ def _assemble(
         name=name,
         image_shape=image_shape,
         n_clusters=None if integers is None else len(np.unique(integers)),
-        max_value=bits.get(checked.dtype, 1.0),
+        max_value=bits.get(checked.dtype, 1.0) if max_value is None else max_value,
         files=files,
     )
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..exceptions import warn
 from .archives import allowance
 from .errors import DataError, reading, require
 
 IN_MEMORY = 2**30
 """Bytes of a Parquet file's content that are read into memory; more than that are unpacked to disk and mapped."""
+FEW = 10
+"""In fewer rows numbers may count by chance."""
+_NAMES_OF_ROWS = frozenset({"id", "index", "row", "sample_id"})
 
 
 class Table(NamedTuple):
@@ -32,7 +36,7 @@ def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None,
     """The numeric columns of a pandas DataFrame; its index gives the ids unless `ids` names a column."""
     check_names(list(frame.columns), (labels, ids), where)
     features = frame.drop(columns=[name for name in (labels, ids) if name is not None])
-    check_numeric(features, where)
+    _refuse_other_than_numbers(features, where)
     if not features.size:
         raise DataError(f"{where} is empty: {features.shape[0]} rows of {features.shape[1]} numeric columns.")
     kept = {kind for kind in features.dtypes if isinstance(kind, np.dtype)}
@@ -49,7 +53,37 @@ def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None,
 
 
 def check_numeric(frame: Any, where: str = "The DataFrame") -> None:
-    """Refuse a DataFrame with columns that are not numbers, by their names."""
+    """Refuse a DataFrame with columns that are not numbers, by their names, and warn of those that count its rows."""
+    _refuse_other_than_numbers(frame, where)
+    names = [str(name) for name in frame.columns]
+    warn_of_row_numbers(names, lambda rows, columns: frame.iloc[rows, columns].to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def warn_of_row_numbers(names: Sequence[str], part: Callable[[slice, int | slice], NDArray[np.float64]]) -> None:
+    """Of columns that count 0, 1, 2, … or 1, 2, 3, …, or are called as ids are and hold a whole number of its own for each row.
+
+    part: the numbers in some rows and columns; whole columns are asked for only where there is a suspicion.
+    """
+    top = part(slice(FEW), slice(None))
+    if len(top) < FEW or len(names) < 2:
+        return
+    counting = (top == top[0] + np.arange(FEW)[:, None]).all(axis=0) & np.isin(top[0], (0, 1))
+    found = [name for i, name in enumerate(names)
+             if (counting[i] and (np.diff(part(slice(None), i)) == 1).all())
+             or (name.strip().lower() in _NAMES_OF_ROWS and _one_each(part(slice(None), i)))]
+    if found:
+        shown = ", ".join(map(repr, found[:10])) + " …" * (len(found) > 10)
+        what, remedy = (("looks like a row number and is", "name it with ids=…/--ids, or leave it out") if len(found) == 1 else
+                        ("look like row numbers and are", "leave them out; ids=…/--ids can name one of them"))
+        warn(f"{shown} {what} clustered with the other columns: {remedy}.")
+
+
+def _one_each(column: NDArray[np.float64]) -> bool:
+    """Whether (n,) numbers are whole and all different."""
+    return bool((column == np.round(column)).all()) and len(np.unique(column)) == len(column)
+
+
+def _refuse_other_than_numbers(frame: Any, where: str) -> None:
     kinds = require("pandas", purpose="Reading DataFrames").api.types
     wrong = {
         str(name): str(kind)

@@ -50,19 +50,20 @@ def study_of(given: Mapping[str, Any]) -> Study:
     _check_names("a study", given, Study)
     if base is None and "variants" not in given:
         raise ValueError('A study needs variants, such as variants = ["none", "brb"], or a base, such as base = "acc-table".')
-    made: dict[str, Any] = {name: _variants(part) if name == "variants" else _value(part, getattr(defaults, name))
-                            for name, part in given.items()}
+    made: dict[str, Any] = {name: _value(part, getattr(defaults, name)) for name, part in given.items() if name != "variants"}
+    if "variants" in given:
+        made["variants"] = _variants(given["variants"], defaults if base else None)
     return dataclasses.replace(defaults, **made)
 
 
-def _variants(given: Iterable[Any]) -> tuple[Variant, ...]:
-    return tuple(_named_variant(one) if isinstance(one, str) else _value({"kind": "Variant", **one}) for one in given)
-
-
-def _named_variant(name: str) -> Variant:
-    if name not in PAPER_INTERVENTIONS:
-        raise ValueError(f"There is no variant named {name!r}: choose among {', '.join(PAPER_INTERVENTIONS)}, or describe it.")
-    return Variant(name, PAPER_INTERVENTIONS[name])
+def _variants(given: Iterable[Any], base: Study | None) -> tuple[Variant, ...]:
+    """Described in full, or by a name that the base has or the paper."""
+    known = {name: Variant(name, intervention) for name, intervention in PAPER_INTERVENTIONS.items()}
+    known |= {variant.name: variant for variant in base.variants} if base else {}
+    unknown = [one for one in given if isinstance(one, str) and one not in known]
+    if unknown:
+        raise ValueError(f"There is no variant named {unknown[0]!r}: choose among {', '.join(known)}, or describe it.")
+    return tuple(known[one] if isinstance(one, str) else _value({"kind": "Variant", **one}) for one in given)
 
 
 def _value(given: Any, default: Any = None) -> Any:
