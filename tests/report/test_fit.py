@@ -219,7 +219,7 @@ def test_images_are_shown_as_they_are(images):
     for cluster, shown in enumerate(made["clusters"]):
         known = [sample for sample in shown["samples"] if sample >= 0]
         assert (model.labels_[known] == cluster).all()
-    flat = IDEC(3, preset=small_settings(), image_shape=(6, 5, 3), random_state=0, device="cpu").fit(X.reshape(60, -1).astype(float))
+    flat = small(3, image_shape=(6, 5, 3), lens=None).fit(X.reshape(60, -1).astype(float))
     assert fit_data(flat, X.reshape(60, -1).astype(float), title="t")["samples"]["picture"] == made["picture"]
 
 
