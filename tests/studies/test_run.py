@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from reclust import BRB, Execution, ReclustWarning, train
 from reclust.interventions import WhenSettled
@@ -93,6 +94,20 @@ def test_variants_whose_intervention_never_fires_are_told_before_the_study_begin
         assert len(seen) == 1
         store.retry("tiny")
         run(study, store, progress=False, variants=("slow",))  # nothing is said of what is not asked for
+
+
+def test_runs_whose_data_was_missing_are_tried_again_by_themselves(tmp_path):
+    study = tiny_study(datasets=("mine",), algorithms=("dec",), pretrained=(False,), variants=(Variant("none"),), seeds=(3,),
+                       protocol=replace(tiny_study().protocol, n_clusters=3))
+    conditions = Conditions(work=str(tmp_path / "work"), data=str(tmp_path / "data"), device="cpu")
+    with Store(tmp_path / "store.sqlite") as store:
+        ran = run(study, store, conditions=conditions, progress=False)
+        assert ran.finished == 0 and "DataError" in ran.failures[0].error
+        (tmp_path / "data").mkdir()
+        digits = load_digits()
+        np.savez(tmp_path / "data" / "mine.npz", images=(15 * digits.images[:100]).astype(np.uint8), labels=digits.target[:100])
+        ran = run(study, store, conditions=conditions, progress=False)
+        assert (ran.finished, ran.failures) == (1, [])
 
 
 def test_some_variants_and_seeds_bring_what_trains_with_them(tmp_path):

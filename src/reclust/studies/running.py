@@ -15,6 +15,7 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
+from ..data import DataError
 from ..exceptions import warn
 from ..interventions.adaptive import never_fires
 from .backends import Backend, InProcess
@@ -54,6 +55,7 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None, bac
     _check_known(study, runs, wanted)
     with _only_one(Path(conditions.work), store.path), _Interrupt() as interrupt, ExitStack() as stack:
         _plan(store, study, runs)
+        store.retry(study.name, because=DataError.__name__)  # what was missing may be there now, or in another folder
         waiting = store.waiting(study.name)
         asked = [group for group in groups if group.key in waiting and _holds(group, wanted)]
         _warn_of_what_never_fires(study, asked)

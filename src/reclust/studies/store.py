@@ -153,14 +153,16 @@ class Store(StoreReader):
                 "INSERT INTO runs VALUES (?, ?, ?, 'failed', NULL, NULL, NULL, NULL, ?, NULL, ?)",
                 [(run, group, position, error, _now()) for position, run in enumerate(runs)])
 
-    def retry(self, study: str) -> int:
-        """Let the failed runs of a study wait again, with the others of their groups; how many were failed."""
-        failed = self.failures(study)
+    def retry(self, study: str, *, because: str = "") -> int:
+        """Let the failed runs of a study wait again, with the others of their groups; how many were failed.
+
+        because: only those in whose traceback this is written.
+        """
         with self._transaction() as db:
-            groups = [group for (group,) in db.execute(
-                "SELECT DISTINCT r.group_key FROM plan p JOIN runs r USING (run) WHERE p.study = ? AND r.state = 'failed'",
-                (study,))]
-            self._forget(groups)
+            failed = db.execute(
+                "SELECT r.group_key FROM plan p JOIN runs r USING (run) WHERE p.study = ? AND r.state = 'failed' "
+                "AND instr(ifnull(r.error, ''), ?)", (study, because)).fetchall()
+            self._forget(sorted({group for (group,) in failed}))
         return len(failed)
 
     def merge(self, other: str | os.PathLike[str]) -> int:
