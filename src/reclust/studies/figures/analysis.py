@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .base import CURVES, Choice, Recipe, Runs, curve_panels
@@ -13,17 +14,16 @@ PANELS = ("accuracy", "label_change", "intra_class_distance", "inter_class_dista
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    return curve_panels(chosen(runs, choice), PANELS)
+    return curve_panels(analysed(runs, choice, ("gtsrb", "optdigits", "mnist")), PANELS)
 
 
 def draw_with_silhouette(runs: Runs, choice: Choice) -> Figure:
-    return curve_panels(chosen(runs, choice.otherwise(datasets=("mnist",))), (*PANELS, "silhouette"))
+    return curve_panels(analysed(runs, choice, ("mnist",)), (*PANELS, "silhouette"))
 
 
-def chosen(runs: Runs, choice: Choice) -> Runs:
-    choice = choice.otherwise(datasets=("gtsrb", "optdigits", "mnist"), algorithms=("dcn",), pretrained=True)
-    found = runs.prefer(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained)
-    return found.only(variants=[variant for variant in found.variants if variant in ("none", "recluster", "brb")])
+def analysed(runs: Runs, choice: Choice, datasets: Sequence[str]) -> Runs:
+    found = runs.chosen(choice, datasets=datasets, algorithms=("dcn",), pretrained=True)
+    return found.only(variants=("none", "recluster", "brb"))
 
 
 RECIPE = Recipe("analysis", CURVES, draw, "Accuracy, label change, and distances within and between classes.",

@@ -37,10 +37,6 @@ class Choice:
     pretrained: bool | None = None
     epoch: int | None = None
 
-    def otherwise(self, **defaults: Any) -> Choice:
-        """The same with these in place of what is None."""
-        return replace(self, **{name: given for name, given in defaults.items() if getattr(self, name) is None})
-
 
 CURVES = ("training-curves", "acc-table")
 """What has curves of distances, norms and reconstruction: of the same runs, the first of more measures."""
@@ -60,15 +56,14 @@ class Recipe:
     measures: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
 class Runs:
-    """The finished runs of the study that a figure draws."""
+    """Finished runs of the study that a figure draws."""
 
-    def __init__(self, reader: StoreReader, recipe: Recipe, study: str) -> None:
-        self.reader, self.recipe, self.study = reader, recipe, study
-        frame = reader.runs(study)
-        self.frame: pandas.DataFrame = frame[frame["state"] == "finished"].reset_index(drop=True)
-        if self.frame.empty:
-            raise self.missing("no finished run")
+    reader: StoreReader
+    recipe: Recipe
+    study: str
+    frame: pandas.DataFrame
 
     @classmethod
     def of(cls, reader: StoreReader, recipe: Recipe, study: str | None) -> Runs:
@@ -81,7 +76,11 @@ class Runs:
             raise MissingData(f"The figure {recipe.name} is drawn from the study {' or '.join(wanted[: len(recipe.studies)])}, "
                               f"which {reader.path} does not have: run `reclust study run {wanted[0]}{small} "
                               f"--store {reader.path}`.")
-        return cls(reader, recipe, found)
+        frame = reader.runs(found)
+        runs = cls(reader, recipe, found, frame[frame["state"] == "finished"].reset_index(drop=True))
+        if runs.frame.empty:
+            raise runs.missing("no finished run")
+        return runs
 
     def missing(self, what: str) -> MissingData:
         return MissingData(f"The figure {self.recipe.name} finds {what} of the study {self.study} in {self.reader.path}: run "
@@ -91,8 +90,7 @@ class Runs:
     def only(self, *, datasets: Sequence[str] | None = None, algorithms: Sequence[str] | None = None,
              pretrained: bool | None = None, variants: Sequence[str] | None = None) -> Runs:
         """Those of these kinds. What the study has none of is passed over; nothing left at all is an error."""
-        made = object.__new__(Runs)
-        made.reader, made.recipe, made.study, frame = self.reader, self.recipe, self.study, self.frame
+        frame = self.frame
         wanted = {"dataset": datasets, "algorithm": algorithms, "variant": variants,
                   "pretrained": None if pretrained is None else [pretrained]}
         for column, given in wanted.items():
@@ -100,13 +98,15 @@ class Runs:
                 frame = frame[frame[column].isin(list(given))]
                 if frame.empty:
                     raise self.missing(f"no {column} among {', '.join(map(str, given))} in the finished runs")
-        made.frame = frame
-        return made
+        return replace(self, frame=frame)
 
-    def prefer(self, **wanted: Any) -> Runs:
-        """`only`, but what the study does not have is replaced by the first it has: small forms have other data sets."""
+    def chosen(self, choice: Choice, **usual: Any) -> Runs:
+        """`only` what was asked for, else what is usual; what the study does not have is replaced by the first it has: small
+        forms have other data sets."""
         runs = self
-        for name, given in wanted.items():
+        for name, default in usual.items():
+            asked = getattr(choice, name, None)
+            given = default if asked is None else asked
             column = name if name == "pretrained" else name.removesuffix("s")
             known = list(dict.fromkeys(runs.frame[column]))
             kept = [one for one in (given if name != "pretrained" else [given]) if one in known] or known[:1]

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    choice = choice.otherwise(datasets=("optdigits",), algorithms=("dcn",), pretrained=True)
-    chosen = runs.prefer(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained)
+    chosen = runs.chosen(choice, datasets=("optdigits",), algorithms=("dcn",), pretrained=True)
     return curve_panels(chosen, ("accuracy", "label_change", "intra_class_distance", "inter_class_distance"))
 
 

@@ -17,8 +17,8 @@ MOMENTS = (("before the reset", "#0072B2", "-"), ("right after it", "#D55E00", "
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    choice = choice.otherwise(datasets=("gtsrb", "optdigits", "mnist"), algorithms=("dcn",), pretrained=True)
-    runs = runs.prefer(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained, variants=("brb",))
+    runs = runs.chosen(choice, datasets=("gtsrb", "optdigits", "mnist"), algorithms=("dcn",), pretrained=True,
+                       variants=("brb",))
     figure, grid = panels(1, len(runs.values("dataset")), width=2.6, sharey=True)
     for axes, dataset in zip(grid[0], runs.values("dataset"), strict=True):
         own = runs.only(datasets=[dataset])

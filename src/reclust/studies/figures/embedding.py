@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    choice = choice.otherwise(datasets=("usps",), algorithms=("idec",), pretrained=True)
-    runs = runs.prefer(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained)
+    runs = runs.chosen(choice, datasets=("usps",), algorithms=("idec",), pretrained=True)
     figure, grid = panels(len(runs.variants), 2, width=2.6, height=2.3)
     for row, variant in zip(grid, runs.variants, strict=True):
         run = runs.only(variants=[variant]).frame["run"].iloc[0]

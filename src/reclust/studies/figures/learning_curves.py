@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    choice = choice.otherwise(datasets=("usps",), algorithms=("idec",), pretrained=False)
-    chosen = runs.prefer(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained)
+    chosen = runs.chosen(choice, datasets=("usps",), algorithms=("idec",), pretrained=False)
     figure = curve_panels(chosen.only(variants=[v for v in chosen.variants if v != "reset"]), ["accuracy"])
     curves = chosen.curves("accuracy")
     base = curves[curves["variant"] == "none"].groupby("epoch")["accuracy"].mean()

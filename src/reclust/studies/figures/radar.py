@@ -19,8 +19,7 @@ LINES = (("#0072B2", "-"), ("#D55E00", "--"), ("#009E73", "-."))
 def draw(runs: Runs, choice: Choice) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
-    choice = choice.otherwise(datasets=tuple(runs.values("dataset")), algorithms=("dec", "idec"), pretrained=False)
-    runs = runs.prefer(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained)
+    runs = runs.chosen(choice, datasets=tuple(runs.values("dataset")), algorithms=("dec", "idec"), pretrained=False)
     datasets = runs.values("dataset")
     angles = np.linspace(0, 2 * np.pi, len(datasets), endpoint=False)
     figure, grid = panels(height=3.4, subplot_kw={"projection": "polar"})

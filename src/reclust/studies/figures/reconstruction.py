@@ -11,9 +11,7 @@ if TYPE_CHECKING:
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    choice = choice.otherwise(datasets=("optdigits",), algorithms=("dcn",), pretrained=True)
-    chosen = runs.prefer(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained)
-    chosen = chosen.only(variants=[variant for variant in chosen.variants if variant in ("none", "brb")])
+    chosen = runs.chosen(choice, datasets=("optdigits",), algorithms=("dcn",), pretrained=True).only(variants=("none", "brb"))
     figure = curve_panels(chosen, ["reconstruction_loss"])
     after = chosen.curves("reconstruction_loss_after_reset").dropna(subset=["reconstruction_loss_after_reset"])
     for axes, (_, own) in zip(figure.axes, after.groupby("dataset", sort=False), strict=True):

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    choice = choice.otherwise(datasets=tuple(runs.values("dataset")), algorithms=("dcn",), pretrained=True)
-    runs = runs.prefer(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained)
+    runs = runs.chosen(choice, datasets=tuple(runs.values("dataset")), algorithms=("dcn",), pretrained=True)
     changes = relative_changes(runs)
     variants = [variant for variant in runs.variants if variant != "none"]
     figure, grid = panels(width=max(3.4, 1.0 + 0.75 * len(runs.values("dataset"))))

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 def draw(runs: Runs, choice: Choice) -> Figure:
     from matplotlib.figure import Figure
 
-    choice = choice.otherwise(datasets=("usps",), algorithms=("dec",), pretrained=True)
-    runs = runs.prefer(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained, variants=("brb",))
+    runs = runs.chosen(choice, datasets=("usps",), algorithms=("dec",), pretrained=True, variants=("brb",))
     run = runs.frame["run"].iloc[0]
     before, after = runs.columns(run, "embedding", "embedding_after_reset")
     resets = after.epochs.tolist()

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    choice = choice.otherwise(datasets=("mnist",), algorithms=tuple(runs.values("algorithm")))
-    runs = runs.prefer(datasets=choice.datasets, algorithms=choice.algorithms)
+    runs = runs.chosen(choice, datasets=("mnist",), algorithms=tuple(runs.values("algorithm")))
     for factor in ("keep", "interval", "lr"):
         if factor not in runs.frame:
             raise runs.missing(f"no factor {factor!r}")

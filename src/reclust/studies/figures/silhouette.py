@@ -11,10 +11,8 @@ if TYPE_CHECKING:
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    choice = choice.otherwise(datasets=("usps", "gtsrb"), algorithms=("dcn",), pretrained=True)
-    chosen = runs.prefer(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained)
-    chosen = chosen.only(variants=[variant for variant in chosen.variants if variant in ("none", "brb")])
-    figure = curve_panels(chosen, ("accuracy", "silhouette", "silhouette_predicted"))
+    chosen = runs.chosen(choice, datasets=("usps", "gtsrb"), algorithms=("dcn",), pretrained=True)
+    figure = curve_panels(chosen.only(variants=("none", "brb")), ("accuracy", "silhouette", "silhouette_predicted"))
     for axes in figure.axes:
         axes.set_ylabel(axes.get_ylabel().replace(", ", ",\n"))
     return figure

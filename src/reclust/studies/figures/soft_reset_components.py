@@ -11,9 +11,7 @@ if TYPE_CHECKING:
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    choice = choice.otherwise(datasets=("usps", "optdigits"), algorithms=("dcn",), pretrained=True)
-    return curve_panels(runs.prefer(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained),
-                        ["accuracy"])
+    return curve_panels(runs.chosen(choice, datasets=("usps", "optdigits"), algorithms=("dcn",), pretrained=True), ["accuracy"])
 
 
 RECIPE = Recipe("soft-reset-components", ("soft-reset-components",), draw,

@@ -18,8 +18,7 @@ CLOSE = 0.9
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    choice = choice.otherwise(datasets=("usps",), algorithms=("dec",), pretrained=True)
-    runs = runs.prefer(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained, variants=("brb",))
+    runs = runs.chosen(choice, datasets=("usps",), algorithms=("dec",), pretrained=True, variants=("brb",))
     run = runs.frame["run"].iloc[0]
     (after,) = runs.columns(run, "embedding_after_reset")
     epoch = int(after.epochs[0]) if choice.epoch is None else choice.epoch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ..reading import StoreReader
 from .comparison import Comparison, compare, comparison
@@ -28,8 +29,8 @@ NATURAL: dict[str, tuple[Maker, ...]] = {
     "acc-table": MAIN,
     "from-scratch": MAIN,
     "without-augmentation": MAIN,
-    "reclustering-methods": (Layout(**{**vars(BY_ALGORITHM), "measures": ("ari",)}),),
-    "subsample-size": (Layout(**{**vars(BY_ALGORITHM), "measures": ("ari",), "average": ""}),),
+    "reclustering-methods": (replace(BY_ALGORITHM, measures=("ari",)),),
+    "subsample-size": (replace(BY_ALGORITHM, measures=("ari",), average=""),),
     "sensitivity": (Layout(rows=("lr", "interval"), columns="keep", blocks=("lr",), tables=("dataset",), average=""),),
     "runtime": (runtime, lambda reader, study: [run_times(reader, study)]),
     "best": (chosen,),
