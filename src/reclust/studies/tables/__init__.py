@@ -42,7 +42,7 @@ NATURAL: dict[str, tuple[Maker, ...]] = {
     "resnet-blocks": (Layout(rows=("blocks",), columns="mlp", blocks=(), tables=("dataset",), show="std", average="",
                              also=("algorithm", "pretrained", "variant")),),
     "contrastive": (CONTRASTIVE,),
-    "self-labeling": (Layout(**{**vars(CONTRASTIVE), "show": "best", "measures": ("acc", "nmi", "ari")}), CONTRASTIVE),
+    "self-labeling": (replace(CONTRASTIVE, show="best", measures=("acc", "nmi", "ari")), CONTRASTIVE),
 }
 """Study -> its tables in the paper; all others have the one of `Layout()`."""
 
