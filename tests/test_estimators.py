@@ -340,12 +340,14 @@ def test_images_of_another_shape_with_as_many_pixels_are_refused(fitted, hint, s
             method(shown)
 
 
-@pytest.mark.parametrize("factor", [1 / 255, 255])
+@pytest.mark.parametrize("factor", [1 / 255, 1 / 16, 255], ids=["fractions", "8 of 12 bits", "bytes"])
 def test_images_on_another_scale_than_those_of_the_fit_are_told(factor):
-    model = brief().fit(IMAGES if factor < 1 else IMAGES / 255)
+    fitted = IMAGES if factor < 1 else IMAGES / 255
+    model = brief().fit(fitted)
     model.predict(0 * IMAGES[:1])
+    model.predict(fitted[:3] / 16)  # a few that are dark
     with pytest.warns(ReclustWarning, match="bring images to the same scale"):
-        model.predict(IMAGES / 255 if factor < 1 else IMAGES)
+        model.predict(factor * fitted)
 
 
 @pytest.mark.parametrize("change", [lambda one: one.iloc[:, ::-1], lambda one: one.iloc[:, :6], lambda one: one.rename(columns={"gene3": "x"})],

@@ -18,16 +18,16 @@ class StopTraining(Exception):
     """A monitor may raise this at the end of an epoch: the checkpoint is written, and training ends with this exception."""
 
 
+_WITHIN = ("reclust", "torch", "sklearn", "contextlib")
+"""This package, and those whose functions call it back."""
+
+
 def warn(message: str) -> None:
     """As a `ReclustWarning` about the line of the user that led here, however deep this is."""
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _WITHIN:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, ReclustWarning, stacklevel=level)
-
-
-_WITHIN = ("reclust", "torch", "sklearn", "contextlib")
-"""This package, and those whose functions call it back."""
 
 
 def first_line(error: BaseException) -> str:

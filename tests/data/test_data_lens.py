@@ -55,6 +55,12 @@ def test_light_is_uneven_where_images_have_colours_and_more_or_less_light(images
     assert light_is_uneven(images) == uneven
 
 
+@pytest.mark.parametrize(("name", "uneven"), [("gtsrb", True), ("cifar10_half", False)])
+def test_the_light_of_traffic_signs_is_uneven_and_that_of_cifar_is_not(real_folder, name, uneven):
+    with np.load(real_folder / f"{name}.npz") as given:
+        assert light_is_uneven(np.moveaxis(given["images"][::10], -1, 1) / 255) == uneven
+
+
 def test_estimators_say_that_light_is_uneven_unless_they_are_told_what_to_do():
     images = np.moveaxis(photographs([0.2, 0.5, 1]), 1, -1)
     small = {"preset": "best", "n_init": 1, "pretrain_epochs": 1, "epochs": 1, "intervention": None, "random_state": 0, "device": "cpu"}

@@ -15,7 +15,7 @@ DARK = 0.05
 
 UNEVEN = 1 / 3
 """By which share of its mean light may vary before it is called uneven: that of traffic signs, photographed in sun and shadow,
-varies by 0.46, that of CIFAR10 by 0.21."""
+varies by more, that of CIFAR10 by less."""
 
 
 @value

@@ -127,8 +127,7 @@ def _clustered(group: Group, start: Result | None, sample: Sample, conditions: C
         return result
     labeled = self_label(sample.inputs, result, group.labeling, monitors=[monitors[0], watch], execution=execution,
                          checkpoint=checkpoint.named("labeling"))
-    return replace(labeled, history={**result.history, **labeled.history},
-                   seconds={**result.seconds, **labeled.seconds})
+    return replace(labeled, history=result.history | labeled.history, seconds=result.seconds | labeled.seconds)
 
 
 def attempt_pretraining(pretraining: Pretraining, conditions: Conditions, *, stop: Asked = never) -> Path | Failed | Stopped:
