@@ -229,6 +229,27 @@ def test_every_documented_sentence_trains_and_stacked_equals_separate(sentence):
             torch.testing.assert_close(tensor[1], getattr(alone, group)[name][0], atol=1e-9, rtol=1e-9)
 
 
+def test_sentences_share_the_steps_they_end_with_and_each_ends_as_if_alone():
+    reclustered = []
+
+    def method(z, k, key):
+        reclustered.append(len(z))
+        return KMeans(n_init=2)(z, k, key)
+
+    recluster, twice = Recluster(method), SoftReset(0.5)
+    sentences = [Every(2, (SoftReset(0.8), recluster, interventions.ResetMomentum())), Every(2, (twice, twice, recluster, interventions.ResetMomentum())),
+                 Every(2, (recluster, interventions.ResetMomentum())), Every(2, (twice,)), Every(3, (SoftReset(0.8), recluster)), None]
+    settings = [small_settings(intervention=sentence, clustering=Schedule(4, batch_size=50)) for sentence in sentences for _ in range(2)]
+    seeds = [3, 1] * len(sentences)
+    together = train(X, settings, seeds=seeds, execution=Execution("cpu", "float64"))
+    assert reclustered == [6, 2]  # three sentences in epoch 2, the fifth in epoch 3
+    for which, (own, seed) in enumerate(zip(settings, seeds, strict=True)):
+        alone = train(X, own, seeds=[seed], execution=Execution("cpu", "float64"))
+        for group in ("parameters", "state"):
+            for name, tensor in getattr(together, group).items():
+                torch.testing.assert_close(tensor[which], getattr(alone, group)[name][0], atol=1e-9, rtol=1e-9)
+
+
 def test_the_table_of_sentences_misses_no_step():
     said = repr(documented())
     kinds = [name for name, kind in vars(interventions).items() if isinstance(kind, type) and issubclass(kind, Step) and kind is not Step]

@@ -21,6 +21,7 @@ from .data.augment import perturbation_of
 from .exceptions import StopTraining, warn
 from .inspection import Inspection
 from .interventions import Intervention, Peers, Target
+from .interventions.base import intervene
 from .monitors import Deadline, Measured, Snapshot
 from .objectives import Objective, Staged, State
 from .objectives.base import moves_itself
@@ -167,10 +168,12 @@ class Phase:
 
     def _intervene(self, epoch: int) -> np.ndarray:
         fired = np.zeros(len(self.replicas), dtype=bool)
-        for (which, intervention), memory in zip(self.interventions, self.memories, strict=True):
-            if intervention.fires(epoch):
-                target = replace(self.target(which, self.replicas.state["centers"]), memory=memory)
-                fired[which] = intervention(epoch, target)
+        due = [(which, intervention, replace(self.target(which, self.replicas.state["centers"]), memory=memory))
+               for (which, intervention), memory in zip(self.interventions, self.memories, strict=True)
+               if intervention.fires(epoch)]
+        done = intervene(epoch, [(intervention, target) for _, intervention, target in due])
+        for (which, _, _), did in zip(due, done, strict=True):
+            fired[which] = did
         if fired.any():
             self.replicas.refresh_working_()
             self._look("intervention", epoch, {}, fired)

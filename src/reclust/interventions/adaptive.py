@@ -108,11 +108,10 @@ class WhenSettled:
 
     def _take(self, epoch: int, target: Target, firing: np.ndarray, change: Tensor) -> None:
         if firing.ndim == 0 or self.decide == "together":
-            take_steps(self._scaled(change.mean().item()), epoch, target)
+            take_steps(epoch, [(self._scaled(change.mean().item()), target)])
             return
         assert target.peers is not None
-        for run in self._runs(firing):
-            take_steps(self._scaled(change[run].mean().item()), epoch, target.peers.only(run))
+        take_steps(epoch, [(self._scaled(change[run].mean().item()), target.peers.only(run)) for run in self._runs(firing)])
 
     def _runs(self, firing: np.ndarray) -> Iterator[slice]:
         """The replicas that fire, neighbours in one call unless each needs a factor of its own."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -234,6 +234,11 @@ class Step(ABC):
     @abstractmethod
     def __call__(self, target: Target) -> None: ...
 
+    def together(self, targets: Sequence[Target]) -> None:
+        """The same step on several targets of one run. Override it where all at once take less time than one after another."""
+        for target in targets:
+            self(target)
+
     def prepare(self, target: Target) -> None:  # noqa: B027 - most steps have nothing to note
         """Note on the target what must be known from before the first step of the sentence."""
 
@@ -286,18 +291,41 @@ def check_steps(steps: Sequence[Step], blocks: Blocks) -> None:
         raise nothing
 
 
-def take_steps(steps: Sequence[Step], epoch: int, target: Target) -> None:
-    """One firing, at the start of this epoch."""
-    at_epoch = target.at("intervention", epoch)
-    key, taken = at_epoch.key, Counter[type[Step]]()
-    for step in steps:
-        step.prepare(at_epoch)
-    for step in steps:
-        again = taken[type(step)]  # a second step of the same kind is to draw other numbers
-        at_epoch.key = draws.fold(key, "again", again) if again else key
-        taken[type(step)] += 1
-        with target.clock(step.part):
-            step(at_epoch)
+@dataclass(frozen=True)
+class _Firing:
+    """One sentence and what its steps share: the target, with their notes."""
+
+    steps: Sequence[Step]
+    target: Target
+    key: Tensor
+
+    def ready(self, place: int) -> Target:
+        """The target for the step at this place. A second step of the same kind is to draw other numbers."""
+        again = sum(type(earlier) is type(self.steps[place]) for earlier in self.steps[:place])
+        self.target.key = draws.fold(self.key, "again", again) if again else self.key
+        return self.target
+
+
+def take_steps(epoch: int, sentences: Sequence[tuple[Sequence[Step], Target]]) -> None:
+    """One firing of each sentence, at the start of this epoch.
+
+    All end at once, and equal steps as far from the end are taken together: those that only differ in their resets, or have
+    none, share the reclustering behind it.
+    """
+    firings = [_Firing(steps, at_epoch, at_epoch.key)
+               for steps, at_epoch in ((steps, target.at("intervention", epoch)) for steps, target in sentences)]
+    for firing in firings:
+        for step in firing.steps:
+            step.prepare(firing.target)
+    for left in range(max((len(firing.steps) for firing in firings), default=0), 0, -1):
+        waiting = [firing for firing in firings if len(firing.steps) >= left]
+        while waiting:
+            step = waiting[0].steps[-left]
+            alike = [firing.steps[-left] == step for firing in waiting]
+            targets = [firing.ready(len(firing.steps) - left) for firing in compress(waiting, alike)]
+            waiting = [firing for firing, same in zip(waiting, alike, strict=True) if not same]
+            with targets[0].clock(step.part):
+                step.together(targets)
 
 
 @value
@@ -323,5 +351,12 @@ class Every:
             self.check(target.blocks)
         if not self.fires(epoch):
             return False
-        take_steps(self.steps, epoch, target)
+        take_steps(epoch, [(self.steps, target)])
         return True
+
+
+@torch.no_grad()
+def intervene(epoch: int, due: Sequence[tuple[Intervention, Target]]) -> list[bool | np.ndarray]:
+    """Call what fires at this epoch, each on its own target of one run; whether anything was done, of each of them."""
+    take_steps(epoch, [(one.steps, target) for one, target in due if type(one) is Every])
+    return [type(one) is Every or one(epoch, target) for one, target in due]
