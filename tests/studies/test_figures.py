@@ -199,6 +199,17 @@ def test_the_grid_of_settings(store):
                 assert len(own) == 9 and image.get_array()[i, j] == pytest.approx(100 * own["acc"].mean())
 
 
+def test_settings_that_lack_an_algorithm_stay_empty(store, monkeypatch):
+    frame = store.runs("sensitivity")
+    lacking = (frame["dataset"] == "usps") & (frame["algorithm"] == "dcn") & (frame["lr"] == 1e-4) & (frame["keep"] == 0.6)
+    monkeypatch.setattr(type(store), "runs", lambda self, study=None: frame[~lacking])
+    first, second = (axes.images[0].get_array() for axes in figure(store, "sensitivity", Choice(datasets=("usps",))).axes[:2])
+    assert not np.ma.getmaskarray(first).any() and np.ma.getmaskarray(second).tolist() == [[True, False]] * 2
+    monkeypatch.setattr(type(store), "runs", lambda self, study=None: frame[(frame["algorithm"] == "dec") == (frame["lr"] == 1e-4)])
+    with pytest.raises(MissingData, match="no setting with runs of all algorithms"):
+        figure(store, "sensitivity")
+
+
 def test_runtime_bars_are_the_tables_numbers(store):
     choice = Choice(datasets=("usps",), algorithms=("idec",), pretrained=True)
     (axes,) = figure(store, "runtime", choice).axes

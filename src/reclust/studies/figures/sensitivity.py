@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from .. import labels
 from .base import Choice, Recipe, Runs, panels
 
@@ -12,12 +14,20 @@ if TYPE_CHECKING:
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
+    import pandas
+
     runs = runs.chosen(choice, datasets=("mnist",), algorithms=tuple(runs.values("algorithm")))
     for factor in ("keep", "interval", "lr"):
         if factor not in runs.frame:
             raise runs.missing(f"no factor {factor!r}")
     datasets, rates = runs.values("dataset"), sorted(runs.values("lr"), reverse=True)
-    means = 100 * runs.frame.groupby(["dataset", "lr", "interval", "keep"])["acc"].mean()
+    settings = runs.frame.groupby(["dataset", "lr", "interval", "keep"])
+    means = 100 * settings["acc"].mean()
+    # While a study is not finished, the mean of fewer algorithms would be taken for the effect of a setting.
+    means = means.where(settings["algorithm"].nunique() == runs.frame["algorithm"].nunique())
+    means = means.reindex(pandas.MultiIndex.from_product(means.index.levels))
+    if means.isna().all():
+        raise runs.missing("no setting with runs of all algorithms")
     figure, grid = panels(len(datasets), len(rates), width=1.9, height=2.1, sharey=True)
     low, high = means.min(), means.max()
     for row, dataset in zip(grid, datasets, strict=True):
@@ -26,7 +36,7 @@ def draw(runs: Runs, choice: Choice) -> Figure:
             shown = axes.imshow(table.to_numpy(), cmap="cividis", vmin=low, vmax=high, aspect="auto")
             axes.set_xticks(range(table.shape[1]), [f"{keep:g}" for keep in table.columns])
             axes.set_yticks(range(table.shape[0]), [f"{interval:g}" for interval in table.index])
-            for i, j in ((i, j) for i in range(table.shape[0]) for j in range(table.shape[1])):
+            for i, j in np.argwhere(table.notna().to_numpy()):
                 color = "white" if table.iloc[i, j] < low + 0.55 * (high - low) else "black"
                 axes.text(j, i, f"{table.iloc[i, j]:.0f}", ha="center", va="center", color=color, fontsize=7)
             axes.set_title(f"learning rate {rate:g}", fontsize=8)

@@ -31,7 +31,7 @@ NATURAL: dict[str, tuple[Maker, ...]] = {
     "without-augmentation": MAIN,
     "reclustering-methods": (replace(BY_ALGORITHM, measures=("ari",)),),
     "subsample-size": (replace(BY_ALGORITHM, measures=("ari",), average=""),),
-    "sensitivity": (Layout(rows=("lr", "interval"), columns="keep", blocks=("lr",), tables=("dataset",), average=""),),
+    "sensitivity": (Layout(rows=("lr", "interval"), columns="keep", blocks=("lr",), tables=("dataset", "algorithm"), average=""),),
     "runtime": (runtime, lambda reader, study: [run_times(reader, study)]),
     "best": (chosen,),
     "best-of-many-samples": (chosen,),
