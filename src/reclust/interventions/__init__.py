@@ -2,7 +2,7 @@
 
 from ..kmeans import KMeans, KMeansPlusPlus
 from .adaptive import WhenSettled
-from .base import Every, Intervention, Layer, Peers, Step, Target
+from .base import Every, Intervention, Step
 from .brb import BRB
 from .controls import DisentangledReset, NoisyRecluster
 from .exchange import Exchange
@@ -14,6 +14,7 @@ from .noise import CurrentNoise, InitialNoise, KaimingNoise, Noise
 from .recluster import Method, RandomCenters, Recluster
 from .soft_reset import Perturb, Shrink, SoftReset
 from .split_merge import SplitMerge
+from .target import Layer, Peers, Target
 
 __all__ = [
     "BRB",

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from ..values import real, value, whole
-from .base import Blocks, Intervention, Step, Target, as_steps, check_steps, take_steps
+from .base import Intervention, Step, as_steps, check_steps, take_steps
 from .exchange import Exchange
 from .recluster import random_rows
 from .soft_reset import ByBlock
+from .target import Blocks, Target
 
 LOOKED_AT = 2_000
 """Samples, always the same ones, by whose labels it is told whether a run has settled."""

@@ -10,11 +10,11 @@ from torch import Tensor
 from .. import draws
 from ..kmeans import KMeans
 from ..values import real, value
-from .base import Blocks, Target
 from .group_means import group_means
 from .noise import InitialNoise, Noise
 from .recluster import Method, OnSamples
 from .soft_reset import SoftReset
+from .target import Blocks, Target
 
 
 @value

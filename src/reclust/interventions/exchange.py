@@ -11,7 +11,8 @@ from torch import Tensor
 from .. import draws, metrics
 from ..data.augment import Augmentation
 from ..values import real, value, whole
-from .base import Step, Target
+from .base import Step
+from .target import Target
 
 
 @value

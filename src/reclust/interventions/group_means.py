@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from ..values import value
-from .base import Step, Target
+from .base import Step
 from .recluster import OnSamples
+from .target import Target
 
 
 def group_means(z: Tensor, labels: Tensor, centers: Tensor) -> Tensor:

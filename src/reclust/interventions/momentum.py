@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ..values import value
-from .base import Step, Target
+from .base import Step
+from .target import Target
 
 
 @value

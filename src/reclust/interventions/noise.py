@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import draws
 from ..values import value
 from ..weights import NORMS, Uniform, draw, fan_in, initial_distributions
-from .base import Layer
+from .target import Layer
 
 
 class Noise(Protocol):

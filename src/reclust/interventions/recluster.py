@@ -12,7 +12,8 @@ from torch import Tensor
 from .. import draws
 from ..kmeans import KMeans
 from ..values import value, whole
-from .base import Step, Target
+from .base import Step
+from .target import Target
 
 
 class Method(Protocol):

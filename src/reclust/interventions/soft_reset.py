@@ -12,8 +12,9 @@ from typing_extensions import Self
 from .. import draws
 from ..values import real, value
 from ..weights import NORMS, check_distributions
-from .base import Blocks, Layer, NothingToReset, Step, Target
+from .base import NothingToReset, Step
 from .noise import InitialNoise, KaimingNoise, Noise
+from .target import Blocks, Layer, Target
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from torch import Tensor
 from .. import draws
 from ..objectives.base import nearest
 from ..values import real, value, whole
-from .base import Target
 from .group_means import group_means
 from .recluster import OnSamples
+from .target import Target
 
 
 @value
