@@ -202,9 +202,10 @@ def test_ablations_stand_beside_the_paper_and_beside_brb(tmp_path):
         for study in ("without-augmentation", "momentum-reset", "reclustering-methods"):
             fill(store, study, seeds=3, sets=("optdigits", "usps"))
     with made.opened(tmp_path) as reader:
-        text = made.pages(reader, {"momentum-reset/usps/dec/step reset/pretrained": "known"}, [])["reproduction.md"]
+        text = made.pages(reader, {"momentum-reset/usps/dec/step reset/pretrained": "known", "momentum-reset": "In short, so."},
+                          [])["reproduction.md"]
     assert re.search(r"\| DEC\+BRB \| .*\(77\.00, ", text), "the paper's number without augmentation, not the main table's"
-    assert "momentum-reset: less BRB" in text and "- usps/dec/step reset/pretrained: known" in text
+    assert "momentum-reset: less BRB" in text and "In short, so.\n\n- usps/dec/step reset/pretrained: known" in text
     assert re.search(r"\| EM \| .*\(79\.93, ", text)
 
 

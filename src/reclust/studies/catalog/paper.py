@@ -121,8 +121,8 @@ def native_reclustering() -> Study:
     native = Variant("native", every(RESET, NativeRecluster(rows="first"), MOMENTUM))
     return Study("native-reclustering", (*paper_variants("none", "brb"), native), datasets=("optdigits", "gtsrb", "usps"),
                  algorithms=("dec", "idec"), pretrained=(False, True),
-                 about="BRB with the algorithm's own assignment instead of k-means; the paper's DEC rows from scratch, "
-                       "where USPS and OPTDIGITS are swapped, are put right.")
+                 about="BRB with the algorithm's own assignment instead of k-means; the paper's DEC rows from scratch, where "
+                       "USPS and OPTDIGITS are swapped, are put right, that of the own assignment by inference.")
 
 
 @study

@@ -16,4 +16,5 @@ def draw(runs: Runs, choice: Choice) -> Figure:
 
 
 RECIPE = Recipe("controls", ("noise-and-disentangled",), draw,
-                "Controls of BRB: noise on embeddings, labels of a reset copy, a reset without new targets.", ("distances",))
+                "Controls of BRB: noise on embeddings, labels of a reset copy, a reset without new targets. Mean and "
+                "standard error; distances are cosine distances.", ("distances",))

@@ -29,4 +29,6 @@ def draw(runs: Runs, choice: Choice) -> Figure:
     return figure
 
 
-RECIPE = Recipe("embedding-reset", ("embedding-reset",), draw, "Accuracy with and without a reset of the embedding layer.")
+RECIPE = Recipe("embedding-reset", ("embedding-reset",), draw,
+                "Accuracy with and without a reset of the embedding layer. Mean and standard error; the axis does not "
+                "begin at 0.")

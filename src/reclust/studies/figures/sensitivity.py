@@ -47,4 +47,6 @@ def draw(runs: Runs, choice: Choice) -> Figure:
     return figure
 
 
-RECIPE = Recipe("sensitivity", ("sensitivity",), draw, "Mean accuracy over algorithms and seeds on the grid of BRB's settings.")
+RECIPE = Recipe("sensitivity", ("sensitivity",), draw,
+                "Mean accuracy over algorithms and seeds on the grid of BRB's settings; empty where one of the algorithms "
+                "is missing.")

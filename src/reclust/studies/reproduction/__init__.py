@@ -34,16 +34,17 @@ def opened(folder: str | os.PathLike[str]) -> Iterator[StoreReader]:
 
 
 def read_remarks(path: str | os.PathLike[str]) -> Remarks:
-    """Key -> text, from a TOML file: STUDY/SET/ALGORITHM/VARIANT/pretrained or scratch, acc-table/SET for all of its cells, or
-    claims/NAME; none without a file."""
+    """Key -> text, from a TOML file: STUDY/SET/ALGORITHM/VARIANT/pretrained or scratch, acc-table/SET for all of its cells,
+    STUDY for all of another one, or claims/NAME; none without a file."""
     path = Path(path)
     found = read_toml(path) if path.is_file() else {}
     known = {f"{MAIN}/{dataset}" for dataset in (*SETS, *APART)} | {f"claims/{claim.name}" for claim in CLAIMS}
+    known |= {*ABLATIONS, *BEYOND}
     known = known.union(*(cell_names(study) for study in (MAIN, *ABLATIONS, *BEYOND)))
     for key, text in found.items():
         if key not in known:
             raise ValueError(f"{path} has a remark on {key!r}, which is no cell: name STUDY/SET/ALGORITHM/VARIANT/START, such "
-                             "as acc-table/usps/dec/brb/scratch or …/pretrained, acc-table/SET, or claims/NAME.")
+                             "as acc-table/usps/dec/brb/scratch or …/pretrained, acc-table/SET, STUDY, or claims/NAME.")
         if not isinstance(text, str):
             raise ValueError(f"{path}: the remark on {key!r} must be a text, got {text!r}.")
     return found

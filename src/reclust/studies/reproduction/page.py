@@ -41,14 +41,19 @@ has all 70,000. NMI and ARI are on [a page of their own](reproduction_nmi_ari.md
 """
 CLAIMS_HEAD = """## The paper's claims
 
-Each claim is judged by what was written down before there were records. A number is taken for each seed; where the 95 %
-interval (Student's t) of its mean lies wholly on the claimed side the claim holds, wholly on the other side it does not, and
-else the records cannot tell. Of a claim with parts all must hold, and one part that does not is enough against it. Differences
-of scores are in points.
+Each claim is judged by what was written down before there were records; where that was mended later, a remark says so. A
+number is taken for each seed; where the 95 % interval (Student's t) of its mean lies wholly on the claimed side the claim
+holds, wholly on the other side it does not, and else the records cannot tell. Of a claim with parts all must hold, and one
+part that does not is enough against it. Differences of scores are in points.
 """
 ABLATIONS_HEAD = """## Ablations
 
-In parentheses the paper's number and the difference, where it prints one; most of these are figures there.
+In parentheses the paper's number and the difference, where it prints one; most of these are figures there. With pretraining,
+unless a row or a study says otherwise. Baselines have ten seeds, UMAP five, on MNIST and FMNIST three and two.
+
+The same settings and seeds can stand in several studies with other numbers. Replicas are trained in stacks of other sizes
+there, and products are rounded otherwise: curves agree until about the first resets and then part. Means differ within the
+error.
 """
 
 
@@ -144,6 +149,7 @@ def studies_section(reader: StoreReader, studies: Sequence[str], remarks: Remark
             continue
         paired = against_brb_table(reader, name)
         parts += [markdown(table) for table in (*tables(reader, name), *([paired] if paired else []))]
+        parts += [remarks[name] + "\n"] if name in remarks else []
         own = [f"- {key.removeprefix(name + '/')}: {text}" for key, text in remarks.items() if key.startswith(f"{name}/")]
         parts += ["\n".join(own) + "\n"] if own else []
     return "\n".join(parts)

@@ -153,7 +153,7 @@ def _note(layout: Layout, blocks: Sequence[Sequence[Row]]) -> str:
     unit = " in percent" if set(layout.measures) <= labels.PERCENT else ""
     beside = any(cell.aside for block in blocks for row in block for cell in row.cells)
     paper = "; in parentheses the paper's number and the difference" if beside else ""
-    return f"{spread[layout.show]}{unit}{paper}; the best of each block is bold."
+    return f"{spread[layout.show]}{unit}{paper}; in each column the best of a block is bold."
 
 
 def _grouped(entries: Sequence[Entry], by: Sequence[str]) -> list[tuple[tuple[Any, ...], list[Any]]]:
