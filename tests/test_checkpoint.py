@@ -65,6 +65,16 @@ def checkpoint(tmp_path):
 # Whose checkpoint it is
 
 
+def test_data_that_differ_in_one_row_are_other_data(checkpoint):
+    many = np.random.default_rng(0).normal(size=(3000, 6))
+    settings = small_settings(pretraining=None, clustering=Schedule(1))
+    train(many, settings, seeds=[0], checkpoint=checkpoint)
+    train(many.copy(), settings, seeds=[0], checkpoint=checkpoint)
+    many[2] += 1
+    with pytest.raises(ValueError, match=OTHER_RUN):
+        train(many, settings, seeds=[0], checkpoint=checkpoint)
+
+
 @pytest.mark.parametrize(("written", "read", "seeds"), [("vmap", "plain", (3, 1)), ("plain", "vmap", (3, 1)), ("plain", "vmap", (7,))])
 def test_an_executor_refuses_the_checkpoint_of_the_other(checkpoint, written, read, seeds):
     stopped(checkpoint, small_settings(), seeds=seeds, execution=Execution(executor=written))

@@ -52,12 +52,13 @@ def suggestion(strength, errors=0.01, silhouette=(0.1, 0.5, 0.3)):
 @pytest.mark.parametrize(("strength", "errors", "k", "plausible"), [
     ((0.9, 0.95, 0.4), 0.01, 3, (2, 3)), ((0.99, 0.6, 0.5), 0.01, 2, (2,)), ((0.7, 0.6, 0.5), 0.01, None, ()),
     ((0.7, 0.6, 0.5), (0.06, 0.01, 0.01), None, (2,)), ((0.9, 0.3, STRONG), 0.01, 4, (2, 4)), ((0.9, 0.79, 0.2), 0.02, 2, (2, 3)),
+    ((0.9, 0.79, 0.2), np.nan, 2, (2,)),
 ])
 def test_the_largest_number_found_again_wins(strength, errors, k, plausible):
     made = suggestion(strength, errors)
     assert made.k == k and made.plausible == plausible and made.by_silhouette == 3
     said = str(made)
-    assert ("No clear answer" in said) == (k is None) and len(said.splitlines()) == 6
+    assert ("No clear answer" in said) == (k is None) and len(said.splitlines()) == 6 and "nan" not in said
     assert ("<-" in said) == (k is not None)
 
 

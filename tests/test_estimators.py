@@ -9,8 +9,10 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.cluster import KMeans as SklearnKMeans
+from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
@@ -528,3 +530,46 @@ def test_columns_with_missing_values_are_named():
     frame = pd.DataFrame(X[:, :3], columns=["a", "b", "c"]).assign(age=[None, 3.0] * 60, n=pd.array([1] * 119 + [None], dtype="Int64"))
     with pytest.raises(ValueError, match=r"missing.* in 'age' \(60 of 120 rows\), 'n' \(1 of 120 rows\); fill them in"):
         quick().fit(frame)
+
+
+def test_anndata_is_taken_as_it_is():
+    anndata = pytest.importorskip("anndata")
+    model = quick().fit(anndata.AnnData(X, obs={"name": [f"cell{i}" for i in range(len(X))]}))
+    assert (model.labels_ == quick().fit(X).labels_).all() and len(model.ids_) == len(X)
+
+
+def test_sparse_rows_of_images_are_those_of_the_dense_ones():
+    images = load_digits().data[:60]
+    given = {"image_shape": (8, 8), "n_clusters": 3, "pretrain_epochs": 1, "epochs": 1, "intervention": None, "augment": None}
+    dense, sparse_one = (quick(**given).fit(rows) for rows in (images, sparse.csr_array(images)))
+    np.testing.assert_array_equal(dense.labels_, sparse_one.labels_)
+
+
+def test_channels_that_come_first_are_told_where_they_are_neither_one_nor_three():
+    images = np.random.default_rng(0).random((12, 5, 8, 8))
+    few = {"n_clusters": 2, "pretrain_epochs": 0, "epochs": 1, "intervention": None, "augment": None}
+    with pytest.warns(ReclustWarning, match="8 channels of 5 × 8"):
+        quick(**few).fit(images)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "Images of shape")
+        quick(**few, image_shape=(5, 8, 8)).fit(images)
+        quick(**few).fit(np.moveaxis(images, 1, -1))
+
+
+def test_a_generator_goes_on_from_its_own_checkpoint(tmp_path):
+    model = quick(random_state=np.random.RandomState(0), epochs=3)
+    first = model.fit(X, checkpoint=tmp_path / "run.ckpt").labels_
+    assert (model.fit(X, checkpoint=tmp_path / "run.ckpt").labels_ == first).all()
+
+
+def test_standardize_is_true_or_false():
+    with pytest.raises(ValueError, match="standardize must be True or False, got 'no'"):
+        quick(standardize="no").fit(X)
+
+
+def test_missing_classes_are_refused_by_fit_and_by_reports(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match="1 of 120 labels are missing, the first in row 1"):
+        quick().fit(X, pandas.Series([None, *Y[1:].astype(str)], dtype="string"))
+    with pytest.raises(ValueError, match="2 of 120 labels are missing"):
+        quick(epochs=1).fit(X).report(tmp_path / "r.html", X, [None, None, *Y[2:].astype(str)])

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from . import files
-from .data.inputs import Inputs
+from .data.inputs import Inputs, ResidentInputs
 from .exceptions import warn
 from .history import History
 from .representations import OwnAutoencoder, OwnSimCLR
@@ -159,10 +159,13 @@ def _known_phase(name: Any) -> str:
 
 
 def identity(inputs: Inputs, *decisive: Any) -> str:
-    """A hash of everything that decides what a run computes; of the data, up to a thousand evenly spread samples."""
-    rows = torch.linspace(0, inputs.n_samples - 1, min(1000, inputs.n_samples), dtype=torch.float64).long()
-    sample = inputs.normalize(inputs.take(rows.to(inputs.device)))
-    return hashlib.sha256(repr(fingerprint((inputs.n_samples, sample, decisive))).encode()).hexdigest()
+    """A hash of everything that decides what a run computes; of streamed data, which may take long to be read, a thousand
+    evenly spread samples at most."""
+    n = inputs.n_samples
+    looked_at = n if isinstance(inputs, ResidentInputs) else min(1000, n)
+    rows = torch.linspace(0, n - 1, looked_at, dtype=torch.float64).round().long().to(inputs.device)
+    samples = [fingerprint(inputs.normalize(inputs.take(some))) for some in rows.split(4096)]
+    return hashlib.sha256(repr((n, samples, fingerprint(decisive))).encode()).hexdigest()
 
 
 def fingerprint(thing: Any, within: tuple[int, ...] = ()) -> Any:

@@ -66,7 +66,8 @@ class KSuggestion:
     @property
     def plausible(self) -> tuple[int, ...]:
         """Those whose strength is within two standard errors of what counts as found again, or above."""
-        return tuple(k for k, (mean, error) in zip(self.ks, self.strength, strict=True) if mean + 2 * error >= STRONG)
+        return tuple(k for k, (mean, error) in zip(self.ks, self.strength, strict=True)
+                     if mean + 2 * np.nan_to_num(error) >= STRONG)
 
     @property
     def by_silhouette(self) -> int:
@@ -76,7 +77,7 @@ class KSuggestion:
     def __str__(self) -> str:
         lines = ["  k   found again    agreement   across resets     silhouette"]
         for k, *measures in zip(self.ks, self.strength, self.agreement, self.resets, self.silhouette, strict=True):
-            cells = [f"{mean:7.2f} ± {error:.2f}" for mean, error in measures]
+            cells = [f"{mean:7.2f} " + ("      " if np.isnan(error) else f"± {error:.2f}") for mean, error in measures]
             lines.append(f"{k:>3}" + " ".join(cells) + ("  <-" if k == self.k else ""))
         return "\n".join([*lines, "", self.words])
 

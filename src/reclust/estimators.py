@@ -195,6 +195,8 @@ class DeepClustering(FittedClustering):
             progress.close()
 
     def _prepared(self, X: np.ndarray) -> tuple[Recipe, Preparation]:
+        if not isinstance(self.standardize, (bool, np.bool_)):
+            raise ValueError(f"standardize must be True or False, got {self.standardize!r}.")
         shape = full_image_shape(X.shape[1:], self.image_shape)
         found = self._recipe(None if shape is None else shape[2], X.shape[0])
         preparation = Preparation.fit(X, self.image_shape, standardize=self.standardize, lens=found.lens)
@@ -268,10 +270,10 @@ class DeepClustering(FittedClustering):
     def _seeds(self, n_init: int, checkpoint: Checkpoint | None) -> list[int]:
         """One seed a replica; those of a smaller `n_init` come first, so that more replicas never lose one
         (where they do not learn from each other by `Exchange`)."""
+        begun = None if checkpoint is None else checkpoint.seeds()
+        if begun is not None and len(begun) == n_init and isinstance(self.random_state, np.random.RandomState | None):
+            return begun  # which would draw others now
         if self.random_state is None:  # not scikit-learn's way: its global generator belongs to the caller
-            begun = None if checkpoint is None else checkpoint.seeds()
-            if begun is not None and len(begun) == n_init:
-                return begun
             return np.random.default_rng().integers(2**31 - 1, size=n_init).tolist()
         seed = self.random_state
         if not isinstance(seed, np.random.RandomState):

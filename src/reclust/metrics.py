@@ -34,11 +34,24 @@ def contingency(labels_true: Labels, labels_pred: Labels) -> Table:
 def distinct(labels: Labels) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
     """What labels (n,) there are, sorted, and which one each sample has; a missing one is no class."""
     host = _host(labels)
-    absent = np.flatnonzero([label is None or label != label for label in host.tolist()] if host.dtype.kind in "fO" else [])
-    if len(absent):
-        raise ValueError(f"{len(absent)} of {len(host)} labels are missing, the first in row {absent[0] + 1}: fill them in, or "
-                         "leave these samples out.")
+    refuse_missing(host)
     return np.unique(host, return_inverse=True)
+
+
+def refuse_missing(labels: npt.NDArray[Any]) -> None:
+    """Of labels (n,)."""
+    if labels.dtype.kind == "f":
+        absent = np.flatnonzero(np.isnan(labels))
+    else:
+        absent = np.flatnonzero([_is_missing(label) for label in labels] if labels.dtype.kind == "O" else [])
+    if len(absent):
+        raise ValueError(f"{len(absent)} of {len(labels)} labels are missing, the first in row {absent[0] + 1}: fill them in, "
+                         "or leave these samples out.")
+
+
+def _is_missing(label: Any) -> bool:
+    """None, NaN, or what pandas has for them, which cannot be compared."""
+    return not isinstance(label, str) and str(label) in ("None", "nan", "<NA>", "NaT")
 
 
 def batched_contingency(true: Tensor, predicted: Tensor, k_true: int | None = None, k: int | None = None) -> Tensor:

@@ -28,11 +28,12 @@ from .exceptions import warn
 
 
 def opened(X: Any, image_shape: Sequence[int] | None = None) -> Any:
-    """Files, folders and torch data sets are read into a `Dataset`; everything else passes through.
+    """Files, folders, torch data sets and AnnData are read into a `Dataset`; everything else passes through.
 
     image_shape: (h, w, channels) that the images of a folder are to have, whatever theirs are.
     """
-    if isinstance(X, TorchDataset):
+    anndata = sys.modules.get("anndata")  # whoever brings one has imported it already
+    if isinstance(X, TorchDataset) or (anndata is not None and isinstance(X, anndata.AnnData)):
         return read(X)
     if not isinstance(X, (str, os.PathLike)):
         return X
@@ -104,6 +105,9 @@ def _channels_last(estimator: BaseEstimator, X: np.ndarray, *, reset: bool) -> n
     known = getattr(estimator, "image_shape", None) if reset else estimator._preparation.image_shape
     shape = X.shape[1:]
     moved = channels_come_first(shape) if known is None else shape != tuple(known) == (*shape[1:], shape[0])
+    if known is None and shape[2] not in (1, 3) and shape[0] < shape[1] == shape[2]:
+        warn(f"Images of shape {shape} are taken for {shape[2]} channels of {shape[0]} × {shape[1]}. Where the "
+             f"{shape[0]} are the channels, bring them last (np.moveaxis(X, 1, -1)); where not, image_shape={shape} says so.")
     return np.moveaxis(X, 1, -1) if moved else X
 
 
@@ -132,7 +136,7 @@ class Preparation:
                  "Where channels come first, give images (n, channels, height, width) instead of flat rows.")
         growth, unit = math.prod(lens.shape(*shape)) / math.prod(shape), to_unit_range(X)
         if standardize:
-            seen = z_score(_channels_first(X, shape), lambda x: lens(unit(x)), axes=(0, 2, 3), growth=growth)
+            seen = z_score(X, lambda x: lens(unit(_channels_first(x, shape))), axes=(0, 2, 3), growth=growth)
             return cls(shape, unit, seen, lens)
         return cls(shape, unit, identity() if lens.light == "removed" else unit.inverse(), lens)
 

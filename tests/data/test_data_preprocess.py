@@ -86,6 +86,14 @@ def test_column_statistics_are_the_same_dense_mapped_and_sparse(tmp_path):
         np.testing.assert_allclose(std, np.where(table.std(0) > 0, table.std(0), 1), rtol=1e-6)
 
 
+def test_a_small_spread_far_from_zero_counts_and_rounding_does_not():
+    far = 1.7e18 + 1000.0 * RNG.integers(0, 1000, 300)
+    table = np.column_stack([far, np.full(300, 0.1), 0.1 + 2e-17 * RNG.integers(0, 2, 300)])
+    mean, std = statistics(table)
+    np.testing.assert_allclose(std[:2], [(far - far.mean()).std(), 1], rtol=1e-3)
+    assert table[:, 2].std() > 0 and np.abs((table - mean) / std)[:, 1:].max() < 1e-9
+
+
 def dataset(**changes) -> Dataset:
     images = RNG.integers(0, 17, (60, 8, 8), dtype=np.uint8)
     return Dataset(**{"samples": images, "image_shape": (1, 8, 8), "max_value": 16, "resize_to": (28, 28)} | changes)

@@ -10,6 +10,7 @@ import torch
 from scipy import sparse
 from torch.utils.data import IterableDataset, TensorDataset
 
+from reclust import ReclustWarning
 from reclust.data import DataError, Dataset, read
 
 RNG = np.random.default_rng(1)
@@ -254,3 +255,29 @@ def test_a_missing_extra_is_named(module, name, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=rf"needs {module.partition('.')[0]}: pip install 'reclust\["):
         read(tmp_path / name)
+
+
+@pytest.mark.parametrize(("name", "values", "reason"), [
+    ("y", np.linspace(0, 1, 10), "fractions"), ("target", np.full(10, np.nan), "fractions or missing"),
+    ("y", LABELS[:, None], r"shape is \(10, 1\)"), ("split", np.arange(10) % 5, "0 .train. or 1"), ("split", np.array(["train"] * 10), "0 .train. or 1"),
+])
+def test_arrays_that_only_have_the_name_of_labels_are_left_aside(name, values, reason, tmp_path):
+    np.savez(tmp_path / "x.npz", X=TABLE, **{name: values})
+    with pytest.warns(ReclustWarning, match=f"'{name}' is left aside.*{reason}"):
+        found = read(tmp_path / "x.npz")
+    assert found.labels is None and found.split is None and found.samples.shape == TABLE.shape
+    if name != "split":
+        with pytest.raises((DataError, ValueError)):
+            read(tmp_path / "x.npz", labels=name)
+
+
+def test_ids_of_every_kind_become_numbers_or_texts():
+    pandas = pytest.importorskip("pandas")
+    days = pandas.date_range("2020-01-01", periods=3)
+    for ids, said in ((days, ["2020-01-01", "2020-01-02", "2020-01-03"]), (days.to_period("D"), ["2020-01-01", "2020-01-02", "2020-01-03"]),
+                      (pandas.MultiIndex.from_tuples([("a", 1), ("b", 2), ("c", 3)]), ["('a', 1)", "('b', 2)", "('c', 3)"]),
+                      (np.array([b"a", b"b", b"c"]), ["a", "b", "c"]), (np.array([3, 1, 2]), [3, 1, 2])):
+        frame = pandas.DataFrame(TABLE[:3], index=ids)
+        assert read(frame).ids.tolist() == said
+    with pytest.raises(DataError, match="one for each sample"):
+        read(TABLE, ids=np.zeros((10, 2)))

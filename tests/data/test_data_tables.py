@@ -9,7 +9,7 @@ import pytest
 
 from reclust import ReclustWarning
 from reclust.data import DataError, read
-from reclust.data.tables import check_numeric
+from reclust.data.tables import check_complete, check_numeric
 
 VALUES = np.random.default_rng(0).normal(size=(6, 3)) * 10.0 ** np.arange(-2, 1)
 LABELS = ["cat", "dog", "cat", "cat", "emu", "dog"]
@@ -313,3 +313,51 @@ def test_a_large_parquet_file_is_unpacked_to_disk_and_mapped(tmp_path, monkeypat
     kept = large.samples.filename
     del large
     assert not Path(kept).exists()
+
+
+def test_an_index_of_pandas_is_no_feature_where_other_ids_are_named(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(VALUES, columns=list("abc"), index=[5, 3, 9, 1, 0, 7]).assign(name=list("uvwxyz"))
+    frame.to_csv(tmp_path / "x.csv")
+    found = read(tmp_path / "x.csv", ids="name")
+    assert found.feature_names == ("a", "b", "c") and found.ids.tolist() == list("uvwxyz")
+    assert read(csv(tmp_path, ",a\n1,2\n3,4\n")).samples.tolist() == [[2], [4]]
+
+
+@pytest.mark.parametrize(("text", "names", "shape"), [
+    ("Xist,2610005E09,Rik3,Tsix\n1,2,3,4\n5,6,7,8\n", ("Xist", "2610005E09", "Rik3", "Tsix"), (2, 4)),
+    ("True,False\nFalse,True\n", None, (2, 2)),
+    ("height, cm\tweight, kg, net\tage, years\n1\t2\t3\n4\t5\t6\n", ("height, cm", "weight, kg, net", "age, years"), (2, 3)),
+    ("a;b, in cm, perhaps\n1,5;2,5\n", ("a", "b, in cm, perhaps"), (1, 2)),
+    ('"a;b;c",d\n1,2\n', ("a;b;c", "d"), (1, 2)),
+    ("a,b\n1,2", ("a", "b"), (1, 2)),
+])
+def test_lines_of_names_that_look_like_something_else(text, names, shape, tmp_path):
+    found = read(csv(tmp_path, text))
+    assert found.feature_names == names and found.samples.shape == shape
+
+
+def test_a_first_row_with_one_cell_that_is_no_number_is_data(tmp_path):
+    with pytest.raises(DataError, match="row 1 has 'N.D.'"):
+        read(csv(tmp_path, "1,2,N.D.\n4,5,6\n"))
+
+
+def test_columns_of_one_name_and_frames_without_columns_are_named():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame([[np.nan, 1.0], [2.0, 3.0]], columns=["a", "a"])
+    with pytest.raises(DataError, match=r"values in 'a' \(1 of 2 rows\);"):
+        check_complete(frame)
+    check_numeric(frame[[]])
+
+
+def test_an_index_gives_the_ids_by_its_name_and_of_large_files_too(tmp_path, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame(VALUES, columns=list("abc"), index=pandas.Index(list("uvwxyz"), name="patient"))
+    frame.to_parquet(tmp_path / "x.parquet", row_group_size=3)
+    for limit in (2**30, 10):
+        monkeypatch.setattr("reclust.data.tables.IN_MEMORY", limit)
+        for asked in ({}, {"ids": "patient"}):
+            assert read(tmp_path / "x.parquet", **asked).ids.tolist() == list("uvwxyz")
+    frame.reset_index(drop=True).to_parquet(tmp_path / "y.parquet")
+    assert read(tmp_path / "y.parquet").ids is None

@@ -29,10 +29,10 @@ _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 def read_csv(path: Path, *, labels: str | None = None, ids: str | None = None) -> Table:
     """Comma, semicolon, tab or bar separated numbers, with or without a line of names.
 
-    The first line holds names if none of its cells is a number, or if its numbers only count the columns, see
-    `_holds_names`. `labels` and `ids` are names of columns (without names: "0", "1", …). A first column without a name,
-    which is how pandas writes an index, holds ids. Commas may be decimal marks where they separate no cells. Columns of True
-    and False are 1 and 0. Text is UTF-8, or UTF-16 where it says so, else what Excel writes on Windows, with a warning.
+    Whether the first line holds names `_holds_names` says. `labels` and `ids` are names of columns (without names: "0", "1",
+    …). A first column without a name, which is how pandas writes an index, holds ids unless another one does. Commas may be
+    decimal marks where they separate no cells. Columns of True and False are 1 and 0. Text is UTF-8, or UTF-16 where it says
+    so, else what Excel writes on Windows, with a warning.
     """
     with reading(path):
         encoding, *others = _encodings(path)
@@ -63,18 +63,20 @@ def _read(path: Path, encoding: str, labels: str | None, ids: str | None) -> Tab
             raise DataError(
                 f"{path} is empty, or starts with an empty line; needed: numbers, or the names of the columns."
             )
-        delimiter, start = _delimiter(first), stream.tell()
+        start = stream.tell()
+        delimiter = _delimiter(first, stream.readline())
+        stream.seek(start)
         cells = [cell.strip() for cell in next(csv.reader([first], delimiter=delimiter))]
         named = _holds_names(cells, csv.reader(stream, delimiter=delimiter))
         start = start if named else 0
         names = cells if named else [str(i) for i in range(len(cells))]
-        if ids is None and named and names[0] == "" and len(names) > 1:
-            ids = ""
+        indexed = named and names[0] == "" and len(names) > 1
+        ids = "" if indexed and ids is None else ids
         check_names(names, (labels, ids), path)
         stream.seek(start)
         if not any(line.strip() for line in stream):
             raise DataError(f"{path} has names of columns and no rows.")
-        columns = [i for i, name in enumerate(names) if name not in (labels, ids)]
+        columns = [i for i, name in enumerate(names) if name not in (labels, ids) and (i or not indexed)]
         values = _numbers(stream, start, delimiter, names, columns, path)
         stream.seek(start)
         texts = _texts(csv.reader(stream, delimiter=delimiter), names, (labels, ids), path)
@@ -83,22 +85,33 @@ def _read(path: Path, encoding: str, labels: str | None, ids: str | None) -> Tab
     return Table(values, _numbers_if_possible(texts[0]), texts[1], features if named else None)
 
 
-def _delimiter(first: str) -> str:
-    """The most frequent mark of the first line, where its commas are not decimal marks."""
+def _delimiter(first: str, second: str) -> str:
+    """The mark that cuts the first two lines into as many cells, and into numbers rather than text, else the most frequent
+    one of the first, where its commas are not decimal marks."""
     for mark in ";\t|":
         if mark in first and any(_DECIMAL_COMMA.fullmatch(cell.strip()) for cell in first.split(mark)):
             return mark
-    return max(",;\t|", key=first.count)
+    cut = {mark: list(csv.reader([first, second], delimiter=mark)) for mark in ",;\t|"}
+    alike = [mark for mark, (names, *row) in cut.items() if row and 1 < len(names) == len(row[0])]
+    numbers = {mark: sum(_is_number(cell) or _COMMAS.fullmatch(cell) is not None for cell in cut[mark][1]) / len(cut[mark][1])
+               for mark in alike}
+    return max(alike or cut, key=lambda mark: (numbers.get(mark, 0), len(cut[mark][0]), first.count(mark)))
 
 
 def _holds_names(first: Sequence[str], rows: Iterable[Sequence[str]]) -> bool:
-    """Whether the first line holds names: none of its cells is a number, or they count 0, 1, 2, … or 1, 2, 3, …, as pandas
-    names columns, and its first cell is empty or a row below has a decimal mark or the same number twice in those columns.
+    """Whether the first line holds names: none of its cells is a number, or True or False; or most cells are text with a number
+    below, since names of genes such as 2610005E09 are numbers; or they count 0, 1, 2, … or 1, 2, 3, …, as pandas names columns,
+    and the first cell is empty or a row below has a decimal mark or the same number twice in those columns.
     """
-    numbers = [i for i, cell in enumerate(first) if _is_number(cell) or _COMMAS.fullmatch(cell)]
+    numbers = [i for i, cell in enumerate(first) if _is_number(cell) or _COMMAS.fullmatch(cell) or cell.lower() in TRUTH]
     counted = [[str(start + i) for i in range(len(numbers))] for start in (0, 1)]
+    if not numbers:
+        return True
     if len(numbers) < 2 or [first[i] for i in numbers] not in counted:
-        return not numbers
+        second = next(iter(rows), [])
+        above = [i for i, cell in enumerate(second[:len(first)]) if _is_number(cell) and i not in numbers
+                 and first[i].lower() not in MISSING]
+        return 2 * len(above) > len(first)
     # Rankings and the rows of a small example count too: there nothing tells names from data.
     return first[0] == "" or any(
         _is_no_count([row[i] for i in numbers]) for row in rows if len(row) == len(first)
@@ -166,7 +179,7 @@ def _can_be_translated(rows: Iterable[Sequence[str]], names: Sequence[str], colu
             "points and ungrouped, or read the file with pandas.read_csv, which takes decimal= and thousands=."
         )
     if missing:
-        raise DataError(missing_values(path, missing, n_rows))
+        raise DataError(missing_values(path, missing.items(), n_rows))
     return bool(commas or truths)
 
 

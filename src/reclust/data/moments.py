@@ -40,10 +40,11 @@ class Moments:
         self._count, self._unit = total, unit
 
     def result(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean and standard deviation, of a shape that broadcasts to one sample; 1 where all numbers are the same."""
+        """Mean and standard deviation, of a shape that broadcasts to one sample; 1 where all numbers are the same, and where
+        they are but for rounding their size, by which they become about 0."""
         spread = np.sqrt(self._squares / self._count)
-        # A spread at the level of rounding is a constant that was not exactly representable.
-        return (self._mean * self._unit)[0], np.where(spread > 1e-12, spread * self._unit, 1.0)[0]
+        scale = np.where(spread > 1e-14, spread * self._unit, np.where(spread > 0, self._unit, 1.0))
+        return (self._mean * self._unit)[0], scale[0]
 
 
 def statistics(samples: Any, axes: tuple[int, ...] = (0,)) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

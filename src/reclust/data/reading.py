@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..exceptions import warn
 from .arrays import NUMERIC, is_sparse, map_npy, read_npz, sparse_rows
 from .dataset import Dataset, Samples
 from .delimited import read_csv
@@ -209,12 +210,47 @@ def _pick(
     if key is None and len(usual) != 1 and not set(usual) & set(_SAMPLES):
         raise DataError(f"{path} holds {', '.join(names) or 'no arrays'}; say with key= which of them are the samples.")
     found: dict[str, Any] = {"samples": load(key or usual[0])}
-    labels = labels or next((name for name in _LABELS if name in names), None)
     ids = ids or ("ids" if "ids" in names else None)
-    for field, name in (("labels", labels), ("ids", ids), ("split", "split" if "split" in names else None)):
+    guessed = {"labels": None if labels else next((name for name in _LABELS if name in names), None),
+               "split": "split" if "split" in names else None}
+    for field, name in {"labels": labels, "ids": ids, **{field: name for field, name in guessed.items() if name}}.items():
         if name is not None and name != (key or usual[0]):
             found[field] = load(name)
+    for field, name in guessed.items():  # nobody asked for them, so they may be something else
+        reason = _unfit(field, found.get(field), len(found["samples"])) if name else None
+        if reason:
+            warn(f"{path}: {name!r} is left aside, because it does not hold {field}: {reason}.")
+            del found[field]
     return found
+
+
+def _unfit(field: str, values: NDArray[Any] | None, n: int) -> str | None:
+    """Why values cannot be the labels or the split of n samples, if they cannot."""
+    if values is None:
+        return None
+    if values.shape != (n,):
+        return f"its shape is {values.shape}, needed: ({n},)"
+    try:
+        _as_integers(values, "it") if field == "labels" else _check_split(values, "it")
+    except DataError as error:
+        return str(error).rstrip(".")
+    return None
+
+
+def _check_split(split: Any, name: str) -> None:
+    if not np.isin(split, (0, 1)).all():
+        raise DataError(f"{name}: `split` must be 0 (train) or 1 (test).")
+
+
+def _as_names(ids: NDArray[Any], name: str) -> NDArray[Any]:
+    """Numbers and texts as they are, anything else as text: model files hold no other kinds."""
+    if ids.ndim != 1:
+        raise DataError(f"{name}: ids of shape {ids.shape}; needed: one for each sample.")
+    if ids.dtype.kind == "M":
+        return np.datetime_as_string(ids, unit="auto")
+    if ids.dtype.kind in "iufbU":
+        return ids
+    return np.array([one.decode(errors="replace") if isinstance(one, bytes) else str(one) for one in ids.tolist()])
 
 
 def _assemble(
@@ -223,13 +259,13 @@ def _assemble(
 ) -> Dataset:
     checked, image_shape = _layout(samples, name)
     integers = None if labels is None else _as_integers(np.asarray(labels), name)
-    if split is not None and not np.isin(split, (0, 1)).all():
-        raise DataError(f"{name}: `split` must be 0 (train) or 1 (test).")
+    if split is not None:
+        _check_split(split, name)
     bits = {np.dtype(np.uint8): 255.0, np.dtype(np.uint16): 65535.0}
     return Dataset(
         samples=checked,
         labels=integers,
-        ids=None if ids is None else np.asarray(ids),
+        ids=None if ids is None else _as_names(np.asarray(ids), name),
         split=None if split is None else np.asarray(split).astype(np.uint8),
         feature_names=feature_names,
         name=name,

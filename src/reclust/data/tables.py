@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +34,8 @@ class Table(NamedTuple):
 
 def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None, where: str = "The DataFrame") -> Table:
     """The numeric columns of a pandas DataFrame; its index gives the ids unless `ids` names a column."""
+    if ids is not None and ids == frame.index.name and ids not in frame.columns:
+        ids = None
     check_names(list(frame.columns), (labels, ids), where)
     features = frame.drop(columns=[name for name in (labels, ids) if name is not None])
     _refuse_other_than_numbers(features, where)
@@ -64,8 +66,10 @@ def warn_of_row_numbers(names: Sequence[str], part: Callable[[slice, int | slice
 
     part: the numbers in some rows and columns; whole columns are asked for only where there is a suspicion.
     """
+    if len(names) < 2:
+        return
     top = part(slice(FEW), slice(None))
-    if len(top) < FEW or len(names) < 2:
+    if len(top) < FEW:
         return
     counting = (top == top[0] + np.arange(FEW)[:, None]).all(axis=0) & np.isin(top[0], (0, 1))
     found = [name for i, name in enumerate(names)
@@ -98,7 +102,7 @@ def check_complete(frame: Any, where: str = "The DataFrame") -> None:
     """Refuse a DataFrame with missing values, by the names of their columns."""
     counts = frame.isna().sum()
     if counts.any():
-        raise DataError(missing_values(where, {str(name): int(count) for name, count in counts.items()}, len(frame)))
+        raise DataError(missing_values(where, [(str(name), int(count)) for name, count in counts.items()], len(frame)))
 
 
 def read_parquet(path: Path, *, labels: str | None = None, ids: str | None = None) -> Table:
@@ -122,9 +126,11 @@ def _map_parquet(file: Any, path: Path, labels: str | None, ids: str | None) -> 
     """
     handle, temporary = tempfile.mkstemp(suffix=".reclust")
     os.close(handle)
-    mapped, parts, done = None, [], 0
+    mapped, parts, done, named = None, [], 0, ids is not None
     for batch in file.iter_batches(batch_size=65_536):
-        part = from_frame(batch.to_pandas(), labels=labels, ids=ids, where=str(path))
+        frame = batch.to_pandas()
+        named |= type(frame.index).__name__ != "RangeIndex"  # which would begin anew in each batch
+        part = from_frame(frame, labels=labels, ids=ids, where=str(path))
         if mapped is None:
             shape = (file.metadata.num_rows, part.values.shape[1])
             mapped = np.memmap(temporary, dtype=np.result_type(part.values, np.float32), mode="w+", shape=shape)
@@ -134,8 +140,8 @@ def _map_parquet(file: Any, path: Path, labels: str | None, ids: str | None) -> 
         parts.append(part._replace(values=part.values[:0]))
     if mapped is None or done != len(mapped):
         raise DataError(f"{path} has {done} rows where it says {file.metadata.num_rows}.")
-    own_labels, own_ids = (None if name is None else np.concatenate([getattr(part, kind) for part in parts])
-                           for kind, name in (("labels", labels), ("ids", ids)))
+    own_labels, own_ids = (np.concatenate([getattr(part, kind) for part in parts]) if wanted else None
+                           for kind, wanted in (("labels", labels is not None), ("ids", named)))
     return Table(mapped, own_labels, own_ids, parts[0].names)
 
 
@@ -154,12 +160,12 @@ def check_finite(values: NDArray[Any], names: Sequence[str], where: Path | str) 
     """Refuse columns (n, d) with missing or infinite values, by their names."""
     counts = (~np.isfinite(values)).sum(axis=0)
     if counts.any():
-        raise DataError(missing_values(where, dict(zip(names, counts.tolist(), strict=True)), len(values)))
+        raise DataError(missing_values(where, zip(names, counts.tolist(), strict=True), len(values)))
 
 
-def missing_values(where: Path | str, counts: Mapping[str, int], n: int) -> str:
+def missing_values(where: Path | str, counts: Iterable[tuple[str, int]], n: int) -> str:
     """What to say of columns of which so many of n rows are missing or infinite."""
-    found = [f"{name!r} ({count} of {n} rows)" for name, count in counts.items() if count]
+    found = [f"{name!r} ({count} of {n} rows)" for name, count in counts if count]
     return (
         f"{where}: missing or infinite values in {', '.join(found[:10])}{' …' * (len(found) > 10)}; "
         "fill them in (SimpleImputer), or drop those rows or columns."

@@ -15,6 +15,9 @@ from ..values import value, whole
 from .base import Step
 from .target import Target
 
+AT_ONCE = 2**25
+"""Numbers in the embeddings of several targets that are reclustered together; methods need several times as much memory."""
+
 
 class Method(Protocol):
     """A way to find centres: (z (..., n, d), k, key (...)) -> (..., k, d)."""
@@ -71,11 +74,21 @@ class Recluster(OnSamples):
             raise TypeError(f"method must be a callable (z, k, key) -> centers, got {self.method!r}: write {name}().")
 
     def __call__(self, target: Target) -> None:
-        self.together([target])
+        self._recluster([target], [self.embed(target)])
 
-    def together(self, targets: Sequence[Target]) -> None:
-        """In one call of the method: a GPU needs hardly longer for the replicas of all targets than for those of one."""
-        z, key = (_joined(parts) for parts in ([self.embed(target) for target in targets], [target.key for target in targets]))
+    def at_once(self, targets: Sequence[Target]) -> None:
+        """In one call of the method, as far as memory allows: a GPU needs hardly longer for the replicas of all targets."""
+        together: list[tuple[Target, Tensor]] = []
+        for target in targets:
+            z = self.embed(target)
+            if together and z.numel() + sum(other.numel() for _, other in together) > AT_ONCE:
+                self._recluster(*zip(*together, strict=True))
+                together = []
+            together.append((target, z))
+        self._recluster(*zip(*together, strict=True))
+
+    def _recluster(self, targets: Sequence[Target], embeddings: Sequence[Tensor]) -> None:
+        z, key = _joined(embeddings), _joined([target.key for target in targets])
         wanted = (*z.shape[:-2], *targets[0].centers.shape[-2:])
         found = self.method(z, wanted[-2], draws.fold(key, "recluster"))
         if not isinstance(found, Tensor) or found.shape != wanted:

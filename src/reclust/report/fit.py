@@ -85,6 +85,7 @@ class Seen:
             raise ValueError(f"X has {X.shape[0]} samples, but the model was fitted on {n}: give it those, in the same order.")
         classes = None if y is None else np.asarray(as_array(y)).reshape(-1)
         if classes is not None and classes.dtype.kind == "O":  # of several kinds, perhaps, which have no order
+            metrics.refuse_missing(classes)
             classes = classes.astype(str)
         if classes is not None and len(classes) != n:
             raise ValueError(f"y has {len(classes)} labels for {n} samples: give one for each.")
