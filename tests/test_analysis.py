@@ -27,6 +27,7 @@ from reclust.analysis import (
     DistanceRatios,
     Distances,
     EmbeddingRows,
+    Extremes,
     Norms,
     Purity,
     Reconstruction,
@@ -206,3 +207,18 @@ def test_a_part_of_the_samples_is_evaluated_as_if_it_were_all():
     np.testing.assert_allclose(columns["label_change"].values[-1], [metrics.label_change(*both) for both in zip(*seen[-2:], strict=True)], atol=1e-9)
     every, limited = (trained([Evaluation(Y, **given)]).history["clustering"] for given in ({}, {"limit": len(X)}))
     assert all((every[name].values == limited[name].values).all() for name in ("accuracy", "label_change"))
+
+
+def test_extremes_are_those_of_the_end_although_the_last_epoch_begins_with_a_reset():
+    result = train(X, small_settings(pretraining=None, clustering=Schedule(3, batch_size=30)), seeds=[0], execution=EXACT, monitors=[Extremes(count=2)])
+    columns = result.history["clustering"]
+    assert columns["fired"].epochs.tolist() == [2] and columns["nearest"].epochs.tolist() == [2] and "nearest_after_reset" not in columns
+
+
+def test_purity_of_some_samples_is_by_their_own_labels():
+    y = np.sort(Y)
+    result = train(X[np.argsort(Y, kind="stable")], small_settings(pretraining=None, intervention=None), seeds=[0], execution=EXACT, monitors=[Purity(y, limit=20, neighbors=3)])
+    rows = np.linspace(0, len(X) - 1, 20).astype(int)
+    z = result.model(0).embed(torch.from_numpy(X[np.argsort(Y, kind="stable")]))
+    expected = geometry.local_purity(z[rows], torch.from_numpy(y[rows]), neighbors=3).mean()
+    assert result.history["clustering"]["local_purity"].values[-1, 0] == pytest.approx(float(expected))

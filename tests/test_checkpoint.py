@@ -2,6 +2,7 @@
 
 import errno
 import functools
+import itertools
 import os
 import subprocess
 import sys
@@ -326,3 +327,32 @@ def test_a_read_only_folder_keeps_its_checkpoint(written):
     finally:
         folder.chmod(0o755)
     assert Path(written.path).read_bytes() == good and sorted(os.listdir(folder)) == ["run.ckpt", "run.ckpt.previous"]
+
+
+def test_a_resumed_run_has_spent_the_time_of_an_uninterrupted_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(reclust.clock.time, "perf_counter", itertools.count().__next__)
+    given = small_settings(intervention=None, pretraining=None)
+    whole = train(X, given, seeds=[0]).seconds
+    with pytest.raises(Stop):
+        train(X, given, seeds=[0], checkpoint=Checkpoint(tmp_path / "c", every=1), monitors=[stop_at("clustering", 3)])
+    resumed = train(X, given, seeds=[0], checkpoint=Checkpoint(tmp_path / "c", every=1)).seconds
+    assert resumed["clustering.training"] == whole["clustering.training"] > 0
+
+
+def test_a_resumed_run_that_nobody_looked_at_before_compares_with_where_it_goes_on(tmp_path):
+    given, checkpoint = small_settings(pretraining=None, intervention=None), Checkpoint(tmp_path / "c", every=1)
+    with pytest.raises(Stop):
+        train(X, given, seeds=[0], checkpoint=checkpoint, monitors=[stop_at("clustering", 3)])
+    late = train(X, given, seeds=[0], checkpoint=checkpoint, monitors=[Evaluation(Y)]).history["clustering"]["label_change"]
+    whole = train(X, given, seeds=[0], monitors=[Evaluation(Y)]).history["clustering"]["label_change"]
+    assert late.epochs.tolist() == whole.epochs[-2:].tolist() and (late.values == whole.values[-2:]).all()
+
+
+def test_what_follows_a_damaged_checkpoint_keeps_no_damaged_one_as_the_state_before(tmp_path):
+    given, checkpoint = small_settings(pretraining=None, intervention=None), Checkpoint(tmp_path / "c", every=1)
+    with pytest.raises(Stop):
+        train(X, given, seeds=[0], checkpoint=checkpoint, monitors=[stop_at("clustering", 3)])
+    Path(checkpoint.path).write_bytes(b"damaged")
+    with pytest.warns(ReclustWarning, match="goes on from the state before"):
+        checkpoint.read()
+    assert not checkpoint.previous.exists() and checkpoint.read()[0]["epoch"] == 2

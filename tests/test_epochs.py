@@ -17,12 +17,15 @@ from reclust import (
     Evaluation,
     Every,
     Execution,
+    IDECObjective,
+    ReclustWarning,
     ResetMomentum,
     Schedule,
     Step,
     StopTraining,
     Target,
     draws,
+    inspection,
     train,
     value,
 )
@@ -255,3 +258,42 @@ def test_a_group_of_which_all_fail_does_not_end_the_others(monkeypatch):
     assert list(result.failed) == [1] and result.groups == [1, 1]
     with pytest.warns(reclust.ReclustWarning), pytest.raises(reclust.TrainingFailed):
         train(X, settings(clustering=Schedule(epochs=2, batch_size=20)), seeds=[1, 1], execution=EXACT)
+
+
+def test_no_reset_is_announced_behind_the_last_epoch():
+    told = []
+    train(X, small_settings(pretraining=None, clustering=Schedule(2, batch_size=30)), seeds=[0], execution=EXACT,
+          monitors=[lambda snapshot: told.append(bool(snapshot.fires_next.any())) if snapshot.moment == "epoch" else None])
+    assert told == [False, False]
+
+
+def test_one_replica_whose_gradients_explode_is_enough_for_a_warning():
+    once = [small_settings(pretraining=None, intervention=None, objective=IDECObjective(weight), clustering=Schedule(1, batch_size=30)) for weight in (0.1, 1e9)]
+    with pytest.warns(ReclustWarning, match="Gradients explode"):
+        train(X, once, seeds=[0, 0], execution=EXACT)
+
+
+def test_a_monitor_begins_anew_with_each_training():
+    given, monitor = small_settings(pretraining=None, intervention=None), Evaluation(Y)
+    first, second = (train(X, given, seeds=[0], execution=EXACT, monitors=[monitor]).history["clustering"]["label_change"] for _ in range(2))
+    assert first.epochs.tolist() == second.epochs.tolist() and (first.values == second.values).all()
+
+
+def test_pieces_change_nothing(monkeypatch):
+    def seen():
+        found = {}
+        def look(snapshot):
+            if (snapshot.phase, snapshot.moment, snapshot.epoch) == ("clustering", "epoch", 1):
+                found.update(z=snapshot.embeddings, labels=snapshot.labels, loss=snapshot.representation_loss())
+        class Look(Exchange):
+            def __call__(self, target):
+                rows = torch.arange(60)
+                found["views"] = target.peers.embed_views(rows, target.key[0], Noise())
+                found["turned"] = target.peers.embed_views(rows.flip(0), target.key[0], Noise()).flip(1)
+        train(X, small_settings(pretraining=None, clustering=Schedule(2, batch_size=30), intervention=Every(1, (Look(),))), seeds=[0, 1], monitors=[look], execution=Execution("cpu", "float64"))
+        return found
+    whole = seen()
+    monkeypatch.setattr(inspection, "CHUNK", 7)
+    for name, found in seen().items():
+        torch.testing.assert_close(found, whole[name], msg=name)
+    torch.testing.assert_close(whole["views"], whole["turned"])

@@ -133,3 +133,19 @@ def test_squared_silhouettes_are_scikit_learns_and_know_classes_of_one(seed):
     assert found.numpy() == pytest.approx(expected, abs=1e-7) and found[7] == 0
     assert geometry.squared_silhouette(z, torch.zeros_like(labels)).isnan().all()
     assert (geometry.squared_silhouette(torch.zeros_like(z), labels) == 0).all()
+
+
+def test_one_sample_alone_has_no_silhouette():
+    assert geometry.class_distances(torch.ones(1, 2), torch.zeros(1, dtype=torch.int64)).silhouette.isnan().all()
+
+
+def test_ratios_that_are_no_numbers_are_not_counted():
+    z = torch.tensor([[0.0, 0.0], [torch.nan, 0.0]])
+    assert geometry.distance_ratio_histogram(z, torch.tensor([[0.0, 0.0], [1.0, 0.0]]), bins=4).tolist() == [1, 0, 0, 0]
+
+
+def test_ratios_close_to_a_centre_keep_their_digits():
+    centers = torch.tensor([[1000.0, 0.0], [1001.0, 0.0]]).repeat(20, 1)[:40] + torch.arange(20.0).repeat_interleave(2)[:, None] * torch.tensor([0.0, 50.0])
+    z = torch.tensor([[1000.001, 0.0]]).repeat(40, 1)
+    expected = geometry.distance_ratio(z.double(), centers.double())
+    torch.testing.assert_close(geometry.distance_ratio(z, centers).double(), expected, rtol=1e-4, atol=0)

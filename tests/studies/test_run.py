@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from reclust import BRB, Execution, ReclustWarning, train
+from reclust import BRB, Curve, Execution, ReclustWarning, train
 from reclust.interventions import WhenSettled
 from reclust.metrics import scores
 from reclust.phase import Phase
@@ -265,3 +265,16 @@ def test_random_kills_lose_no_run(undisturbed, tmp_path):
         with StoreReader(tmp_path / f"store{number}") as store:
             assert same_table(store, undisturbed, "tiny"), seed
             assert not list((tmp_path / f"store{number}.work" / "checkpoints").iterdir()), seed
+
+
+def test_losses_are_kept_where_something_was_evaluated():
+    loss = Curve(np.arange(10), np.zeros((10, 1)))
+    made = execute.thinned({"clustering": {"loss": loss, "accuracy": Curve(np.array([-1, 2, 9]), np.zeros((3, 1)))}}, 5)
+    assert made["clustering"]["loss"].epochs.tolist() == [0, 2, 4, 9]
+
+
+def test_a_run_has_its_share_of_the_pretraining(tmp_path):
+    group, conditions = tiny_study(algorithms=("dcn",), pretrained=(True,)).groups()[0], Conditions(work=str(tmp_path))
+    start, made = pretrained(group.pretraining, conditions), attempt(group, conditions)
+    assert len(start) != len(group.runs)
+    assert made.seconds["pretraining.training"] / len(group.runs) == pytest.approx(start.seconds["pretraining.training"] / len(start))

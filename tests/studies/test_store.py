@@ -2,6 +2,7 @@
 
 import itertools
 import multiprocessing
+import os
 import random
 import sqlite3
 import sys
@@ -256,3 +257,26 @@ def test_a_store_in_a_folder_that_cannot_be_written_is_read(tmp_path, monkeypatc
         assert "immutable" in readable(folder / "store") and reader.status()[0].finished == R
         assert own.merge(folder / "store") == R
         assert [path.name for path in folder.iterdir()] == ["store"]
+
+
+def test_a_run_that_failed_has_no_scores_counts_no_time_and_was_not_trained(store):
+    store.plan("s", "spec", planned("a"))
+    store.add(outcome("a", failed={1: "why"}))
+    assert store.runs("s")["acc"].isna().tolist() == [False, True, False, False] and "a-1" not in set(store.measures("s")["run"])
+    (status,), (trained,) = store.status("s"), store.trained("s")
+    assert status.seconds == 3 * 2.0 and trained[5] == 3
+
+
+def test_a_group_that_fails_later_leaves_nothing_of_what_it_was(store):
+    store.plan("s", "spec", planned("a"))
+    store.add(outcome("a"))
+    assert store.has("s", "brb")
+    store.fail("a", [run.key for run in planned("a")], "boom")
+    assert store.status("s")[0].failed == 4 and not store.has("s", "brb") and store.phases("s") == []
+
+
+def test_a_log_beside_a_store_is_read_even_where_nothing_can_be_written(store, monkeypatch):
+    store.plan("s", "spec", planned("a"))
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    log = store.path.with_name(store.path.name + "-wal")
+    assert log.exists() and readable(store.path).endswith("mode=ro")
