@@ -26,7 +26,8 @@ from reclust import (
     train,
 )
 from reclust.data.color import ColorViews
-from reclust.replicas import Replicas, executor_kind
+from reclust.executors import executor_kind
+from reclust.replicas import Replicas
 from reclust.representations import Autoencoder, OwnSimCLR, ResNet, SimCLR, build_network, nt_xent
 
 CPU = torch.device("cpu")

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from . import draws
 from .data.augment import Augmentation
 from .data.inputs import Inputs
+from .executors import Executor
 from .objectives import State
-from .replicas import Executor, Replicas
+from .replicas import Replicas
 
 CHUNK = 4096
 """Samples embedded at once."""

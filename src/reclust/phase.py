@@ -19,6 +19,7 @@ from .checkpoint import Progressed
 from .clock import Clock
 from .data.augment import perturbation_of
 from .exceptions import StopTraining, warn
+from .executors import make_executor
 from .inspection import Inspection
 from .interventions import Intervention, Peers, Target
 from .interventions.base import intervene
@@ -26,7 +27,7 @@ from .monitors import Deadline, Measured, Snapshot
 from .objectives import Objective, Staged, State
 from .objectives.base import moves_itself
 from .optimizer import Adam, Leaf
-from .replicas import NETWORK, make_executor
+from .replicas import NETWORK
 from .result import group_of
 from .settings import Schedule, Settings
 

@@ -22,12 +22,13 @@ from .checkpoint import Checkpoint, Progressed, identity
 from .data import Prepared
 from .data.inputs import Inputs, as_inputs
 from .exceptions import TrainingFailed, warn
+from .executors import executor_kind
 from .history import Curve, History
 from .interventions.adaptive import never_fires
 from .interventions.base import NothingToReset
 from .monitors import Deadline, Measured, Monitor, Remembering, of_each_replica
 from .phase import Phase, sharing
-from .replicas import Replicas, executor_kind
+from .replicas import Replicas
 from .result import Result, group_of, joined, provenance, stacked_result_tensors
 from .settings import Execution, Schedule, Settings, one_each
 from .trials import try_parts

@@ -12,9 +12,10 @@ from scipy import stats
 from reclust.studies import Store, named, published
 from reclust.studies import reproduction as made
 from reclust.studies.reproduction import cells, coverage
-from reclust.studies.reproduction.claims import CLAIMS, _share, later_mean
+from reclust.studies.reproduction.claims import CLAIMS
 from reclust.studies.reproduction.evidence import Above, Below, Evidence, Interval, Within, interval
 from reclust.studies.reproduction.page import cell_names
+from reclust.studies.reproduction.quantities import later_mean, share
 from studies.invented import fill, paper
 
 ROOT = Path(__file__).parents[2]
@@ -174,7 +175,7 @@ def test_epochs_around_resets_weigh_no_more_than_others():
 @pytest.mark.parametrize(("better", "verdict"), [(6, "holds"), (5, "holds"), (4, "does not hold"), (3, "does not hold")])
 def test_of_six_cells_most_is_as_many_as_the_paper_has(better, verdict):
     found = [cells.Improvement("cifar10", "dec", True, 10, 10, 1.0 if i < better else -1.0, 0.0, 0.0, 1.0 if i < 5 else -1.0) for i in range(6)]
-    assert _share("cells", found, 6).verdict == verdict
+    assert share("cells", found, 6).verdict == verdict
 
 
 def test_curves_without_numbers_are_none(tmp_path):
