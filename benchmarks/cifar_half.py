@@ -41,7 +41,7 @@ from reclust import (
 )
 from reclust.data import Prepared, load
 from reclust.data.inputs import as_inputs
-from reclust.training import choose_device
+from reclust.devices import choose_device
 from reclust.values import to_json
 
 ALGORITHMS = ("dec", "idec", "dcn")

@@ -68,7 +68,7 @@ def checkpoint(tmp_path):
 
 def test_data_that_differ_in_one_row_are_other_data(checkpoint):
     many = np.random.default_rng(0).normal(size=(3000, 6))
-    settings = small_settings(pretraining=None, clustering=Schedule(1))
+    settings = small_settings(pretraining=None, intervention=None, clustering=Schedule(1))
     train(many, settings, seeds=[0], checkpoint=checkpoint)
     train(many.copy(), settings, seeds=[0], checkpoint=checkpoint)
     many[2] += 1

@@ -260,6 +260,7 @@ def test_a_group_of_which_all_fail_does_not_end_the_others(monkeypatch):
         train(X, settings(clustering=Schedule(epochs=2, batch_size=20)), seeds=[1, 1], execution=EXACT)
 
 
+@pytest.mark.filterwarnings("ignore:The intervention never fires")
 def test_no_reset_is_announced_behind_the_last_epoch():
     told = []
     train(X, small_settings(pretraining=None, clustering=Schedule(2, batch_size=30)), seeds=[0], execution=EXACT,

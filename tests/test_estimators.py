@@ -557,7 +557,7 @@ def test_channels_that_come_first_are_told_where_they_are_neither_one_nor_three(
 
 
 def test_a_generator_goes_on_from_its_own_checkpoint(tmp_path):
-    model = quick(random_state=np.random.RandomState(0), epochs=3)
+    model = quick(random_state=np.random.RandomState(0), epochs=3, intervention=None)
     first = model.fit(X, checkpoint=tmp_path / "run.ckpt").labels_
     assert (model.fit(X, checkpoint=tmp_path / "run.ckpt").labels_ == first).all()
 
@@ -572,4 +572,4 @@ def test_missing_classes_are_refused_by_fit_and_by_reports(tmp_path):
     with pytest.raises(ValueError, match="1 of 120 labels are missing, the first in row 1"):
         quick().fit(X, pandas.Series([None, *Y[1:].astype(str)], dtype="string"))
     with pytest.raises(ValueError, match="2 of 120 labels are missing"):
-        quick(epochs=1).fit(X).report(tmp_path / "r.html", X, [None, None, *Y[2:].astype(str)])
+        quick(epochs=1, intervention=None).fit(X).report(tmp_path / "r.html", X, [None, None, *Y[2:].astype(str)])

@@ -18,6 +18,7 @@ from . import draws, metrics
 from .data.inputs import Inputs
 from .data.lens import Lens
 from .data.streams import dense_rows
+from .devices import choose_device
 from .estimators import IDEC
 from .interventions import BRB, Recluster
 from .kmeans import KMeans
@@ -28,7 +29,7 @@ from .representations import Autoencoder, ConvAutoencoder
 from .result import Result
 from .selection import Candidates, Silhouette
 from .settings import Execution, Schedule, Settings
-from .training import choose_device, train
+from .training import train
 from .values import whole
 
 STRONG = 0.8

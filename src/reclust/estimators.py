@@ -21,6 +21,7 @@ from .data.augment import Affine, Augmentation, Noise
 from .data.color import ColorViews
 from .data.inputs import Inputs
 from .data.lens import Lens
+from .devices import choose_device, resident_limit
 from .fitted import FittedClustering
 from .interventions import Intervention
 from .monitors import Evaluation, Living, Monitor, Progress
@@ -31,7 +32,7 @@ from .representations import Contrastive, Representation
 from .result import Result
 from .selection import Candidates, Selector
 from .settings import PRETRAINING, Execution, Schedule, Settings, check_kinds
-from .training import choose_device, train
+from .training import train
 from .values import whole
 
 LOOKED_AT = 500
@@ -309,11 +310,6 @@ def _choose(result: Result, inputs: Inputs, select: Selector) -> tuple[list[floa
         raise ValueError(f"select gave scores of shape {tuple(given.shape)}; needed: one each for {len(result)} replicas.")
     scores = given.masked_fill(given.isnan(), -torch.inf).tolist()
     return scores, max(result.living, key=lambda replica: scores[replica])
-
-
-def resident_limit(device: torch.device) -> float:
-    """Bytes of samples that may be kept on the device; more than that are streamed from where they are."""
-    return torch.cuda.mem_get_info(device)[0] / 2 if device.type == "cuda" else 2**29
 
 
 def _kind(objective: Objective) -> tuple[type, bool]:

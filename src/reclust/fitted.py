@@ -14,12 +14,12 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from .devices import choose_device
 from .exceptions import warn
 from .history import Curve
 from .objectives import soft_assignment
 from .preparation import Preparation, check_samples
 from .result import Model, Result
-from .training import choose_device
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from . import estimators, files, third_stage
 from .baseline import Baseline
 from .data.lens import Lens
 from .data.scaling import Scaling
+from .devices import choose_device
 from .fitted import FittedClustering
 from .preparation import Preparation
 from .representations import Representation
 from .result import Model, Result, group_of
-from .training import choose_device
 from .values import NotStored, from_json, storable, to_json
 
 ESTIMATORS = {

@@ -17,14 +17,13 @@ from .checkpoint import Checkpoint
 from .data import Dataset
 from .data.augment import Affine, Augmentation, Noise
 from .data.strong import StrongViews
-from .estimators import resident_limit
+from .devices import choose_device, resident_limit
 from .fitted import FittedClustering
 from .monitors import Evaluation, Progress
 from .preparation import Preparation, as_array, check_samples, opened
 from .result import Model
 from .selflabel import SelfLabel, logits, self_label
 from .settings import Execution, View
-from .training import choose_device
 
 
 class SelfLabeling(FittedClustering):

@@ -21,6 +21,7 @@ from .batches import Batches, try_augmentation
 from .checkpoint import Checkpoint, Progressed, identity
 from .data import Prepared
 from .data.inputs import Inputs, as_inputs
+from .devices import choose_device
 from .exceptions import TrainingFailed, warn
 from .executors import executor_kind
 from .history import Curve, History
@@ -139,18 +140,6 @@ def _created(inputs: Inputs, each: Sequence[Settings], seeds: Sequence[int], sta
         found = "there is none" if start is None else f"it has {start.n_clusters or 'none'}"
         raise ValueError(f"first_centers=None takes the {first.n_clusters} centres from start, but {found}.")
     return replicas
-
-
-def choose_device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device={name!r} cannot be used here ({str(error).splitlines()[0]}). "
-                         "Use 'cpu', or 'auto' for a GPU where there is one.") from error
-    return device
 
 
 def _adopt(replicas: Replicas, start: Result) -> None:

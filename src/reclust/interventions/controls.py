@@ -12,7 +12,7 @@ from ..kmeans import KMeans
 from ..values import real, value
 from .group_means import group_means
 from .noise import InitialNoise, Noise
-from .recluster import Method, OnSamples
+from .recluster import Method, OnSamples, check_method, place_centers
 from .soft_reset import SoftReset
 from .target import Blocks, Target
 
@@ -27,13 +27,14 @@ class NoisyRecluster(OnSamples):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "scale", real("scale", self.scale))
+        check_method(self.method)
 
     def __call__(self, target: Target) -> None:
         z = self.embed(target)
         eps = draws.normal(draws.fold(target.key, "noise"), z.shape[-2:], dtype=z.dtype)
         length = eps.norm(dim=-1, keepdim=True).clamp(min=torch.finfo(z.dtype).tiny)
         noisy = z + self.scale * z.norm(dim=-1, keepdim=True) * eps / length
-        target.centers.copy_(self.method(noisy, target.centers.shape[-2], draws.fold(target.key, "recluster")))
+        place_centers(self.method, [target], [noisy])
 
 
 @value

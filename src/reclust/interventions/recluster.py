@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -69,12 +69,10 @@ class Recluster(OnSamples):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.method, type) or not callable(self.method):
-            name = self.method.__name__ if isinstance(self.method, type) else "KMeans"
-            raise TypeError(f"method must be a callable (z, k, key) -> centers, got {self.method!r}: write {name}().")
+        check_method(self.method)
 
     def __call__(self, target: Target) -> None:
-        self._recluster([target], [self.embed(target)])
+        place_centers(self.method, [target], [self.embed(target)])
 
     def at_once(self, targets: Sequence[Target]) -> None:
         """In one call of the method, as far as memory allows: a GPU needs hardly longer for the replicas of all targets."""
@@ -82,22 +80,30 @@ class Recluster(OnSamples):
         for target in targets:
             z = self.embed(target)
             if together and z.numel() + sum(other.numel() for _, other in together) > AT_ONCE:
-                self._recluster(*zip(*together, strict=True))
+                place_centers(self.method, *zip(*together, strict=True))
                 together = []
             together.append((target, z))
-        self._recluster(*zip(*together, strict=True))
+        place_centers(self.method, *zip(*together, strict=True))
 
-    def _recluster(self, targets: Sequence[Target], embeddings: Sequence[Tensor]) -> None:
-        z, key = _joined(embeddings), _joined([target.key for target in targets])
-        wanted = (*z.shape[:-2], *targets[0].centers.shape[-2:])
-        found = self.method(z, wanted[-2], draws.fold(key, "recluster"))
-        if not isinstance(found, Tensor) or found.shape != wanted:
-            got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
-            raise ValueError(f"{self.method!r} gave {got} for embeddings of shape {tuple(z.shape)}: it must give a tensor of "
-                             f"centres, {wanted}. In `train` the first axis of both is that of replicas.")
-        own = [found] if len(targets) == 1 else found.split([len(target.centers) for target in targets])
-        for target, centers in zip(targets, own, strict=True):
-            target.centers.copy_(centers)
+
+def check_method(method: Any) -> None:
+    if isinstance(method, type) or not callable(method):
+        name = method.__name__ if isinstance(method, type) else "KMeans"
+        raise TypeError(f"method must be a callable (z, k, key) -> centers, got {method!r}: write {name}().")
+
+
+def place_centers(method: Method, targets: Sequence[Target], embeddings: Sequence[Tensor]) -> None:
+    """The centres of these targets become what the method finds in the embeddings of each."""
+    z, key = _joined(embeddings), _joined([target.key for target in targets])
+    wanted = (*z.shape[:-2], *targets[0].centers.shape[-2:])
+    found = method(z, wanted[-2], draws.fold(key, "recluster"))
+    if not isinstance(found, Tensor) or found.shape != wanted:
+        got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+        raise ValueError(f"{method!r} gave {got} for embeddings of shape {tuple(z.shape)}: it must give a tensor of centres, "
+                         f"{wanted}. In `train` the first axis of both is that of replicas.")
+    own = [found] if len(targets) == 1 else found.split([len(target.centers) for target in targets])
+    for target, centers in zip(targets, own, strict=True):
+        target.centers.copy_(centers)
 
 
 def _joined(parts: Sequence[Tensor]) -> Tensor:

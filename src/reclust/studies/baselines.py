@@ -21,10 +21,10 @@ from torch import Tensor
 from .. import draws, metrics
 from ..data.errors import require
 from ..data.inputs import as_inputs
+from ..devices import choose_device
 from ..exceptions import StopTraining
 from ..kmeans import kmeans
 from ..result import provenance
-from ..training import choose_device
 from ..values import value
 from .catalog import named
 from .execute import Conditions, _version, commit, over, pretrained

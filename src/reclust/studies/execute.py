@@ -23,6 +23,7 @@ from .. import metrics
 from ..analysis import Extremes
 from ..checkpoint import Checkpoint
 from ..data.inputs import as_inputs
+from ..devices import choose_device
 from ..exceptions import ReclustWarning, StopTraining, TrainingFailed
 from ..history import Curve, History
 from ..monitors import Evaluation, Monitor, Snapshot
@@ -30,7 +31,7 @@ from ..result import Result
 from ..selection import Candidates
 from ..selflabel import self_label
 from ..settings import Execution
-from ..training import choose_device, train
+from ..training import train
 from ..values import value
 from .measures import LABEL_FREE, MEASURES, shown_rows
 from .protocols import Sample
