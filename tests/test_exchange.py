@@ -22,8 +22,9 @@ from reclust import (
     train,
     training,
 )  # fmt: skip
+from reclust.intervening import sharing
 from reclust.interventions import Every, Exchange, RecomputeCenters
-from reclust.phase import Phase, sharing
+from reclust.phase import Phase
 
 X = torch.from_numpy(blobs(n=100)[0])
 EXACT = {"device": "cpu", "precision": "float64"}

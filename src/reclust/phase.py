@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from itertools import groupby
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -21,15 +19,13 @@ from .data.augment import perturbation_of
 from .exceptions import StopTraining, warn
 from .executors import make_executor
 from .inspection import Inspection
-from .interventions import Intervention, Peers, Target
-from .interventions.base import intervene
+from .intervening import Intervening
 from .monitors import Deadline, Measured, Snapshot
 from .objectives import Objective, Staged, State
 from .objectives.base import moves_itself
 from .optimizer import Adam, Leaf
 from .replicas import NETWORK
-from .result import group_of
-from .settings import Schedule, Settings
+from .settings import Schedule
 
 if TYPE_CHECKING:
     from .training import Run
@@ -68,9 +64,9 @@ class Phase:
         self.dtype = run.arithmetic.dtype
         self.clock = Clock(run.inputs.device)
         self.key = draws.fold(run.replicas.key, name)
-        self.interventions = sharing(run.settings) if name == "clustering" else []
-        self.memories: list[dict[str, Tensor]] = [{} for _ in self.interventions]
         self.optimizer = Adam(self._leaves(learned), lr=schedule.lr, clip_norm=schedule.clip_norm, device=run.inputs.device)
+        self.intervening = Intervening(run.settings if name == "clustering" else (), run.replicas, self.inspection,
+                                       self.optimizer, self.key, self.clock)
         self._step, self._follow = (Captured(work, run.inputs.device, self.executor.forget_gradients)
                                    for work in (self._descend, self._move))
         self._exploded = False
@@ -78,18 +74,7 @@ class Phase:
         self.resumed = resumed is not None
         if resumed is not None:
             self.optimizer.restore_(resumed.optimizer)
-            self.memories = [{name: tensor.to(run.inputs.device) for name, tensor in group_of(resumed.memory, whose).items()}
-                             for whose in self._remembering]
-
-    @property
-    def _remembering(self) -> list[str]:
-        return [f"intervention {which.start}" for which, _ in self.interventions]
-
-    @property
-    def memory(self) -> dict[str, Tensor]:
-        """What interventions noted, for checkpoints."""
-        return {f"{whose}/{name}": tensor for whose, notes in zip(self._remembering, self.memories, strict=True)
-                for name, tensor in notes.items()}
+            self.intervening.restore_(resumed.memory)
 
     def _worth_compiling(self, wanted: str) -> bool:
         """Compiling a convolutional network takes about a minute and saves a quarter of a step: "auto" wants a long phase."""
@@ -168,23 +153,11 @@ class Phase:
              f"(now {self.schedule.lr:g}).")
 
     def _intervene(self, epoch: int) -> np.ndarray:
-        fired = np.zeros(len(self.replicas), dtype=bool)
-        due = [(which, intervention, replace(self.target(which, self.replicas.state["centers"]), memory=memory))
-               for (which, intervention), memory in zip(self.interventions, self.memories, strict=True)
-               if intervention.fires(epoch)]
-        done = intervene(epoch, [(intervention, target) for _, intervention, target in due])
-        for (which, _, _), did in zip(due, done, strict=True):
-            fired[which] = did
+        fired = self.intervening.take(epoch)
         if fired.any():
             self.replicas.refresh_working_()
             self._look("intervention", epoch, {}, fired)
         return fired
-
-    def _will_fire(self, epoch: int) -> np.ndarray:
-        firing = np.zeros(len(self.replicas), dtype=bool)
-        for which, intervention in self.interventions:
-            firing[which] = epoch < self.schedule.epochs and intervention.fires(epoch)
-        return firing
 
     def _train(self, epoch: int) -> dict[str, np.ndarray]:
         """One epoch of gradient steps; the mean losses, (r,) each."""
@@ -255,40 +228,16 @@ class Phase:
             z = self.replicas.representation.encode(net, x)
         return objective.update(state, z.to(self.dtype))
 
-    def target(self, which: slice, centers: Tensor) -> Target:
-        """What an intervention may touch, for a run of neighbouring replicas."""
-        learned = self.optimizer.leaves.get("state/centers")
-        return Target(
-            blocks=self.replicas.blocks(which),
-            centers=centers.detach()[which],
-            key=self.key[which],
-            embedder=lambda rows: self.inspection.embed(rows, which),
-            assigner=lambda z: self.inspection.assign(z, which),
-            n_samples=self.inputs.n_samples,
-            moments=() if learned is None else (learned.first[which], learned.second[which]),
-            step_counts=() if learned is None else (learned.steps[which],),
-            clock=self.clock,
-            peers=Peers(become=lambda sources: self._become(which, sources),
-                        embed_views=lambda rows, key, augment: self.inspection.embed(rows, which, key, augment),
-                        only=lambda some: self.target(_within(which, some), centers)),
-        )
-
-    def _become(self, which: slice, sources: Sequence[int]) -> None:
-        """Each of these replicas goes on from another one of them, in place; working copies follow after the intervention."""
-        replicas, rows = self.replicas, torch.tensor(sources, device=self.inputs.device)
-        for stacks in (replicas.parameters, replicas.buffers, replicas.state, self.optimizer.tensors()):
-            for stack in stacks.values():
-                stack.detach()[which].copy_(stack.detach()[which][rows])
-
     def _look(self, moment: Literal["start", "intervention", "epoch"], epoch: int,
               loss: dict[str, np.ndarray], fired: np.ndarray) -> None:
         if not self.owner.monitors:
             return
         parameters, state = ({name: stack.detach() for name, stack in stacks.items()}
                              for stacks in (self.replicas.parameters, self.replicas.state))
+        fires_next = self.intervening.fires(epoch + 1) & (epoch + 1 < self.schedule.epochs)
         snapshot = Snapshot(
             self.called, moment, epoch, self.schedule.epochs, loss, fired, self.inspection.embed, self.inspection.assign,
-            fires_next=self._will_fire(epoch + 1), parameters=parameters, centers=state.get("centers"),
+            fires_next=fires_next, parameters=parameters, centers=state.get("centers"),
             representation_loss=self.inspection.representation_loss, n_samples=self.inputs.n_samples, state=state,
         )
         stop = None
@@ -323,21 +272,3 @@ def _check_columns(measured: Measured) -> None:
 def _idle(objective: Objective) -> bool:
     """Whether the representation's own loss plays no part, so that a decoder need not even run."""
     return isinstance(objective.representation_weight, float) and objective.representation_weight == 0
-
-
-def _within(which: slice, some: slice) -> slice:
-    """Some of the replicas of a run of them."""
-    chosen = range(which.stop)[which][some]
-    return slice(chosen.start, chosen.stop)
-
-
-def sharing(settings: Sequence[Settings]) -> list[tuple[slice, Intervention]]:
-    """Neighbouring replicas with equal interventions and objectives share one call, since slices of the stack can be written in
-    place; those of another objective are no peers to go on from."""
-    shared = []
-    alike = [(own.intervention, own.objective) for own in settings]
-    for (intervention, _), members in groupby(range(len(settings)), key=alike.__getitem__):
-        first, *others = members
-        if intervention is not None:
-            shared.append((slice(first, first + len(others) + 1), intervention))
-    return shared

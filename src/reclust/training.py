@@ -25,10 +25,11 @@ from .devices import choose_device
 from .exceptions import TrainingFailed, warn
 from .executors import executor_kind
 from .history import Curve, History
+from .intervening import sharing
 from .interventions.adaptive import never_fires
 from .interventions.base import NothingToReset
 from .monitors import Deadline, Measured, Monitor, Remembering, of_each_replica
-from .phase import Phase, sharing
+from .phase import Phase
 from .replicas import Replicas
 from .result import Result, group_of, joined, provenance, stacked_result_tensors
 from .settings import Execution, Schedule, Settings, one_each
@@ -219,7 +220,7 @@ class Run:
             centers = torch.zeros(len(self.replicas), self.settings[0].n_clusters, width,
                                   dtype=looking.dtype, device=self.inputs.device)
             with looking.clock(find.part):
-                find(looking.target(slice(None), centers))
+                find(looking.intervening.target(slice(None), centers))
             self.replicas.start_objectives([settings.objective for settings in self.settings], centers)
         looking.keep_time()
 
@@ -276,8 +277,8 @@ class Run:
             memory = {f"{whose}/{name}": tensor for whose, monitor in self._remembering.items()
                       for name, tensor in monitor.memory.items()}
             Progressed(
-                phase.name, next_epoch, stacked_result_tensors(self.replicas), phase.optimizer.tensors(), memory | phase.memory,
-                self.history, {**self.seconds, **phase.seconds()}, self.failed,
+                phase.name, next_epoch, stacked_result_tensors(self.replicas), phase.optimizer.tensors(),
+                memory | phase.intervening.memory, self.history, {**self.seconds, **phase.seconds()}, self.failed,
             ).write(self.checkpoint, self._identity, self.replicas.seeds, self.settings)
 
     @property
