@@ -75,7 +75,7 @@ class Recluster(OnSamples):
         place_centers(self.method, [target], [self.embed(target)])
 
     def at_once(self, targets: Sequence[Target]) -> None:
-        """In one call of the method, as far as memory allows: a GPU needs hardly longer for the replicas of all targets."""
+        """In one call of the method, as far as memory allows: the replicas of one target do not fill a GPU."""
         together: list[tuple[Target, Tensor]] = []
         for target in targets:
             z = self.embed(target)
