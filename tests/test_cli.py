@@ -143,6 +143,7 @@ def test_mistakes_are_said_in_a_line(given, message, tmp_path, monkeypatch, caps
     assert re.search(message, error) and error.startswith("reclust: error: ") and "Traceback" not in error
     with pytest.raises(Exception, match=message):
         main(["--traceback", *given])
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"], "what is refused leaves nothing behind"
 
 
 @pytest.mark.parametrize(("given", "patched", "goes_on"), [

@@ -179,14 +179,17 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from ..studies.running import check_known
+
     study, begun = _study(arguments), time.time()
     if arguments.precision is not None:
         study = replace(study, precision=arguments.precision)
-    conditions = _conditions(arguments, threads=arguments.threads)
-    with studies.Store(arguments.store) as store:
+    conditions, backend = _conditions(arguments, threads=arguments.threads), _backend(arguments)
+    check_known(study, {"dataset": arguments.datasets, "variant": arguments.variants, "seed": arguments.seeds})
+    with studies.Store(arguments.store) as store:  # made if it is not there, so what can be refused was
         if arguments.retry and study.name in store.studies():
             store.retry(study.name)
-        ran = studies.run(study, store, conditions=conditions, backend=_backend(arguments), datasets=arguments.datasets,
+        ran = studies.run(study, store, conditions=conditions, backend=backend, datasets=arguments.datasets,
                           variants=arguments.variants, seeds=arguments.seeds,
                           progress=False if arguments.quiet or arguments.json else None)
         if arguments.baselines and not ran.waiting:

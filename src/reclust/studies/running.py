@@ -52,7 +52,7 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None, bac
     conditions = conditions or Conditions(work=str(work_folder(store.path)))
     groups, wanted = study.groups(), {"dataset": datasets, "variant": variants, "seed": seeds}
     runs = [run for group in groups for run in group.runs]
-    _check_known(study, runs, wanted)
+    check_known(study, wanted)
     with _only_one(Path(conditions.work), store.path), _Interrupt() as interrupt, ExitStack() as stack:
         _plan(store, study, runs)
         store.retry(study.name, because=DataError.__name__)  # what was missing may be there now, or in another folder
@@ -83,7 +83,9 @@ Wanted = Mapping[str, Sequence[Any] | None]
 """What a run has to be one of, by the name of the field; None for any."""
 
 
-def _check_known(study: Study, runs: Sequence[PlannedRun], wanted: Wanted) -> None:
+def check_known(study: Study, wanted: Wanted) -> None:
+    """Refuse what no run of the study has."""
+    runs = study.planned() if any(wanted.values()) else []
     for what, some in wanted.items():
         known = dict.fromkeys(getattr(run, what) for run in runs)
         for one in some or ():
