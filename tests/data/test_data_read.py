@@ -148,11 +148,11 @@ def test_a_sparse_file_that_does_not_fit_together_is_refused(changed, message, t
 def test_anndata_gives_its_matrix_names_and_a_column_of_obs(tmp_path):
     anndata, pandas = pytest.importorskip("anndata"), pytest.importorskip("pandas")
     dense = np.where(TABLE > 0, TABLE, 0)
-    obs = pandas.DataFrame(
-        {"kind": pandas.Categorical(np.array(["x", "y", "z"])[LABELS])}, index=[f"cell{i}" for i in range(10)]
-    )
+    texts = {"dtype": object}  # which every version of anndata writes
+    kinds = pandas.Categorical.from_codes(LABELS, pandas.Index(["x", "y", "z"], **texts))
+    obs = pandas.DataFrame({"kind": kinds}, index=pandas.Index([f"cell{i}" for i in range(10)], **texts))
     for matrix in (dense, sparse.csr_matrix(dense)):
-        data = anndata.AnnData(matrix, obs=obs)
+        data = anndata.AnnData(matrix, obs=obs, var=pandas.DataFrame(index=pandas.Index(list("abcd"), **texts)))
         data.write_h5ad(tmp_path / "x.h5ad")
         for found in (read(data, labels="kind"), read(tmp_path / "x.h5ad", labels="kind")):
             np.testing.assert_array_equal(found.rows(slice(None)), dense)
