@@ -21,6 +21,7 @@ from . import files
 from .data.inputs import Inputs, ResidentInputs
 from .exceptions import warn
 from .history import History
+from .monitors import evenly_spread
 from .representations import OwnAutoencoder, OwnSimCLR
 from .result import group_of, pack_history, pack_settings, unpack_history
 from .settings import Settings
@@ -162,8 +163,8 @@ def identity(inputs: Inputs, *decisive: Any) -> str:
     """A hash of everything that decides what a run computes; of streamed data, which may take long to be read, a thousand
     evenly spread samples at most."""
     n = inputs.n_samples
-    looked_at = n if isinstance(inputs, ResidentInputs) else min(1000, n)
-    rows = torch.linspace(0, n - 1, looked_at, dtype=torch.float64).round().long().to(inputs.device)
+    whole = isinstance(inputs, ResidentInputs)
+    rows = torch.arange(n, device=inputs.device) if whole else evenly_spread(n, 1000, inputs.device)
     samples = [fingerprint(inputs.normalize(inputs.take(some))) for some in rows.split(4096)]
     return hashlib.sha256(repr((n, samples, fingerprint(decisive))).encode()).hexdigest()
 

@@ -14,6 +14,8 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
+from .values import is_missing
+
 Labels = Tensor | npt.NDArray[Any] | Sequence[Any]
 Table = npt.NDArray[np.int64]
 
@@ -43,15 +45,10 @@ def refuse_missing(labels: npt.NDArray[Any]) -> None:
     if labels.dtype.kind == "f":
         absent = np.flatnonzero(np.isnan(labels))
     else:
-        absent = np.flatnonzero([_is_missing(label) for label in labels] if labels.dtype.kind == "O" else [])
+        absent = np.flatnonzero([is_missing(label) for label in labels] if labels.dtype.kind == "O" else [])
     if len(absent):
         raise ValueError(f"{len(absent)} of {len(labels)} labels are missing, the first in row {absent[0] + 1}: fill them in, "
                          "or leave these samples out.")
-
-
-def _is_missing(label: Any) -> bool:
-    """None, NaN, or what pandas has for them, which cannot be compared."""
-    return not isinstance(label, str) and str(label) in ("None", "nan", "<NA>", "NaT")
 
 
 def batched_contingency(true: Tensor, predicted: Tensor, k_true: int | None = None, k: int | None = None) -> Tensor:

@@ -129,3 +129,8 @@ def kind_named(name: str) -> type:
         raise ValueError(f"Unknown kind of value {name!r}. {meant} is known once the module that defines it is imported, in a "
                          "terminal by reclust --import MODULE.")
     return _KINDS[name]
+
+
+def is_missing(one: Any) -> bool:
+    """None, NaN, or what pandas has for them, which cannot be compared."""
+    return not isinstance(one, str) and str(one) in ("None", "nan", "<NA>", "NaT")

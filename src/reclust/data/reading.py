@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..exceptions import warn
+from ..values import is_missing
 from .arrays import NUMERIC, is_sparse, map_npy, read_npz, sparse_rows
 from .dataset import Dataset, Samples
 from .delimited import read_csv
@@ -325,6 +326,5 @@ def _as_integers(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
 
 
 def _is_absent(label: Any) -> bool:
-    """Empty text, None, NaN or what pandas has for them; other texts may be names of classes, "None" and "NA" too."""
-    text = str(label).strip()
-    return text == "" or (not isinstance(label, str) and text in ("None", "nan", "<NA>", "NaT"))
+    """Empty text or nothing; other texts may be names of classes, "None" and "NA" too."""
+    return is_missing(label) or str(label).strip() == ""
