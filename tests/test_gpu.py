@@ -17,6 +17,7 @@ from reclust import (
     DECObjective,
     Execution,
     IDECObjective,
+    KMeans,
     Schedule,
     draws,
     kernels,
@@ -24,6 +25,7 @@ from reclust import (
 )
 from reclust.capture import Captured
 from reclust.data.augment import Affine
+from reclust.interventions import GaussianMixture, KMedoids
 from reclust.optimizer import Adam, Leaf
 from reclust.selflabel import self_label
 
@@ -141,6 +143,13 @@ def test_draws_are_the_same_bits():
     for draw in (lambda key: draws.bits(key, (1000,)), lambda key: draws.uniform(key, (1000,)), lambda key: draws.permutation(key, 1000)):
         cpu, gpu = (draw(draws.fold(draws.key([3, 1, 4], device=device), "x", 7)) for device in ("cpu", "cuda"))
         assert torch.equal(cpu, gpu.cpu())
+
+
+@pytest.mark.parametrize("method", [KMeans(), KMedoids(n_init=3), GaussianMixture(restarts=2)])
+def test_reclustering_finds_what_it_finds_on_the_cpu(method):
+    z = draws.normal(draws.key([0, 1]), (500, 4), dtype=torch.float64)
+    cpu, gpu = (method(z.to(device), 5, draws.key([2, 3], device=device)).cpu() for device in ("cpu", "cuda"))
+    torch.testing.assert_close(cpu, gpu)
 
 
 def test_matrix_precision_is_left_as_it_was():

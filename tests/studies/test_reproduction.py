@@ -15,7 +15,7 @@ from reclust.studies.reproduction import cells, coverage
 from reclust.studies.reproduction.claims import CLAIMS
 from reclust.studies.reproduction.evidence import Above, Below, Evidence, Interval, Within, interval
 from reclust.studies.reproduction.page import cell_names
-from reclust.studies.reproduction.quantities import later_mean, share
+from reclust.studies.reproduction.quantities import later_mean, share, slower
 from studies.invented import fill, paper
 
 ROOT = Path(__file__).parents[2]
@@ -170,6 +170,17 @@ def test_epochs_around_resets_weigh_no_more_than_others():
     every_epoch = np.interp(range(20, 400), sorted(curve), [curve[epoch] for epoch in sorted(curve)])
     assert later_mean("loss")({"loss": curve}) == pytest.approx(every_epoch.mean())
     assert later_mean("loss")({"loss": dict(enumerate(every_epoch, 20))}) == pytest.approx(every_epoch.mean()), "of all of them"
+
+
+def test_how_long_a_mixture_takes_is_told_of_usps_alone(tmp_path):
+    with Store(tmp_path / "store.sqlite") as store:
+        fill(store, "reclustering-methods", seeds=2, sets=("optdigits",))
+    with made.opened(tmp_path) as reader:
+        assert "no records yet" in slower(Evidence(reader)).ours
+    with Store(tmp_path / "other.sqlite") as store:
+        fill(store, "reclustering-methods", seeds=2, sets=("usps",))
+    with made.opened(tmp_path) as reader:
+        assert slower(Evidence(reader)).ours == "1.0"
 
 
 @pytest.mark.parametrize(("better", "verdict"), [(6, "holds"), (5, "holds"), (4, "does not hold"), (3, "does not hold")])

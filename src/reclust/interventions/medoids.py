@@ -38,25 +38,45 @@ class KMedoids:
 
     def _best(self, x: Tensor, starts: Tensor) -> Tensor:
         """(n, d), (n_init, k, d) -> (k, d)."""
-        runs = [self._alternate(x, torch.cdist(seeds, x).argmin(1)) for seeds in starts]
-        costs = torch.stack([torch.cdist(x, x[medoids]).amin(1).sum() for medoids in runs])
-        return x[runs[int(costs.argmin())]]
-
-    def _alternate(self, x: Tensor, medoids: Tensor) -> Tensor:
-        """(n, d), samples (k,) -> (k,)."""
+        medoids = torch.cdist(starts, x).argmin(-1)
+        moving = torch.arange(len(medoids), device=x.device)
         for _ in range(self.max_iter):
-            labels = nearest(x, x[medoids])
-            moved = torch.stack([_medoid(x, (labels == j).nonzero()[:, 0], old) for j, old in enumerate(medoids)])
-            if torch.equal(moved, medoids):
+            old = medoids[moving]
+            medoids[moving] = _moved(x, old)
+            moving = moving[(medoids[moving] != old).any(1)]
+            if not len(moving):
                 break
-            medoids = moved
-        return medoids
+        costs = torch.stack([torch.cdist(x, x[own]).amin(1).sum() for own in medoids])
+        return x[medoids[costs.argmin()]]
 
 
-def _medoid(x: Tensor, members: Tensor, old: Tensor) -> Tensor:
-    """The member with the least summed distance to all members (m,), or the old one if there are none."""
-    if not len(members):  # its sample has a twin that is a medoid as well
-        return old
-    own = x[members]
-    size = max(1, _DISTANCES.get(x.device.type, _DISTANCES["cpu"]) // len(members))
-    return members[torch.cat([torch.cdist(part, own).sum(1) for part in own.split(size)]).argmin()]
+def _moved(x: Tensor, medoids: Tensor) -> Tensor:
+    """Each medoid, samples (s, k), as the member of its cluster with the least summed distance to all members."""
+    labels = torch.stack([nearest(x, x[own]) for own in medoids])
+    members = labels.unsqueeze(1) == torch.arange(medoids.shape[1], device=x.device).unsqueeze(1)
+    sums = (_sums_by_cluster if x.device.type == "cpu" else _sums_at_once)(x, members)
+    best = torch.where(members, sums, torch.inf).argmin(-1)
+    return torch.where(members.any(-1), best, medoids)  # none: its sample has a twin that is a medoid as well
+
+
+def _sums_at_once(x: Tensor, members: Tensor) -> Tensor:
+    """Summed distances of all samples to the members of each cluster, (n, d), (s, k, n) -> (s, k, n).
+
+    A product more than is needed, which a GPU does sooner than it starts the work on a single cluster.
+    """
+    chosen = members.flatten(0, 1).to(x.dtype)
+    return torch.cat([chosen @ torch.cdist(x, part) for part in x.split(_size(x))], 1).unflatten(0, members.shape[:2])
+
+
+def _sums_by_cluster(x: Tensor, members: Tensor) -> Tensor:
+    """The same, infinite where a sample is no member itself."""
+    sums = torch.full(members.shape, torch.inf, dtype=x.dtype, device=x.device)
+    for made, chosen in zip(sums.flatten(0, 1), members.flatten(0, 1), strict=True):
+        own = x[chosen]
+        made[chosen] = torch.cat([torch.cdist(part, own).sum(1) for part in own.split(_size(own))])
+    return sums
+
+
+def _size(x: Tensor) -> int:
+    """Of how many samples to hold the distances to all at a time."""
+    return max(1, _DISTANCES.get(x.device.type, _DISTANCES["cpu"]) // max(1, len(x)))

@@ -113,7 +113,7 @@ def reclustering_methods() -> Study:
     variants = tuple(
         Variant(name, brb_with(method), changes={"first_centers": Recluster(method, subsample=None)}, factors={"method": name})
         for name, method in METHODS.items())
-    return Study("reclustering-methods", variants, datasets=("usps",), about="BRB with other ways to recluster.")
+    return Study("reclustering-methods", variants, datasets=("usps", "optdigits"), about="BRB with other ways to recluster.")
 
 
 @study
@@ -161,7 +161,7 @@ def noise_and_disentangled() -> Study:
         Variant("noise", every(NoisyRecluster(0.3, rows="first"), MOMENTUM)),
         Variant("disentangled", every(DisentangledReset(0.8, KaimingNoise(), rows="first"), MOMENTUM)),
         Variant("recomputed centers", every(RESET, RecomputeCenters(), MOMENTUM)),
-    ), datasets=("optdigits",), pretrained=(False, True), evaluate_every=1, measures=CURVES,
+    ), datasets=("optdigits", "usps"), pretrained=(False, True), evaluate_every=1, measures=CURVES,
         about="Controls: new targets without resetting the network that learns, and a reset without new targets.")
 
 
