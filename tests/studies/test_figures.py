@@ -199,6 +199,19 @@ def test_the_grid_of_settings(store):
                 assert len(own) == 9 and image.get_array()[i, j] == pytest.approx(100 * own["acc"].mean())
 
 
+def test_the_grid_has_a_row_for_each_set_that_has_settings(store, monkeypatch):
+    frame = store.runs("sensitivity")
+
+    def rows():
+        names = [axes.get_ylabel().split("\n")[0] for axes in figure(store, "sensitivity").axes]
+        return [name for name in names if name in ("MNIST", "USPS", "OPTDIGITS")]
+
+    every = rows()
+    assert len(every) == frame["dataset"].nunique() > 1
+    monkeypatch.setattr(type(store), "runs", lambda self, study=None: frame[(frame["dataset"] != "usps") | (frame["algorithm"] == "dec")])
+    assert rows() == [name for name in every if name != "USPS"]
+
+
 def test_settings_that_lack_an_algorithm_stay_empty(store, monkeypatch):
     frame = store.runs("sensitivity")
     lacking = (frame["dataset"] == "usps") & (frame["algorithm"] == "dcn") & (frame["lr"] == 1e-4) & (frame["keep"] == 0.6)

@@ -16,21 +16,22 @@ if TYPE_CHECKING:
 def draw(runs: Runs, choice: Choice) -> Figure:
     import pandas
 
-    runs = runs.chosen(choice, datasets=("mnist",), algorithms=tuple(runs.values("algorithm")))
+    runs = runs.chosen(choice, datasets=tuple(runs.values("dataset")), algorithms=tuple(runs.values("algorithm")))
     for factor in ("keep", "interval", "lr"):
         if factor not in runs.frame:
             raise runs.missing(f"no factor {factor!r}")
-    datasets, rates = runs.values("dataset"), sorted(runs.values("lr"), reverse=True)
+    rates = sorted(runs.values("lr"), reverse=True)
     settings = runs.frame.groupby(["dataset", "lr", "interval", "keep"])
     means = 100 * settings["acc"].mean()
     # While a study is not finished, the mean of fewer algorithms would be taken for the effect of a setting.
     means = means.where(settings["algorithm"].nunique() == runs.frame["algorithm"].nunique())
     means = means.reindex(pandas.MultiIndex.from_product(means.index.levels))
-    if means.isna().all():
+    datasets = [dataset for dataset in runs.values("dataset") if means[dataset].notna().any()]
+    if not datasets:
         raise runs.missing("no setting with runs of all algorithms")
     figure, grid = panels(len(datasets), len(rates), width=1.9, height=2.1, sharey=True)
-    low, high = means.min(), means.max()
     for row, dataset in zip(grid, datasets, strict=True):
+        low, high = means[dataset].min(), means[dataset].max()
         for axes, rate in zip(row, rates, strict=True):
             table = means[dataset, rate].unstack("keep")
             shown = axes.imshow(table.to_numpy(), cmap="cividis", vmin=low, vmax=high, aspect="auto")
@@ -39,11 +40,12 @@ def draw(runs: Runs, choice: Choice) -> Figure:
             for i, j in np.argwhere(table.notna().to_numpy()):
                 color = "white" if table.iloc[i, j] < low + 0.55 * (high - low) else "black"
                 axes.text(j, i, f"{table.iloc[i, j]:.0f}", ha="center", va="center", color=color, fontsize=7)
-            axes.set_title(f"learning rate {rate:g}", fontsize=8)
+            if axes in grid[0]:
+                axes.set_title(f"learning rate {rate:g}", fontsize=8)
             if axes in grid[-1]:
                 axes.set_xlabel("reset factor α")
         row[0].set_ylabel(f"{labels.dataset(dataset)}\ninterval T")
-    figure.colorbar(shown, ax=grid.ravel().tolist(), label="accuracy (%)", shrink=0.9, pad=0.02)
+        figure.colorbar(shown, ax=row.tolist(), label="accuracy (%)", shrink=0.9, pad=0.02)
     return figure
 
 
