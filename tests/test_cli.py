@@ -77,6 +77,31 @@ def test_a_finished_model_is_not_written_over_unasked(tmp_path, capsys):
     assert (tmp_path / "out" / "model.reclust").read_bytes() != before
 
 
+@pytest.mark.filterwarnings("default::reclust.ReclustWarning")  # that the time is spent
+def test_the_state_of_another_run_is_written_over_where_that_is_asked_for(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", blobs(n=60)[0])
+    given = ["fit", str(tmp_path / "x.npy"), "-k", "4", "-o", str(tmp_path / "out"), "--pretrain-epochs", "0", "--seed", "1", "--device", "cpu"]
+    assert main([*given, "--epochs", "400", "--minutes", "0.001"]) == 3
+    assert main([*given, "--epochs", "11"]) == 1 and "with --overwrite" in capsys.readouterr().err
+    assert main([*given, "--epochs", "11", "--overwrite"]) == 0
+    assert reclust.load(tmp_path / "out" / "model.reclust").result_.trained_epochs("clustering") == 11
+    assert main(["fit", str(tmp_path / "x.npy"), "-k", "4", "-o", str(tmp_path / "x.npy")]) == 1
+    assert "x.npy is a file: name a folder with -o" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("default::reclust.ReclustWarning")
+def test_images_of_a_folder_are_brought_to_a_size(tmp_path, capsys):
+    image = pytest.importorskip("PIL.Image")
+    for i in range(12):
+        image.fromarray(np.random.default_rng(i).integers(0, 256, (20, 20), dtype=np.uint8)).save(tmp_path / f"{i}.png")
+    given = ["-k", "2", "-o", str(tmp_path / "out"), "--size", "9", "8", "--device", "cpu", "--seed", "0", "--preset", "everyday",
+             "--epochs", "1", "--pretrain-epochs", "1"]
+    assert main(["fit", str(tmp_path), *given]) == 0
+    assert reclust.load(tmp_path / "out" / "model.reclust")._preparation.image_shape == (9, 8, 1)
+    assert main(["predict", str(tmp_path / "out" / "model.reclust"), str(tmp_path)]) == 0
+    assert main(["fit", "digits", *given]) == 1 and "--size cannot be given for the set digits" in capsys.readouterr().err
+
+
 @pytest.mark.filterwarnings("default::reclust.ReclustWarning")
 def test_light_is_taken_from_colours_where_it_is_asked_for(tmp_path, capsys):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).integers(0, 256, (40, 6, 6, 3), dtype=np.uint8))

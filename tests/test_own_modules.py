@@ -178,13 +178,27 @@ def tied_across():
     return encoder, decoder
 
 
+def sharing_a_buffer():
+    first, second = nn.Linear(12, 12), nn.Linear(12, 4)
+    first.register_buffer("mean", torch.zeros(12))
+    second.register_buffer("mean", first.mean)
+    return nn.Sequential(first, second), nn.Linear(4, 12)
+
+
+def turning():
+    encoder = nn.Linear(12, 4)
+    encoder.register_buffer("turn", torch.polar(torch.ones(2), torch.arange(2.0)))
+    return encoder, nn.Linear(4, 12)
+
+
 @pytest.mark.parametrize(("modules", "message"), [
+    (sharing_a_buffer, "share one buffer"), (turning, "encoder.turn is complex.*view_as_real"),
     (tied, "share one weight tensor.*untie them"), (tied_across, "share one weight tensor.*untie them"),
     (lambda: (nn.Sequential(nn.Linear(12, 8), nn.Dropout(0.1), nn.Linear(8, 4)), nn.Linear(4, 12)), "layer encoder.1 is a Dropout.*augment="),
     (lambda: (nn.Linear(12, 4), nn.Sequential(nn.AlphaDropout(0.5), nn.Linear(4, 12))), "layer decoder.0 is a AlphaDropout"),
     (lambda: (nn.Flatten(), nn.Linear(12, 12)), "encoder has no layer with weights"),
     (lambda: (nn.Identity(), nn.Identity()), "encoder has no layer with weights"),
-], ids=["tied inside", "tied across", "dropout", "dropout in the decoder", "no weights in the encoder", "no weights at all"])
+], ids=["shared buffer", "complex", "tied inside", "tied across", "dropout", "dropout in the decoder", "no weights in the encoder", "no weights at all"])
 @pytest.mark.parametrize("intervention", [None, BRB(2)], ids=["no intervention", "BRB"])
 def test_what_cannot_be_trained_side_by_side_is_refused_before_training(monkeypatch, modules, message, intervention):
     monkeypatch.setattr("reclust.phase.Phase.run", lambda *_: pytest.fail("training had begun"))

@@ -63,6 +63,12 @@ def test_more_restarts_are_never_worse_and_small_pieces_change_nothing(monkeypat
     assert torch.equal(whole, KMedoids(n_init=2)(x, 5, draws.key(0)))
 
 
+def test_medoids_far_from_the_origin_are_those_near_it():
+    x = torch.from_numpy(blobs(n=400, features=3, k=5, seed=0)[0]).float()
+    near, far = KMedoids()(x, 5, draws.key(0)), KMedoids()(x + 1e4, 5, draws.key(0))
+    torch.testing.assert_close(cost(x.double(), (far.double() - 1e4)), cost(x.double(), near.double()), rtol=1e-3, atol=0)
+
+
 def test_medoids_of_fewer_distinct_samples_than_clusters():
     x = torch.arange(3.0).repeat(5)[:, None]
     assert set(KMedoids()(x, 5, draws.key(0))[:, 0].tolist()) == {0, 1, 2}

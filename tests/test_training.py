@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -24,14 +25,18 @@ from reclust import (
     ReclustWarning,
     Result,
     Schedule,
+    Settings,
     SoftReset,
     Step,
     TrainingFailed,
     arithmetic,
     draws,
+    replicas,
     train,
+    value,
 )  # fmt: skip
 from reclust.interventions import WhenSettled
+from reclust.objectives import Still
 from reclust.training import Run
 
 OBJECTIVES = {
@@ -360,7 +365,7 @@ def test_one_replica_that_does_not_fit_says_what_to_do(monkeypatch):
         raise torch.OutOfMemoryError
 
     monkeypatch.setattr(Run, "run", too_large)
-    with pytest.raises(TrainingFailed, match="smaller batch_size"):
+    with pytest.raises(TrainingFailed, match=r"smaller samples.*network or batch_size"):
         train(X, small_settings(), seeds=[1])
 
 
@@ -415,3 +420,74 @@ def test_a_monitor_may_have_a_memory_of_its_own_kind(tmp_path):
             self.memory.append(snapshot.epoch)
 
     train(X, small_settings(), seeds=[1], monitors=[Own(), Evaluation(Y)], checkpoint=Checkpoint(tmp_path / "run", every=1))
+
+
+def test_networks_that_no_memory_holds_are_refused_before_they_are_made(monkeypatch):
+    monkeypatch.setattr(replicas, "most_memory", lambda device: 2**30)
+    settings = Settings(2, IDECObjective(), Autoencoder(), pretraining=None, clustering=Schedule(1))
+    with pytest.raises(TrainingFailed, match=r"samples of shape \(3, 400, 400\) needs more memory.*--size 64 64"):
+        train(torch.zeros(4, 3, 400, 400), settings, seeds=[0])
+
+
+def test_weights_given_in_another_order_of_memory_train_as_their_copies():
+    def losses(order, seeds):
+        encoder, decoder = torch.nn.Linear(X.shape[1], 4), torch.nn.Linear(4, X.shape[1])
+        weight = torch.arange(4.0 * X.shape[1]).reshape(X.shape[1], 4).sin()
+        encoder.weight.data, decoder.weight.data = order(weight.t()), order(weight.t()).t().contiguous()
+        own = small_settings(intervention=None, representation=reclust.OwnAutoencoder(encoder, decoder, weights="given"))
+        return train(X, own, seeds=seeds, execution=exact("plain")).history["clustering"]["loss"].values
+
+    torch.manual_seed(0)
+    state = torch.get_rng_state()
+    permuted, copied = (torch.set_rng_state(state) or losses(order, (1, 2)) for order in (lambda t: t, torch.Tensor.contiguous))
+    np.testing.assert_allclose(permuted, copied, rtol=1e-9)
+
+
+def test_two_monitors_that_measure_the_same_share_a_checkpoint_and_the_later_one_is_heard(tmp_path):
+    other = np.random.default_rng(0).permutation(Y)
+    made = train(X, small_settings(), seeds=(1, 2), monitors=[Evaluation(other), Evaluation(Y)],
+                 checkpoint=Checkpoint(tmp_path / "run", every=1))
+    alone = train(X, small_settings(), seeds=(1, 2), monitors=[Evaluation(Y)])
+    for column in ("accuracy", "label_change"):
+        here, there = made.history["clustering"][column], alone.history["clustering"][column]
+        assert here.epochs.tolist() == there.epochs.tolist() and (here.values == there.values).all()
+
+
+def test_a_checkpoint_removes_its_own_files_only(tmp_path):
+    own = ("digits", "digits.previous", "digits.0-5", "digits.0-5.previous", "digits.warmup", f".digits.{'0a' * 8}.tmp")
+    others = ("digits.csv", "digits.npz", "digits.0", "digits2")
+    for name in (*own, *others):
+        (tmp_path / name).write_text("x")
+    Checkpoint(tmp_path / "digits").remove()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(others)
+
+
+@value
+class Pull(Still):
+    """Towards a point."""
+
+    point: object
+    trainable: ClassVar = frozenset({"centers"})
+    per_cluster: ClassVar = frozenset({"centers"})
+    weight = 1.0
+    representation_weight = 1.0
+
+    def init(self, centers):
+        return {"centers": centers}
+
+    def loss(self, state, z):
+        return (z - self.point).square().mean()
+
+    def assign(self, state, z):
+        return torch.cdist(z, state["centers"]).argmin(-1)
+
+
+@pytest.mark.parametrize("executor", ["plain", "vmap"])
+def test_objectives_that_hold_tensors_train_side_by_side(executor):
+    settings = [replace(small_settings(), objective=Pull(torch.ones(4, dtype=torch.float64))) for _ in range(2)]
+    result = train(X, settings, seeds=(1, 2), execution=exact(executor))
+    alone = train(X, settings[1], seeds=(2,), execution=exact(executor))
+    np.testing.assert_allclose(result.history["clustering"]["loss"].values[:, 1:], alone.history["clustering"]["loss"].values)
+    other = replace(settings[0], objective=Pull(torch.zeros(4, dtype=torch.float64)))
+    with pytest.raises(ValueError, match="may differ in numbers only, but point"):
+        train(X, [settings[0], other], seeds=(1, 2))

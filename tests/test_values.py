@@ -1,11 +1,14 @@
 """Values survive JSON, and nothing but values does."""
 
+import dataclasses
 import json
 
+import numpy as np
 import pytest
+import torch
 
-from reclust import BRB, Every, KaimingNoise, Recluster, SoftReset, presets, value
-from reclust.values import essential_json, from_json, to_json
+from reclust import BRB, Every, KaimingNoise, Recluster, SoftReset, Step, presets, value
+from reclust.values import essential_json, from_json, same, to_json
 
 
 @pytest.mark.parametrize("thing", [
@@ -42,3 +45,18 @@ def test_what_is_essential_holds_only_what_differs_from_the_defaults():
     assert from_json(every) == Every(3, (Recluster(rows="first"),))
     with pytest.raises(TypeError):
         essential_json(object())
+
+
+@dataclasses.dataclass(frozen=True)
+class Anchor(Step):
+    near: object
+
+    def __call__(self, target):
+        pass
+
+
+@pytest.mark.parametrize("make", [np.array, torch.tensor], ids=["array", "tensor"])
+def test_things_that_hold_tensors_are_equal_by_what_these_hold(make):
+    one, equal, other, longer = (Every(2, (SoftReset(), Anchor(make(held)))) for held in ([1, 2], [1, 2], [1, 3], [1, 2, 3]))
+    assert same(one, one) and same(one, equal) and not same(one, other) and not same(one, longer) and not same(one, None)
+    assert same([make([1, 2]), 1], [make([1, 2]), 1]) and not same((make([1, 2]),), [make([1, 2])])

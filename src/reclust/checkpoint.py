@@ -6,6 +6,7 @@ import dataclasses
 import glob
 import hashlib
 import os
+import re
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ from .result import group_of, pack_history, pack_settings, unpack_history
 from .settings import Settings
 from .values import real, whole
 from .version import __version__
+
+_ENDINGS = re.compile(r"(\.(previous|warmup|labeling|\d+-\d*|[0-9a-f]{16}\.tmp))*")
+"""Of a checkpoint's own files: other names that begin as its own does are somebody else's."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,12 @@ class Checkpoint:
         name = glob.escape(path.name)
         for pattern in (name, f"{name}.*", f".{name}.*.tmp"):
             for one in path.parent.glob(pattern):
-                one.unlink(missing_ok=True)
+                if _ENDINGS.fullmatch(one.name.removeprefix(".").removeprefix(path.name)):
+                    one.unlink(missing_ok=True)
+
+
+class OtherRun(ValueError):
+    """A checkpoint of a run with other settings, seeds, data or executor."""
 
 
 @dataclass
@@ -131,9 +140,10 @@ class Progressed:
             raise ValueError(f"The checkpoint {checkpoint.path} was written by reclust {header['version']}, this is "
                              f"{__version__}: continue with that version, or remove the file to start anew.")
         if header.get("identity") != identity:
-            raise ValueError(
+            raise OtherRun(
                 f"The checkpoint {checkpoint.path} belongs to a run with other settings, seeds, data or executor. "
-                "Continue with exactly those, choose another path, or remove the file to start anew."
+                "Continue with exactly those, choose another path, or remove the file to start anew (`reclust fit` does so "
+                "with --overwrite)."
             )
         with files.understood(checkpoint.path):
             return cls(

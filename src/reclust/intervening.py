@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby
 
 import numpy as np
 import torch
@@ -14,10 +13,12 @@ from .clock import Clock
 from .inspection import Inspection
 from .interventions import Intervention, Peers, Target
 from .interventions.base import intervene
+from .objectives import Objective
 from .optimizer import Adam
 from .replicas import Replicas
 from .result import group_of
 from .settings import Settings
+from .values import same
 
 
 class Intervening:
@@ -96,10 +97,13 @@ def _within(which: slice, some: slice) -> slice:
 def sharing(settings: Sequence[Settings]) -> list[tuple[slice, Intervention]]:
     """Neighbouring replicas with equal interventions and objectives share one call, since slices of the stack can be written in
     place; those of another objective are no peers to go on from."""
-    shared = []
-    alike = [(own.intervention, own.objective) for own in settings]
-    for (intervention, _), members in groupby(range(len(settings)), key=alike.__getitem__):
-        first, *others = members
-        if intervention is not None:
-            shared.append((slice(first, first + len(others) + 1), intervention))
+    shared: list[tuple[slice, Intervention]] = []
+    before: tuple[Intervention | None, Objective] | None = None
+    for i, own in enumerate(settings):
+        if before is not None and same((own.intervention, own.objective), before):
+            if own.intervention is not None:
+                shared[-1] = (slice(shared[-1][0].start, i + 1), own.intervention)
+        elif own.intervention is not None:
+            shared.append((slice(i, i + 1), own.intervention))
+        before = (own.intervention, own.objective)
     return shared

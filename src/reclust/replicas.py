@@ -1,12 +1,14 @@
 """Many models as one: every tensor of r replicas lives in one stacked tensor (r, ...).
 
-Beside this module only `executors.py` knows of it, which lends replicas out one by one, and slices of them in `phase.py`.
+Beside this module only `executors.py` knows of it, which lends replicas out one by one, and slices of them in
+`intervening.py` and `inspection.py`.
 """
 
 from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,12 +16,16 @@ import torch
 from torch import Tensor, nn
 
 from . import draws
+from .devices import most_memory
 from .interventions import Layer
 from .objectives import Objective, State
 from .representations import Representation, build_network
+from .values import same
 
 NETWORK, STATE = "network", "state"
 """How the names of network parameters and of what objectives keep begin, among all that is learned."""
+LARGE_SAMPLE = 2**16
+"""Numbers of a sample from which on a network of usual width may not fit into memory."""
 
 
 class Replicas:
@@ -45,6 +51,7 @@ class Replicas:
     def create(cls, representation: Representation, sample_shape: tuple[int, ...], n_clusters: int, *,
                seeds: Sequence[int], device: torch.device, dtype: torch.dtype) -> Replicas:
         """Freshly initialised replicas, one for each seed."""
+        _check_memory(representation, sample_shape, n_clusters, len(seeds), device, dtype)
         net = build_network(representation, sample_shape, n_clusters, dtype).to(device)
         representation.blocks(net)  # refuses an encoder without weights before anything is computed
         key = draws.fold(draws.key(seeds, device=device), "weights")
@@ -131,6 +138,20 @@ def _differing_numbers(objectives: Sequence[Objective], like: Tensor) -> State:
     numbers = {}
     for field in dataclasses.fields(objectives[0]):  # type: ignore[arg-type]
         values = [getattr(objective, field.name) for objective in objectives]
-        if any(value != values[0] for value in values):
+        if not all(same(value, values[0]) for value in values):
             numbers[field.name] = like.new_tensor(values)
     return numbers
+
+
+def _check_memory(representation: Representation, sample_shape: tuple[int, ...], n_clusters: int, count: int,
+                  device: torch.device, dtype: torch.dtype) -> None:
+    """That weights, gradients and Adam's two moments fit, as far as that can be told; asked only where samples are large."""
+    if math.prod(sample_shape) < LARGE_SAMPLE:
+        return
+    try:
+        net = build_network(representation, sample_shape, n_clusters, dtype, device="meta")
+    except (NotImplementedError, RuntimeError):  # a representation of one's own that cannot be built without memory
+        return
+    needed = 4 * count * sum(weights.numel() for weights in net.parameters()) * dtype.itemsize
+    if needed > most_memory(device):
+        raise torch.OutOfMemoryError(f"{count} networks with what training keeps of them take {needed / 2**30:.0f} GiB.")

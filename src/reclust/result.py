@@ -20,7 +20,7 @@ from .objectives import Objective, State
 from .replicas import Replicas
 from .representations import Representation, build_network
 from .settings import Settings
-from .values import NotStored, from_json, storable, to_json, whole
+from .values import NotStored, from_json, same, storable, to_json, whole
 from .version import __version__
 
 
@@ -244,9 +244,9 @@ def _beside(one: Result, other: Result, phase: str, column: str) -> Curve:
 
 def pack_settings(each: list[Settings]) -> Any:
     """Of all replicas as JSON, once where they are equal. Modules and functions of one's own are left out, values stay."""
-    same = all(settings == each[0] for settings in each)
+    alike = all(same(settings, each[0]) for settings in each)
     return to_json([replace(one, **{field.name: storable(getattr(one, field.name)) for field in dataclasses.fields(one)})
-                    for one in (each[:1] if same else each)])
+                    for one in (each[:1] if alike else each)])
 
 
 def group_of(tensors: dict[str, Tensor], group: str) -> State:

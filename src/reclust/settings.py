@@ -14,7 +14,7 @@ from .data.augment import Augmentation
 from .interventions import Intervention, Recluster, Step
 from .objectives import Objective
 from .representations import Autoencoder, Representation
-from .values import real, value, whole
+from .values import real, same, value, whole
 
 View = Literal["clean", "augmented"] | Augmentation
 
@@ -146,7 +146,7 @@ def one_each(settings: Settings | Sequence[Settings], seeds: Sequence[int]) -> l
     for one in each:
         check_kinds(one)
     for name in ("n_clusters", "representation", "pretraining", "clustering", "first_centers", "augment"):
-        if any(getattr(other, name) != getattr(each[0], name) for other in each):
+        if not all(same(getattr(other, name), getattr(each[0], name)) for other in each):
             raise ValueError(f"Replicas that train together must agree in {name}: train the others in a run of their own.")
     for other in each[1:]:
         _check_stackable(each[0].objective, other.objective)
@@ -196,7 +196,7 @@ def _check_stackable(one: Objective, other: Objective) -> None:
     for field in dataclasses.fields(one):  # type: ignore[arg-type]
         here, there = getattr(one, field.name), getattr(other, field.name)
         kinds = {type(here), type(there)}
-        if here != there and not (float in kinds and kinds <= {int, float}):
+        if not same(here, there) and not (float in kinds and kinds <= {int, float}):
             raise ValueError(
                 f"Objectives that train together may differ in numbers only, but {field.name} is {here!r} and {there!r}: "
                 "give each a run of its own."

@@ -93,8 +93,10 @@ def _trained(data: Inputs | Prepared | Tensor | np.ndarray, each: list[Settings]
                    start, one_of_several).run()
     except torch.OutOfMemoryError as error:
         if len(seeds) == 1:
-            raise TrainingFailed(f"One replica needs more memory than {arithmetic.device} has free: take a smaller batch_size "
-                                 "or network, or device='cpu'.") from error
+            raise TrainingFailed(
+                f"One replica for samples of shape {inputs.sample_shape} needs more memory than {arithmetic.device} has: take "
+                "smaller samples (of a folder of images read(…, size=(64, 64)), on the command line --size 64 64), a smaller "
+                "network or batch_size, or another device.") from error
     gc.collect()  # a phase and its captured steps refer to each other
     torch.cuda.empty_cache()
     half = len(seeds) // 2
@@ -239,6 +241,8 @@ class Run:
         made = {}
         for column, values in measured.items():
             points = self.columns[phase, column]
+            if points and points[-1][0] == epoch:  # of two monitors that measure the same, the later one is heard
+                points.pop()
             made[column] = of_each_replica(column, values, len(self.replicas), [before for _, before in points[:1]])
             points.append((epoch, made[column]))
         return made
@@ -274,8 +278,8 @@ class Run:
     def write_checkpoint(self, phase: Phase, next_epoch: int) -> None:
         if self.checkpoint is not None:
             self._written = time.monotonic()
-            memory = {f"{whose}/{name}": tensor for whose, monitor in self._remembering.items()
-                      for name, tensor in monitor.memory.items()}
+            memory = {f"{whose}/{name}": tensor.clone() for whose, monitor in self._remembering.items()
+                      for name, tensor in monitor.memory.items()}  # clones: two may keep one tensor, which no file takes
             Progressed(
                 phase.name, next_epoch, stacked_result_tensors(self.replicas), phase.optimizer.tensors(),
                 memory | phase.intervening.memory, self.history, {**self.seconds, **phase.seconds()}, self.failed,

@@ -29,6 +29,21 @@ def value(cls: type[T]) -> type[T]:
     return made
 
 
+def same(one: Any, other: Any) -> bool:
+    """Whether two things are equal, also where they hold tensors or arrays, which are not equal or different as a whole."""
+    try:
+        return one is other or bool(one == other)
+    except (RuntimeError, ValueError):
+        pass
+    if type(one) is not type(other):
+        return False
+    if dataclasses.is_dataclass(one):
+        return all(same(getattr(one, field.name), getattr(other, field.name)) for field in dataclasses.fields(one))
+    if isinstance(one, (tuple, list)):
+        return len(one) == len(other) and all(map(same, one, other))
+    return getattr(one, "shape", None) == getattr(other, "shape", 0) and bool((one == other).all())
+
+
 def whole(name: str, given: Any, least: int) -> int:
     """`given` as an int, checked; numpy's integers are welcome, floats and booleans are not."""
     try:

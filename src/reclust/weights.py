@@ -129,7 +129,8 @@ def expanded_weights(net: nn.Module, key: Tensor, *, dtype: torch.dtype) -> dict
 
 
 def _expanded(parameter: Tensor, key: Tensor, dtype: torch.dtype) -> Tensor:
-    return parameter.detach().to(key.device, dtype).expand(*key.shape, *parameter.shape).clone()
+    return parameter.detach().to(key.device, dtype).expand(*key.shape, *parameter.shape).clone(
+        memory_format=torch.contiguous_format)  # gradients come in that order, and fused optimizers do not look
 
 
 def decaying_weights(net: nn.Module, *, prefix: str = "") -> frozenset[str]:

@@ -93,21 +93,21 @@ def test_sixteen_bits_alone_stay_grey_and_images_are_turned_upright(tmp_path):
 def test_sixteen_bits_keep_all_of_them_on_the_scale_of_bytes(tmp_path):
     every = np.arange(65536, dtype=np.uint16).reshape(256, 256)
     image.fromarray(every).save(tmp_path / "b.png")
-    found = read(tmp_path)
+    found = read(tmp_path, size=(256, 256))
     assert found.images.dtype == np.float32 and found.max_value == 255
     np.testing.assert_array_equal(np.rint(found.images[0] * 257), every)
     assert prepare(found, size=(64, 64)).samples.max() <= 1
     bytes_ = noise(256, 256)
     for name, pixels in {"a": bytes_, "c": bytes_.astype(np.uint16) * 257}.items():
         image.fromarray(pixels).save(tmp_path / f"{name}.png")
-    mixed = read(tmp_path).images
+    mixed = read(tmp_path, size=(256, 256)).images
     np.testing.assert_array_equal(mixed[0], bytes_)
     np.testing.assert_array_equal(mixed[2], bytes_)
     small = read(tmp_path, size=(100, 90)).images
     np.testing.assert_allclose(small[2], small[0], atol=1.01)  # bytes are rounded twice on their way
     assert small.min() >= 0 and small.max() <= 255
     image.fromarray(np.full((9, 9), 70_000, np.int32)).save(tmp_path / "d.tif")
-    with pytest.raises(DataError, match=r"d\.tif has values 70000\.\.70000; needed: 8 or 16 bits"):
+    with pytest.raises(DataError, match=r"d\.tif has values 70000\.\.70000; needed: 0\.\.65535"):
         read(tmp_path)
 
 
@@ -220,3 +220,45 @@ def test_programs_in_disguise_and_bombs_are_not_opened(tmp_path, formats):
     (tmp_path / "a.png").write_bytes(b"P6\n100000 100000\n255\n" + bytes(100))
     with pytest.raises(DataError, match=r"a\.png"):
         read(tmp_path)
+
+
+def tiff(path, pixels, **tags):
+    info = pytest.importorskip("PIL.TiffImagePlugin").ImageFileDirectory_v2()
+    for name, content in tags.items():
+        info[{"photometric": 262, "sample_format": 339}[name]] = content
+    image.fromarray(pixels).save(path, tiffinfo=info)
+
+
+def test_linked_folders_are_looked_into_and_links_to_nowhere_are_named(tmp_path):
+    for name in ("set/x/1.png", "elsewhere/2.png", "elsewhere/deep/3.png"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        image.fromarray(noise(4, 4)).save(tmp_path / name)
+    (tmp_path / "set/y").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "set/x/round").symlink_to(tmp_path / "set")  # a link into itself has no end
+    found = read(tmp_path / "set", labels="folder")
+    assert found.ids.tolist() == ["x/1.png", "y/2.png", "y/deep/3.png"] and found.labels.tolist() == [0, 1, 1]
+    (tmp_path / "set/x/gone.png").symlink_to(tmp_path / "nowhere.png")
+    with pytest.raises(DataError, match=r"1 of 4 images.*gone\.png"):
+        read(tmp_path / "set")
+
+
+def test_what_has_other_than_unsigned_bits_is_not_taken_for_them(tmp_path):
+    steps = 1000 * np.arange(16, dtype=np.uint16).reshape(4, 4)
+    tiff(tmp_path / "a.tif", steps, photometric=0)  # written as it is, white being 0
+    np.testing.assert_allclose(read(tmp_path).images[0], (65535 - steps) / 257, rtol=1e-6)
+    tiff(tmp_path / "b.tif", noise(4, 4), sample_format=2)
+    with pytest.raises(DataError, match=r"1 of 2 images.*b\.tif has signed pixels of 8 bits.*add 128"):
+        read(tmp_path)
+    for name in "ab":
+        (tmp_path / f"{name}.tif").unlink()
+    image.fromarray(steps.astype(np.int32) - 1000).save(tmp_path / "scan.tif")
+    with pytest.raises(DataError, match=r"None of the 1 images.*values -1000\.\.14000; needed: 0\.\.65535.*array"):
+        read(tmp_path)
+
+
+def test_large_images_are_told_of_unless_their_size_is_chosen(tmp_path):
+    for name in "ab":
+        image.fromarray(noise(200, 100)).save(tmp_path / f"{name}.png")
+    with pytest.warns(ReclustWarning, match=r"200 x 100.*--size 64 64"):
+        read(tmp_path)
+    assert read(tmp_path, size=(200, 100)).image_shape == (1, 200, 100)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from .fitting import add_data, add_device, add_image_shape, add_light, add_seed, read_data
+from .fitting import add_data, add_device, add_image_shape, add_light, add_seed, add_size, read_data
 from .output import add_json, show
 
 
@@ -15,6 +15,7 @@ def add(commands: argparse._SubParsersAction) -> None:
                     "takes minutes on a CPU.")
     add_data(parser)
     add_image_shape(parser)
+    add_size(parser)
     add_light(parser)
     parser.add_argument("--from", dest="least", type=int, default=2, metavar="K", help="(default: %(default)s)")
     parser.add_argument("--to", dest="most", type=int, default=14, metavar="K", help="(default: %(default)s)")

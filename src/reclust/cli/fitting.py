@@ -34,7 +34,8 @@ def add(commands: argparse._SubParsersAction) -> None:
     fit.add_argument("-k", "--n-clusters", type=int, required=True, metavar="K", help="how many clusters to look for")
     fit.add_argument("-o", "--output", default="reclust-output", metavar="FOLDER",
                      help="where to write labels and model (default: %(default)s)")
-    fit.add_argument("--overwrite", action="store_true", help="write over a finished model in FOLDER")
+    fit.add_argument("--overwrite", action="store_true",
+                     help="write over a finished model in FOLDER, or over the state of a run with other settings")
     fit.add_argument("--report", metavar="FILE", help="also write an HTML page that shows the clusters and what to doubt")
     fit.add_argument("--algorithm", choices=ALGORITHMS, default="idec", help="(default: %(default)s)")
     fit.add_argument("--preset", choices=PRESETS, help="(default: best for images, everyday for other data)")
@@ -46,6 +47,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     fit.add_argument("--epochs", type=int, metavar="N")
     add_light(fit)
     add_image_shape(fit)
+    add_size(fit)
     add_seed(fit)
     add_device(fit)
     fit.add_argument("--minutes", type=positive, metavar="M",
@@ -59,7 +61,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     predict.add_argument("model", metavar="MODEL")
     add_data(predict)
     predict.add_argument("-o", "--output", metavar="FILE", help="CSV to write (default: print it)")
-    predict.set_defaults(run=_predict)
+    predict.set_defaults(run=_predict, size=None)
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
@@ -86,6 +88,12 @@ def add_image_shape(parser: argparse.ArgumentParser) -> None:
                         help="height width [channels] of images in flat rows")
 
 
+def add_size(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--size", type=int, nargs="+", metavar="N",
+                        help="height width [channels] that images of a folder are brought to (default: theirs where all have "
+                             "the same, else 28 28 for grey and 32 32 for colour)")
+
+
 def add_light(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--light", choices=("kept", "removed"),
                         help="of colour images: whether to go by colours alone, as in sun and shadow (default: kept)")
@@ -93,6 +101,7 @@ def add_light(parser: argparse.ArgumentParser) -> None:
 
 def _fit(arguments: argparse.Namespace) -> int:
     from .. import DCN, DEC, IDEC, Checkpoint
+    from ..checkpoint import OtherRun
 
     found = read_data(arguments)
     images = found.image_shape is not None or arguments.image_shape is not None
@@ -109,10 +118,18 @@ def _fit(arguments: argparse.Namespace) -> int:
     checkpoint, kept = Checkpoint(folder / "fit.checkpoint"), folder / "model.reclust"
     if kept.exists() and not (checkpoint.exists() or arguments.overwrite):
         raise FileExistsError(f"{kept} is a finished model: choose another folder with -o, or write over it with --overwrite.")
+    if folder.is_file():
+        raise FileExistsError(f"{folder} is a file: name a folder with -o.")
     folder.mkdir(parents=True, exist_ok=True)  # before training: a folder that cannot be made should cost no time
     if arguments.report is not None:
         check_folder(arguments.report)
-    model.fit(found, checkpoint=checkpoint)
+    try:
+        model.fit(found, checkpoint=checkpoint)
+    except OtherRun:
+        if not arguments.overwrite:
+            raise
+        checkpoint.remove()
+        model.fit(found, checkpoint=checkpoint)
     write_text(folder / "labels.csv", _table(found, model.labels_))
     model.save(kept)
     if arguments.report is not None:
@@ -156,8 +173,12 @@ def _report(arguments: argparse.Namespace, found: Dataset, model: DeepClustering
 def _predict(arguments: argparse.Namespace) -> int:
     from .. import load
 
+    if arguments.output is not None:
+        check_folder(arguments.output)
     model = load(arguments.model)
-    found = read_data(arguments, image_shape=model._preparation.image_shape)
+    if Path(arguments.data).is_dir():  # images become what the model was fitted on
+        arguments.size = model._preparation.image_shape
+    found = read_data(arguments)
     labels = model.predict(found)
     if arguments.output is None:
         sys.stdout.write(_table(found, labels))
@@ -166,18 +187,17 @@ def _predict(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def read_data(arguments: argparse.Namespace, *, image_shape: tuple[int, int, int] | None = None) -> Dataset:
-    """What the arguments name; images of a folder become (h, w, channels), where a model needs them so."""
+def read_data(arguments: argparse.Namespace) -> Dataset:
     from ..data import load, names, read
 
     if arguments.data in names() and not Path(arguments.data).exists():
-        given = [f"--{name}" for name in ("labels", "ids", "key", "skip-broken") if getattr(arguments, name.replace("-", "_"))]
+        given = [f"--{name}" for name in ("labels", "ids", "key", "skip-broken", "size")
+                 if getattr(arguments, name.replace("-", "_"))]
         if given:
             raise ValueError(f"{', '.join(given)} cannot be given for the set {arguments.data}, whose labels are known: leave "
                              "that out, or name a file.")
         return load(arguments.data)
-    return read(arguments.data, key=arguments.key, labels=arguments.labels, ids=arguments.ids,
-                size=image_shape if Path(arguments.data).is_dir() else None,
+    return read(arguments.data, key=arguments.key, labels=arguments.labels, ids=arguments.ids, size=arguments.size,
                 on_error="skip" if arguments.skip_broken else "raise")
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -21,7 +22,9 @@ T = TypeVar("T")
 FORMATS = ("PNG", "JPEG", "PPM", "BMP", "GIF", "TIFF", "WEBP")
 SUFFIXES = {".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".pbm", ".bmp", ".gif", ".tif", ".tiff", ".webp"}
 _MOST_PIXELS = 1 << 26
-_ORIENTATION = 0x0112
+_LARGE = 1 << 14
+"""Pixels of images that are told to be large: a network's first layer has a weight for each of them, five hundred times."""
+_ORIENTATION, _PHOTOMETRIC, _SAMPLE_FORMAT = 0x0112, 262, 339
 _GREY = {"1", "L", "LA", "I", "I;16", "I;16B"}
 _PAGED = {"GIF", "TIFF", "WEBP", "PNG"}  # not JPEG: behind the photographs of many telephones are previews of them
 _LOG = logging.getLogger(__name__)
@@ -64,8 +67,7 @@ def read_image_folder(
         raise ValueError(f"size={tuple(size)}; needed: (height, width) or (height, width, channels), 1 or 3 channels.")
     if on_error not in ("raise", "skip"):
         raise ValueError(f"on_error={on_error!r}; needed: 'raise' or 'skip'.")
-    paths = sorted(path for path in folder.rglob("*")
-                   if path.suffix.lower() in SUFFIXES and not _is_hidden(path, folder) and path.is_file())
+    paths = sorted(_found(folder))
     if not paths:
         raise DataError(f"{folder} holds no images; looked for {', '.join(sorted(SUFFIXES))}.")
     headers, unreadable = _each(paths, _header)
@@ -83,12 +85,22 @@ def read_image_folder(
     _report(unreadable, len(paths), folder, on_error)
     names = [path.relative_to(folder).as_posix() for path in pixels]
     _warn_of_losses(names, [headers[path] for path in pixels], folder)
+    if size is None and height * width > _LARGE:
+        warn(f"The images in {folder} are kept at their size of {height} x {width}, which takes much time and memory: a "
+             "smaller one, such as size=(64, 64), on the command line --size 64 64, often shows as much.")
     return np.stack(list(pixels.values())), names  # bytes and floats together become floats
 
 
-def _is_hidden(path: Path, folder: Path) -> bool:
-    """Whether a program put it there for itself: macOS its ._x.png, which are no images, Jupyter its copies of files."""
-    return any(part.startswith(".") for part in path.relative_to(folder).parts)
+def _found(folder: Path) -> Iterator[Path]:
+    """Files named as images below a folder, also by links, which may lead nowhere. Those whose names begin with a dot are put
+    there by programs for themselves: by macOS its ._x.png, which are no images, by Jupyter its copies of files."""
+    for place, folders, files in os.walk(folder, followlinks=True):
+        here = Path(place)
+        folders[:] = [name for name in folders if not name.startswith(".")
+                      and (here / name).resolve() not in (here.resolve(), *here.resolve().parents)]  # no link into itself
+        for path in (here / name for name in files if not name.startswith(".")):
+            if path.suffix.lower() in SUFFIXES and (path.is_file() or path.is_symlink()):
+                yield path
 
 
 def _each(paths: Iterable[Path], do: Callable[[Path], T]) -> tuple[dict[Path, T], list[str]]:
@@ -107,6 +119,8 @@ def _header(path: Path) -> _Header:
     with reading(path), image.open(path, formats=list(FORMATS)) as opened:
         if opened.mode == "F":
             raise DataError(f"{path} has floating-point pixels, whose range is unknown; save it with 8 or 16 bits.")
+        if opened.format == "TIFF" and opened.mode == "L" and opened.tag_v2.get(_SAMPLE_FORMAT) == (2,):
+            raise DataError(f"{path} has signed pixels of 8 bits, which are read as unsigned; add 128 and save it as such.")
         # Asked only where it is in the header already: otherwise Pillow would decode the image to look behind it.
         known = opened.format == "TIFF" or "exif" in opened.info
         turned = known and opened.getexif().get(_ORIENTATION, 1) >= 5
@@ -123,9 +137,13 @@ def _pixels(path: Path, *, size: tuple[int, int], grey: bool) -> NDArray[Any]:
     with reading(path):
         if path.stat().st_size > _MOST_PIXELS * 8:
             raise DataError(f"{path} is refused: {path.stat().st_size} bytes are too many for an image.")
-        opened = transpose(decode(path.read_bytes(), str(path)))  # cameras store which way up an image is
+        decoded = decode(path.read_bytes(), str(path))
+        # Of 8 bits Pillow turns these over itself.
+        white_is_zero = decoded.format == "TIFF" and decoded.tag_v2.get(_PHOTOMETRIC) == 0
+        opened = transpose(decoded)  # cameras store which way up an image is
         deep = opened.mode.startswith("I")
-        converted = image.fromarray(_sixteen_bits(opened, path)) if deep else _on_white(opened).convert("L" if grey else "RGB")
+        converted = (image.fromarray(_sixteen_bits(opened, path, white_is_zero)) if deep
+                     else _on_white(opened).convert("L" if grey else "RGB"))
         if (converted.height, converted.width) != size:
             converted = converted.resize(size[::-1], image.Resampling.BILINEAR)
         values = np.asarray(converted)
@@ -135,12 +153,13 @@ def _pixels(path: Path, *, size: tuple[int, int], grey: bool) -> NDArray[Any]:
         return values if grey else np.repeat(values[..., None], 3, axis=2)
 
 
-def _sixteen_bits(opened: Any, path: Path) -> NDArray[np.float32]:
+def _sixteen_bits(opened: Any, path: Path, white_is_zero: bool) -> NDArray[np.float32]:
     """Grey values of 16 bits in 0..255, all 65536 of them apart; Pillow's own conversion to 8 bits would cut off at 255."""
     values = np.asarray(opened).astype(np.int64)
     if values.min() < 0 or values.max() > 65535:
-        raise DataError(f"{path} has values {values.min()}..{values.max()}; needed: 8 or 16 bits.")
-    return values.astype(np.float32) / np.float32(257)
+        raise DataError(f"{path} has values {values.min()}..{values.max()}; needed: 0..65535. Save it with others, or give an "
+                        "array (n, h, w) of what was read in another way, in which any numbers are fine.")
+    return (65535 - values if white_is_zero else values).astype(np.float32) / np.float32(257)
 
 
 def _on_white(opened: Any) -> Any:
@@ -167,9 +186,9 @@ def _report(unreadable: list[str], n: int, folder: Path, on_error: OnError) -> N
     if not unreadable:
         return
     shown = " ".join(unreadable[:5]) + (" …" if len(unreadable) > 5 else "")
+    if len(unreadable) == n:
+        raise DataError(f"None of the {n} images in {folder} can be read. {shown}")
     if on_error == "raise":
         remedy = "Remove them, or leave them out with on_error='skip' (on the command line --skip-broken)."
         raise DataError(f"{len(unreadable)} of {n} images in {folder} cannot be read. {remedy} {shown}")
-    if len(unreadable) == n:
-        raise DataError(f"None of the {n} images in {folder} can be read. {shown}")
     _LOG.warning("%d of %d images in %s cannot be read and are left out: %s", len(unreadable), n, folder, shown)

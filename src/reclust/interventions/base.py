@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from .. import draws
-from ..values import value, whole
+from ..values import same, value, whole
 from .target import Blocks, Target
 
 
@@ -112,24 +112,15 @@ def take_steps(epoch: int, sentences: Sequence[tuple[Sequence[Step], Target]]) -
         waiting = [firing for firing in firings if len(firing.steps) >= left]
         while waiting:
             step = waiting[0].steps[-left]
-            alike = [_equal(firing.steps[-left], step) for firing in waiting]
+            alike = [same(firing.steps[-left], step) for firing in waiting]
             targets = [firing.ready(len(firing.steps) - left) for firing in compress(waiting, alike)]
-            waiting = [firing for firing, same in zip(waiting, alike, strict=True) if not same]
+            waiting = [firing for firing, taken in zip(waiting, alike, strict=True) if not taken]
             with targets[0].clock(step.part):
                 if "at_once" in vars(type(step)):
                     step.at_once(targets)  # type: ignore[attr-defined]
                 else:
                     for target in targets:
                         step(target)
-
-
-def _equal(one: Step, other: Step) -> bool:
-    if one is other:
-        return True
-    try:
-        return bool(one == other)
-    except (RuntimeError, ValueError):  # they hold tensors or arrays, which are not equal or different as a whole
-        return False
 
 
 @value

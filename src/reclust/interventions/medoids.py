@@ -38,7 +38,9 @@ class KMedoids:
 
     def _best(self, x: Tensor, starts: Tensor) -> Tensor:
         """(n, d), (n_init, k, d) -> (k, d)."""
-        medoids = torch.cdist(starts, x).argmin(-1)
+        samples, mean = x, x.mean(0)  # products lose digits when the data lies far from the origin
+        x = samples - mean
+        medoids = torch.cdist(starts - mean, x).argmin(-1)
         moving = torch.arange(len(medoids), device=x.device)
         for _ in range(self.max_iter):
             old = medoids[moving]
@@ -47,7 +49,7 @@ class KMedoids:
             if not len(moving):
                 break
         costs = torch.stack([torch.cdist(x, x[own]).amin(1).sum() for own in medoids])
-        return x[medoids[costs.argmin()]]
+        return samples[medoids[costs.argmin()]]
 
 
 def _moved(x: Tensor, medoids: Tensor) -> Tensor:

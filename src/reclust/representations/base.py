@@ -70,6 +70,12 @@ def build_network(representation: Representation, sample_shape: tuple[int, ...],
 def _refuse_what_cannot_be_repeated(net: nn.Module) -> None:
     if len(list(net.named_parameters())) < len(list(net.named_parameters(remove_duplicate=False))):
         raise ValueError("Two layers of the network share one weight tensor. Replicas keep weights apart: untie them.")
+    if len(list(net.named_buffers())) < len(list(net.named_buffers(remove_duplicate=False))):
+        raise ValueError("Two layers of the network share one buffer. Replicas keep them apart: let one of them hold it.")
+    for name, tensor in (*net.named_parameters(), *net.named_buffers()):
+        if tensor.is_complex():
+            raise ValueError(f"{name} is complex, and a network is cast to one precision of real numbers: keep it as "
+                             "torch.view_as_real(…), and make it complex in forward.")
     for name, module in net.named_modules():
         if isinstance(module, nn.modules.dropout._DropoutNd) and module.p > 0:
             raise ValueError(f"The layer {name} is a {type(module).__name__}, which draws from torch's global generator: a "
