@@ -12,6 +12,7 @@ from . import draws
 from .data.augment import ImageAugmentation
 from .data.inputs import Inputs
 from .exceptions import first_line, warn
+from .representations.base import repeatable
 from .settings import Augmentation, Schedule, View
 
 BLOCK = {"cpu": 2**18, "cuda": 2**26}
@@ -92,7 +93,8 @@ def try_augmentation(augment: Augmentation, inputs: Inputs) -> None:
     rows = torch.arange(min(2, inputs.n_samples), device=inputs.device)
     x = inputs.take(rows)
     before = x.clone()
-    made = augment(x, draws.fold(draws.key(0, device=inputs.device), rows))
+    with repeatable("The augmentation", inputs.device):
+        made = augment(x, draws.fold(draws.key(0, device=inputs.device), rows))
     if not isinstance(made, Tensor) or made.shape != x.shape:
         shape = tuple(made.shape) if isinstance(made, Tensor) else type(made).__name__
         raise ValueError(f"The augmentation turned samples of shape {tuple(x.shape)} into {shape}: it must keep the shape.")

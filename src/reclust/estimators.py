@@ -196,8 +196,9 @@ class DeepClustering(FittedClustering):
             progress.close()
 
     def _prepared(self, X: np.ndarray) -> tuple[Recipe, Preparation]:
-        if not isinstance(self.standardize, (bool, np.bool_)):
-            raise ValueError(f"standardize must be True or False, got {self.standardize!r}.")
+        for name in ("standardize", "consensus"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
         shape = full_image_shape(X.shape[1:], self.image_shape)
         found = self._recipe(None if shape is None else shape[2], X.shape[0])
         preparation = Preparation.fit(X, self.image_shape, standardize=self.standardize, lens=found.lens)
@@ -245,7 +246,7 @@ class DeepClustering(FittedClustering):
                                  "minimises: use DeepClustering, or the estimator of that name.")
             settings = replace(given.settings, n_clusters=self.n_clusters, objective=self.objective or meant)
             return replace(given, settings=settings)
-        if self.preset not in PRESETS:
+        if not isinstance(self.preset, str) or self.preset not in PRESETS:
             raise ValueError(f"preset must be one of {', '.join(PRESETS)}, or complete settings, got {self.preset!r}.")
         if objective is None:
             raise ValueError(f"{type(self).__name__} needs an objective; DEC, IDEC and DCN bring their own.")

@@ -6,7 +6,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from .data.scaling import Scaling, identity, to_unit_range, z_score
 from .data.streams import StreamedInputs, dense_rows
 from .data.tables import check_complete, check_numeric
 from .exceptions import warn
+from .values import whole
 
 
 def opened(X: Any, image_shape: Sequence[int] | None = None) -> Any:
@@ -207,7 +208,9 @@ def full_image_shape(sample_shape: tuple[int, ...], given: Sequence[int] | None)
     """(h, w, channels) of samples that are flat rows or images themselves; None for a table."""
     if given is None and len(sample_shape) == 1:
         return None
-    wanted = tuple(int(side) for side in (sample_shape if given is None else given))
+    if isinstance(given, str) or not isinstance(given, Iterable | None):
+        raise ValueError(f"image_shape={given!r}; needed: (height, width) or (height, width, channels).")
+    wanted = tuple(whole("each side of image_shape", side, 1) for side in (sample_shape if given is None else given))
     height, width, channels = (*wanted, 1) if len(wanted) == 2 else wanted if len(wanted) == 3 else (0, 0, 0)
     allowed = {(height * width * channels,), (height, width, channels), *({(height, width)} if channels == 1 else set())}
     if sample_shape not in allowed:

@@ -230,12 +230,12 @@ def joined(one: Result, other: Result) -> Result:
 
 
 def _beside(one: Result, other: Result, phase: str, column: str) -> Curve:
-    """Both curves of a column on all epochs of either; what one of them lacks is 0 for marks and not a number for measures."""
+    """Both curves of a column on all epochs of either; what one of them lacks is False for marks and not a number for measures."""
     curves = [result.history.get(phase, {}).get(column) for result in (one, other)]
     given = [curve for curve in curves if curve is not None]
     epochs = np.unique(np.concatenate([curve.epochs for curve in given]))
-    kind = given[0].values
-    values = np.full((len(epochs), len(one) + len(other), *kind.shape[2:]), np.nan if kind.dtype.kind == "f" else 0, kind.dtype)
+    kind, shape = given[0].values.dtype, (len(epochs), len(one) + len(other), *given[0].values.shape[2:])
+    values = np.zeros(shape, bool) if kind == bool else np.full(shape, np.nan, kind if kind.kind == "f" else np.float64)
     for curve, where in zip(curves, (slice(None, len(one)), slice(len(one), None)), strict=True):
         if curve is not None:
             values[np.searchsorted(epochs, curve.epochs), where] = curve.values

@@ -15,7 +15,7 @@ from .objectives import Objective, State
 from .objectives.base import moves_itself
 from .replicas import Replicas
 from .representations.autoencoder import EncoderDecoder
-from .representations.base import GLOBAL_RANDOM, Representation, tried
+from .representations.base import NotRepeatable, Representation, repeatable, tried
 from .representations.contrastive import EncoderProjector
 from .settings import Settings
 
@@ -32,8 +32,9 @@ def try_parts(replicas: Replicas, each: Sequence[Settings], inputs: Inputs, *, p
     if z.ndim != 2 or len(z) != len(x):
         raise ValueError(f"The encoder turned samples of shape {tuple(x.shape)} into {tuple(z.shape)}: it must give one row of "
                          f"numbers for each, ({len(x)}, d).")
-    _try_training(representation, net, x)
-    if pretrains or any(settings.objective.representation_weight != 0 for settings in each):
+    with_loss = pretrains or any(settings.objective.representation_weight != 0 for settings in each)
+    _try_training(representation, net, x, with_loss)
+    if with_loss:
         _try_other_half(net, x, z)
     if first.clustering is not None:
         batches = Batches(inputs, first.clustering, first.augment)
@@ -41,28 +42,25 @@ def try_parts(replicas: Replicas, each: Sequence[Settings], inputs: Inputs, *, p
         _try_objective(first.objective, first.n_clusters, z, torch.stack([z[rows]] * len(batches.kinds)))
 
 
-def _try_training(representation: Representation, net: nn.Module, x: Tensor) -> None:
+def _try_training(representation: Representation, net: nn.Module, x: Tensor, with_loss: bool) -> None:
     """A pass of a copy in training mode: whether it draws what no seed repeats, or keeps something where no replica looks."""
     copied = copy.deepcopy(net).train()
     buffers = {name: buffer.data_ptr() for name, buffer in copied.named_buffers()}
-    with GLOBAL_RANDOM, torch.random.fork_rng(devices=[x.device] if x.is_cuda else []), torch.no_grad():
-        before = _generator(x.device)
-        try:
-            representation.encode(copied, x)
-        except (RuntimeError, ValueError):
-            return  # norms may need more samples than these
-        drawn = not torch.equal(before, _generator(x.device))
-    if drawn:
-        raise ValueError("The encoder draws from torch's global generator while it trains, as dropout does: a seed would not "
-                         "repeat a run. Leave that out, or use augment= for random views.")
+    try:
+        with torch.no_grad():
+            with repeatable("The encoder, as it trains,", x.device):
+                z = representation.encode(copied, x)
+            if with_loss:
+                with repeatable("The representation's loss, as of a decoder,", x.device):
+                    representation.loss(copied, torch.stack([x, x]), torch.stack([z, z]))
+    except NotRepeatable:
+        raise
+    except (RuntimeError, ValueError):
+        return  # norms may need more samples than these
     for name, buffer in copied.named_buffers():
         if buffer.data_ptr() != buffers.get(name):
             raise ValueError(f"The encoder puts another tensor in the place of its buffer {name} while it trains, which "
                              "checkpoints and results would not see: write into it, as buffer.copy_(…) does.")
-
-
-def _generator(device: torch.device) -> Tensor:
-    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
 
 
 def _try_other_half(net: nn.Module, x: Tensor, z: Tensor) -> None:
@@ -85,7 +83,8 @@ def _try_objective(objective: Objective, k: int, z: Tensor, views: Tensor) -> No
         raise ValueError(f"{name}.init must give a dict of tensors, among them 'centers' of shape {tuple(centers.shape)}.")
     _check_state(name, objective, state)
     state = {part: tensor.detach().requires_grad_(part in objective.trainable) for part, tensor in state.items()}
-    loss = objective.loss(state, views)
+    with repeatable(f"{name}.loss", z.device):
+        loss = objective.loss(state, views)
     if not isinstance(loss, Tensor) or loss.shape != ():
         raise ValueError(f"{name}.loss gave {_described(loss)} for embeddings of shape {tuple(views.shape)}: it must give one "
                          "number, a tensor of shape (). End it with .mean() or .sum().")

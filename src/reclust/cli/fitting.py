@@ -65,8 +65,8 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", metavar="DATA", help=".npy, .npz, .csv, .parquet, .h5, .h5ad, a folder of images, or the name "
-                        "of a set (see `reclust data list`)")
+    parser.add_argument("data", metavar="DATA", help=".npy, .npz, .csv, .tsv, .txt, .csv.gz, .parquet, .h5, .h5ad, a folder of "
+                        "images, or the name of a set (see `reclust data list`)")
     parser.add_argument("--labels", metavar="NAME", help="column or array of known classes, only to be scored against; "
                         "`folder`: the first-level folders of images")
     parser.add_argument("--ids", metavar="NAME", help="column that names the samples")

@@ -131,7 +131,7 @@ class Target:
                 given = tuple(z.shape) if isinstance(z, Tensor) else type(z).__name__
                 raise ValueError(f"embed() gave {given}: it must give the embeddings of all samples as a tensor (n, "
                                  f"{centers.shape[1]}), as wide as the centres.")
-            z = z.detach()
+            z = z.detach().to(centers.dtype)
             if not z.isfinite().all():
                 raise ValueError("embed() gave embeddings that are not finite, of which no centres can be made. Training has "
                                  "diverged: try a smaller lr, clip gradients, and check the scale of the data.")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
@@ -56,6 +57,26 @@ class Representation(Protocol):
 
 GLOBAL_RANDOM = threading.Lock()
 """Of two threads that put the global random state back, the later one would put back what the first had drawn."""
+
+
+class NotRepeatable(ValueError):
+    """Something draws what no seed repeats."""
+
+
+@contextmanager
+def repeatable(what: str, device: torch.device) -> Iterator[None]:
+    """Refuses what draws from torch's global generator, and puts that back."""
+    with GLOBAL_RANDOM, torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        before = _generator(device)
+        yield
+        drawn = not torch.equal(before, _generator(device))
+    if drawn:
+        raise NotRepeatable(f"{what} draws from torch's global generator, as dropout does: a seed would not repeat a run. Leave "
+                         "that out, or use augment= for random views, whose draws come from the keys that it is given.")
+
+
+def _generator(device: torch.device) -> Tensor:
+    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
 
 
 def build_network(representation: Representation, sample_shape: tuple[int, ...], n_clusters: int, dtype: torch.dtype, *,
