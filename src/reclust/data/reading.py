@@ -318,10 +318,12 @@ def _as_integers(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
         )
     if labels.dtype.kind in "iub":
         return labels.astype(np.int64)
-    if labels.dtype.kind == "f" and np.array_equal(labels, np.round(labels)):
-        return labels.astype(np.int64)
     if labels.dtype.kind == "f":
-        raise DataError(f"{name}: labels are fractions or missing, such as {labels[labels != np.round(labels)][0]}.")
+        wrong = labels[(labels != np.round(labels)) | ~(np.abs(labels) < 2**63)]
+        if len(wrong):
+            raise DataError(f"{name}: labels are fractions, missing, infinite or of more than 64 bits, such as {wrong[0]}; "
+                            "needed: whole numbers or texts.")
+        return labels.astype(np.int64)
     return np.unique(labels.astype(str), return_inverse=True)[1].reshape(labels.shape).astype(np.int64)
 
 
