@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -58,7 +59,7 @@ def test_csv_of_pandas_with_its_index(tmp_path):
     [
         ("", "empty"),
         ("a,b\n", "no rows"),
-        ("a,b\n1,red\n2,blue\n", r"'b' \(row 1 has 'red'\).*get_dummies.*labels= or ids="),
+        ("a,b\n1,red\n2,blue\n", r"'b' \(row 1 has 'red'\).*get_dummies.*reclust\.data\.read\(…, labels=…, ids=…\), --labels and --ids\."),
         ("a,b\n1,2\n3,\n", r"missing or infinite values in 'b' \(1 of 2 rows\); fill them in \(SimpleImputer\), or drop"),
         ("a,b,c\nNA,2,n/a\n3,NULL,\n,None,1\n,?,1\n", r"in 'a' \(3 of 4 rows\), 'c' \(2 of 4 rows\), 'b' \(3 of 4 rows\);"),
         ("a,b\n1,\n2,red\n", r"not numeric: 'b' \(row 2 has 'red'\)"),
@@ -195,8 +196,9 @@ def test_true_and_false_beside_something_else_are_refused(text, message, tmp_pat
 
 COUNTED = {"v": np.sin(np.arange(12)), "n": np.arange(12) % 5}
 ROW_NUMBERS = {"k": np.arange(12), "count": np.arange(1, 13), "ID": np.arange(12)[::-1] * 3, "Sample_id": 1000.0 + np.arange(12)}
+ROW_NUMBERS |= {name: 7 * np.arange(12) for name in ("customer_id", "PassengerId", "CustomerID", "user id", "Patient ID", "Unnamed: 0")}
 NO_ROW_NUMBERS = {"year": 2000 + np.arange(12), "id": np.arange(12) // 2, "index": np.arange(12) / 7, "even": 2 * np.arange(12),
-                  "k": np.r_[np.arange(11), 99]}
+                  "k": np.r_[np.arange(11), 99], "fluid": 7 * np.arange(12), "region_id": np.arange(12) % 3}
 
 
 @pytest.mark.parametrize("form", ["frame", "checked frame", "csv", "parquet", "mapped parquet"])
@@ -220,15 +222,25 @@ def test_columns_that_number_the_rows_are_warned_of(form, tmp_path, monkeypatch)
 
     for name, column in ROW_NUMBERS.items():
         with pytest.warns(ReclustWarning, match=f"^'{name}' looks like a row number and is clustered with the other columns: "
-                          "name it with ids=…/--ids, or leave it out") as caught:
+                          rf"leave it out, or make it the ids by frame\.set_index\('{name}'\), reclust\.data\.read\(…, ids='{name}'\) or --ids\.") as caught:
             bring({**COUNTED, name: column})
         assert len(caught) == 1
-    with pytest.warns(ReclustWarning, match="^'k', 'count', 'ID', 'Sample_id' look like row numbers"):
+    with pytest.warns(ReclustWarning, match="^'k', 'count', 'ID', 'Sample_id', .* look like row numbers.*: leave them out, or make one of them the ids by"):
         bring({**COUNTED, **ROW_NUMBERS})
     for name, column in NO_ROW_NUMBERS.items():  # warnings are errors here
         bring({**COUNTED, name: column})
     bring({"v": np.sin(np.arange(4)), "id": np.arange(4)})
     bring({"k": np.arange(12)})
+
+
+def test_many_rows_may_count_from_any_whole_number():
+    pandas = pytest.importorskip("pandas")
+    noise = np.sin(np.arange(150))
+    with pytest.warns(ReclustWarning, match="^'passenger' looks like a row number"):
+        read(pandas.DataFrame({"v": noise, "passenger": np.arange(892, 1042)}))
+    for column in (np.arange(150) + 0.5, np.r_[np.arange(892, 1041), 5], np.sort(noise)):  # warnings are errors here
+        read(pandas.DataFrame({"v": noise, "k": column}))
+    read(pandas.DataFrame({"v": noise[:19], "year": np.arange(2000, 2019)}))
 
 
 def test_row_numbers_that_are_named_are_not_warned_of(tmp_path):
@@ -260,7 +272,53 @@ def test_frames_keep_numbers_types_and_index():
     assert found.ids.tolist() == list(range(6)) and found.labels.tolist() == [0, 1, 0, 0, 2, 1]
 
 
-@pytest.mark.parametrize("kind", ["category", "object", "string", "datetime64[ns]", "complex128"])
+NUMBERS = {
+    "decimals": ([Decimal("1.5"), Decimal(-2), Decimal(0)], [1.5, -2, 0]), "mixed": ([Decimal("0.5"), np.float32(2), True], [0.5, 2, 1]),
+    "truths": ([True, False, np.True_], [1, 0, 1]), "whole numbers": ([1, 2, np.int8(3)], [1, 2, 3]),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_columns_of_objects_that_are_numbers_are_numbers(name):
+    pandas = pytest.importorskip("pandas")
+    cells, numbers = NUMBERS[name]
+    frame = pandas.DataFrame({"a": [1.0, 2.0, 4.0], "b": pandas.Series(cells, dtype=object)})
+    np.testing.assert_array_equal(read(frame).samples, np.c_[[1, 2, 4], numbers])
+    check_numeric(frame)
+    check_complete(frame)
+    for nothing in (None, np.nan, pandas.NA, Decimal("NaN")):
+        partly = frame.assign(b=pandas.Series([nothing, *cells[1:]], dtype=object))
+        check_numeric(partly)
+        for refused in (read, check_complete):
+            with pytest.raises(DataError, match=r"missing or infinite values in 'b' \(1 of 3 rows\);"):
+                refused(partly)
+    assert frame["b"].dtype == object and frame["b"].tolist() == cells
+
+
+@pytest.mark.parametrize("form", ["table", "parquet", "arrow frame"])
+def test_decimals_and_truths_of_arrow_are_numbers(form, tmp_path):
+    pandas, arrow, parquet = (pytest.importorskip(name) for name in ("pandas", "pyarrow", "pyarrow.parquet"))
+
+    def bring(table, **asked):
+        if form == "table":
+            return read(table, **asked)
+        if form == "arrow frame":
+            return read(table.to_pandas(types_mapper=pandas.ArrowDtype), **asked)
+        parquet.write_table(table, tmp_path / "x.parquet")
+        return read(tmp_path / "x.parquet", **asked)
+
+    decimals = arrow.array([Decimal("1.5"), Decimal("2.25")], arrow.decimal128(10, 2))
+    table = arrow.table({"d": decimals, "t": [True, False], "kind": ["x", "y"]})
+    found = bring(table, labels="kind")
+    assert found.samples.tolist() == [[1.5, 1], [2.25, 0]] and found.labels.tolist() == [0, 1] and found.feature_names == ("d", "t")
+    for cells in ([True, None], arrow.array([Decimal(1), None], arrow.decimal128(4)), arrow.nulls(2)):
+        with pytest.raises(DataError, match=r"missing or infinite values in 't' \([12] of 2 rows\)"):
+            bring(arrow.table({"d": decimals, "t": cells}))
+    with pytest.raises(DataError, match=r"'t' holds an array in each row; .*numpy\.stack\(frame\['t'\]\.to_list\(\)\)\."):
+        bring(arrow.table({"d": decimals, "t": [[1.0, 2.0], [3.0, 4.0]]}))
+
+
+@pytest.mark.parametrize("kind", ["category", "string", "datetime64[ns]", "complex128"])
 def test_columns_that_are_not_numeric_are_named_with_a_remedy(kind):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1.0, 2.0], "colour": pandas.Series([1, 2]).astype(kind), "b": [3, 4]})
@@ -276,8 +334,14 @@ def test_missing_values_and_empty_frames_are_named():
         read(pandas.DataFrame({"a": [1, 2], "b": pandas.array(["x", None], dtype="string")}), labels="b")
     with pytest.raises(DataError, match="is empty"):
         read(pandas.DataFrame({"a": []}, dtype=float))
-    with pytest.raises(DataError, match="same name"):
-        read(pandas.DataFrame([[1, 2]], columns=["a", "a"]))
+    twice = pandas.DataFrame([[1, 2, 3]], columns=["a", "b", "a"])
+    for refused in (read, check_numeric):
+        with pytest.raises(DataError, match="several columns have the same name, 'a'; rename them"):
+            refused(twice)
+    infinite = pandas.DataFrame({"a": [1, 2], "b": [np.inf, np.nan]})
+    for refused in (read, check_complete):
+        with pytest.raises(DataError, match=r"missing or infinite values in 'b' \(2 of 2 rows\)"):
+            refused(infinite)
 
 
 def test_parquet_is_the_frame_it_was_made_of(tmp_path):

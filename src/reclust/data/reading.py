@@ -120,6 +120,10 @@ def _from_memory(source: Any, asked: Asked) -> dict[str, Any]:
     if "pandas" in sys.modules and isinstance(source, sys.modules["pandas"].DataFrame):
         asked.only("labels", "ids", of="a DataFrame")
         return _columns(from_frame(source, labels=asked.labels, ids=asked.ids))
+    if "pyarrow" in sys.modules and isinstance(source, sys.modules["pyarrow"].Table):
+        asked.only("labels", "ids", of="a Table of pyarrow")
+        require("pandas", purpose="Reading Tables of pyarrow")
+        return _columns(from_frame(source.to_pandas(), labels=asked.labels, ids=asked.ids, where="The Table"))
     if "anndata" in sys.modules and isinstance(source, sys.modules["anndata"].AnnData):
         return _from_anndata(source, asked)
     asked.only(of=f"a {type(source).__name__}, which holds samples without names")
