@@ -194,9 +194,10 @@ def test_items_of_different_shapes_and_unknown_endings_are_named(tmp_path):
 
     with pytest.raises(DataError, match=r"item 2 \(3,\)"):
         read(Ragged())
-    (tmp_path / "x.xlsx").write_bytes(b"PK")
-    with pytest.raises(DataError, match=r"x\.xlsx has the unknown ending '\.xlsx'; needed: \.npy"):
-        read(tmp_path / "x.xlsx")
+    for name, ending in (("x.xlsx", r"\.xlsx"), ("x.json.gz", r"\.json\.gz"), ("x.gz", r"\.gz")):
+        (tmp_path / name).write_bytes(b"PK")
+        with pytest.raises(DataError, match=rf"{name} has the unknown ending '{ending}'; needed: \.npy, .*\.tsv, \.txt, \.csv\.gz, .*\.hdf5"):
+            read(tmp_path / name)
 
 
 def test_lengths_must_agree():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from decimal import Decimal
 from pathlib import Path
 
@@ -65,9 +66,13 @@ def test_csv_of_pandas_with_its_index(tmp_path):
         ("a,b\n1,\n2,red\n", r"not numeric: 'b' \(row 2 has 'red'\)"),
         ("1,2\n3,x\n", r"'1' \(row 2 has 'x'\)"),
         ("a,b\n1,2\n3\n", "row 2 has 1 cells, needed: 2"),
-        ("a,b\n1,2,3\n4,5,6\n", "2 rows of 3 columns under 2 names"),
+        ("a,b\n1,2,3,4\n4,5,6,7\n", r"2 rows of 4 columns under 2 names\. Cells are cut at commas\."),
+        ("a,b\n1,2,\n4,5,\n", "row 1 has 3 cells, needed: 2"),
+        ("a,b\n1,2,3\n1,5,6\n", "2 rows of 3 columns under 2 names"),
+        ("a,b\n1,2,3\n4,5\n", "row 2 has 2 cells, needed: 3|row 1 has 3 cells, needed: 2"),
+        ("a,b\n5,1_000\n", r"'b' \(row 1 has '1_000'\)"),
         ("a,b\n1,nan\n", "missing or infinite values in 'b'"),
-        ("a,a\n1,2\n", "same name"),
+        ("a,b,a\n1,2,3\n", "several columns have the same name, 'a'; rename them"),
         ("a,b\n1,2\n\0\0,3\n", "x.csv"),
     ],
 )
@@ -75,6 +80,73 @@ def test_csv_that_is_not_a_table_of_numbers_is_explained(text, message, tmp_path
     with pytest.raises(DataError, match=message) as caught:
         read(csv(tmp_path, text))
     assert "x.csv" in str(caught.value)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("names", [list("uvwxyz"), ["1", "2", "3", "4", "5", "9"]], ids=["texts", "numbers"])
+@pytest.mark.parametrize("columns", [["a", "b", "c"], ["a"], ["1", "2", "3"]], ids=["names", "one name", "counted"])
+def test_names_of_rows_as_r_writes_them_are_ids(delimiter, names, columns, tmp_path):
+    lines = [[f'"{name}"', *map(repr, row[:len(columns)])] for name, row in zip(names, VALUES.tolist(), strict=True)]
+    text = "\n".join(delimiter.join(line) for line in [[f'"{column}"' for column in columns], *lines])
+    found = read(csv(tmp_path, text))
+    np.testing.assert_array_equal(found.samples, VALUES[:, :len(columns)])
+    assert found.feature_names == tuple(columns) and found.ids.tolist() == names
+    if len(columns) > 1:
+        other = read(csv(tmp_path, text.replace('"', "")), ids=columns[0])
+        assert other.feature_names == tuple(columns[1:]) and len(other.ids) == 6
+    if delimiter != ",":
+        np.testing.assert_array_equal(read(csv(tmp_path, text.replace(".", ","))).samples, found.samples)
+
+
+@pytest.mark.parametrize("line", ["sep=;", "SEP=;", '"sep=;"'])
+@pytest.mark.parametrize("header", ["a;b\n", ""])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_first_line_of_excel_says_the_delimiter(line, header, end, tmp_path):
+    found = read(csv(tmp_path, f"{line}\n{header}1,5;2\n3;4,5\n".replace("\n", end)))
+    assert found.samples.tolist() == [[1.5, 2], [3, 4.5]] and found.feature_names == (("a", "b") if header else None)
+    assert read(csv(tmp_path, "sep=~\na~b\n1~2\n")).samples.tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize(("text", "what", "marks"), [
+    ("# made by x\na,b,c\n1,2,3\n", "row 1 has 3 cells, needed: 1", "commas"),
+    ("# made by x\na,b\n1,2\n3,4\n", "row 1 has 2 cells, needed: 1", "commas"),
+    ("# made by x\n1;2\n3;4\n", "2 rows of 2 columns under 1 names", "semicolons"),
+    ("# x, y\na,b\n1,2\n", "'# x' seems to be a comment and not the name of a column", "commas"),
+    ("My table\na\tb\n1\t2\n", "row 1 has 2 cells, needed: 1", "tabs"),
+    ("My table\n1,2\n3,4\n", "2 rows of 2 columns under 1 names", "commas"),
+    ('"a\nlong",b,c\n1,2,3\n', "row 1 has 3 cells, needed: 1", "commas"),
+    ("a b c\n0.0 0 0\n", "blanks seem to separate the cells, as in row 1, '0.0 0 0'", "commas"),
+    ("1 2\n3 4\n", "blanks seem to separate the cells, as in row 1, '3 4'", "commas"),
+    ('"a" "b"\n"u" 1 2\n', "blanks seem to separate the cells, as in row 1, 'u 1 2'", "commas"),
+    ('"x"\n0,5\n1,5\n', "2 rows of 2 columns under 1 names", "commas"),
+])
+def test_what_does_not_fit_names_the_delimiter_and_another_reader(text, what, marks, tmp_path):
+    with pytest.raises(DataError, match=rf"x\.txt: {what}\. Cells are cut at {marks}\. .*pandas\.read_csv\(…, sep=, comment=, .*index_col=\)"):
+        read(csv(tmp_path, text, "x.txt"))
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".txt", ".CSV.gz", ".tsv.gz", ".txt.gz"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_text_is_read_packed_or_not(ending, encoding, tmp_path):
+    lines = ["größe\tb\tc\tkind", *("\t".join([*map(repr, row), kind]) for row, kind in zip(VALUES.tolist(), LABELS, strict=True))]
+    text = "\n".join(lines).encode(encoding)
+    path = tmp_path / f"x.y{ending}"
+    path.write_bytes(gzip.compress(text) if "gz" in ending else text)
+    found = read(path, labels="kind")
+    np.testing.assert_array_equal(found.samples, VALUES)
+    assert (found.name, found.feature_names, found.labels.tolist()) == ("x.y", ("größe", "b", "c"), [0, 1, 0, 0, 2, 1])
+
+
+def test_packed_text_that_is_broken_or_a_bomb_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "x.csv.gz"
+    whole = gzip.compress(b"a,b\n" + b"1,2\n" * 300_000)
+    path.write_bytes(whole[:-20])
+    with pytest.raises(DataError, match=r"x\.csv\.gz is corrupt, truncated"):
+        read(path)
+    monkeypatch.setattr("reclust.data.archives.GIB", 1 << 20)
+    path.write_bytes(whole)
+    with pytest.raises(DataError, match=r"x\.csv\.gz is refused: more than 1048576 bytes unpacked"):
+        read(path)
 
 
 COUNTED_ROWS = {
@@ -136,6 +208,7 @@ def test_csv_columns_that_are_not_there_and_ragged_rows_beside_labels(tmp_path):
         read(csv(tmp_path, "a,b\n1,2\n"), labels="kind")
     with pytest.raises(DataError, match=r"x\.csv: .*2 of 3 labels are missing, the first in row 2"):
         read(csv(tmp_path, "a,kind\n1,x\n2,\n3, \n"), labels="kind")
+    assert read(csv(tmp_path, f"a,kind\n1,{10**20}\n2,7\n"), labels="kind").labels.tolist() == [0, 1]
     with pytest.raises(DataError, match="cells"):
         read(csv(tmp_path, "a,b,kind\n1,2,x\n1,2,x,9\n"), labels="kind")
     with pytest.raises(DataError, match="not in the format"):
