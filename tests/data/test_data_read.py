@@ -194,9 +194,10 @@ def test_items_of_different_shapes_and_unknown_endings_are_named(tmp_path):
 
     with pytest.raises(DataError, match=r"item 2 \(3,\)"):
         read(Ragged())
-    (tmp_path / "x.xlsx").write_bytes(b"PK")
-    with pytest.raises(DataError, match=r"x\.xlsx has the unknown ending '\.xlsx'; needed: \.npy"):
-        read(tmp_path / "x.xlsx")
+    for name, ending in (("x.xlsx", r"\.xlsx"), ("x.json.gz", r"\.json\.gz"), ("x.gz", r"\.gz")):
+        (tmp_path / name).write_bytes(b"PK")
+        with pytest.raises(DataError, match=rf"{name} has the unknown ending '{ending}'; needed: \.npy, .*\.tsv, \.txt, \.csv\.gz, .*\.hdf5"):
+            read(tmp_path / name)
 
 
 def test_lengths_must_agree():
@@ -204,6 +205,9 @@ def test_lengths_must_agree():
         read(TABLE, labels=LABELS[:9])
     with pytest.raises(DataError, match="fractions"):
         read(TABLE, labels=LABELS + 0.5)
+    for wrong in (np.inf, -np.inf, 1e300, np.nan):  # no warning of numpy's beside it
+        with pytest.raises(DataError, match=r"labels are fractions, missing, infinite or of more than 64 bits, such as (-?inf|1e\+300|nan); needed"):
+            read(TABLE, labels=np.where(LABELS == 2, wrong, LABELS))
     with pytest.raises(DataError, match="has no train and test"):
         _ = read(TABLE).train
     with pytest.raises(DataError, match="not images"):
@@ -258,7 +262,7 @@ def test_a_missing_extra_is_named(module, name, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "values", "reason"), [
-    ("y", np.linspace(0, 1, 10), "fractions"), ("target", np.full(10, np.nan), "fractions or missing"),
+    ("y", np.linspace(0, 1, 10), "fractions"), ("target", np.full(10, np.nan), "fractions, missing"),
     ("y", LABELS[:, None], r"shape is \(10, 1\)"), ("split", np.arange(10) % 5, "0 .train. or 1"), ("split", np.array(["train"] * 10), "0 .train. or 1"),
 ])
 def test_arrays_that_only_have_the_name_of_labels_are_left_aside(name, values, reason, tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -58,15 +60,19 @@ def test_csv_of_pandas_with_its_index(tmp_path):
     [
         ("", "empty"),
         ("a,b\n", "no rows"),
-        ("a,b\n1,red\n2,blue\n", r"'b' \(row 1 has 'red'\).*get_dummies.*labels= or ids="),
+        ("a,b\n1,red\n2,blue\n", r"'b' \(row 1 has 'red'\).*get_dummies.*reclust\.data\.read\(…, labels=…, ids=…\), --labels and --ids\."),
         ("a,b\n1,2\n3,\n", r"missing or infinite values in 'b' \(1 of 2 rows\); fill them in \(SimpleImputer\), or drop"),
         ("a,b,c\nNA,2,n/a\n3,NULL,\n,None,1\n,?,1\n", r"in 'a' \(3 of 4 rows\), 'c' \(2 of 4 rows\), 'b' \(3 of 4 rows\);"),
         ("a,b\n1,\n2,red\n", r"not numeric: 'b' \(row 2 has 'red'\)"),
         ("1,2\n3,x\n", r"'1' \(row 2 has 'x'\)"),
         ("a,b\n1,2\n3\n", "row 2 has 1 cells, needed: 2"),
-        ("a,b\n1,2,3\n4,5,6\n", "2 rows of 3 columns under 2 names"),
+        ("a,b\n1,2,3,4\n4,5,6,7\n", r"2 rows of 4 columns under 2 names\. Cells are cut at commas\."),
+        ("a,b\n1,2,\n4,5,\n", "row 1 has 3 cells, needed: 2"),
+        ("a,b\n1,2,3\n1,5,6\n", "2 rows of 3 columns under 2 names"),
+        ("a,b\n1,2,3\n4,5\n", "row 2 has 2 cells, needed: 3|row 1 has 3 cells, needed: 2"),
+        ("a,b\n5,1_000\n", r"'b' \(row 1 has '1_000'\)"),
         ("a,b\n1,nan\n", "missing or infinite values in 'b'"),
-        ("a,a\n1,2\n", "same name"),
+        ("a,b,a\n1,2,3\n", "several columns have the same name, 'a'; rename them"),
         ("a,b\n1,2\n\0\0,3\n", "x.csv"),
     ],
 )
@@ -74,6 +80,73 @@ def test_csv_that_is_not_a_table_of_numbers_is_explained(text, message, tmp_path
     with pytest.raises(DataError, match=message) as caught:
         read(csv(tmp_path, text))
     assert "x.csv" in str(caught.value)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("names", [list("uvwxyz"), ["1", "2", "3", "4", "5", "9"]], ids=["texts", "numbers"])
+@pytest.mark.parametrize("columns", [["a", "b", "c"], ["a"], ["1", "2", "3"]], ids=["names", "one name", "counted"])
+def test_names_of_rows_as_r_writes_them_are_ids(delimiter, names, columns, tmp_path):
+    lines = [[f'"{name}"', *map(repr, row[:len(columns)])] for name, row in zip(names, VALUES.tolist(), strict=True)]
+    text = "\n".join(delimiter.join(line) for line in [[f'"{column}"' for column in columns], *lines])
+    found = read(csv(tmp_path, text))
+    np.testing.assert_array_equal(found.samples, VALUES[:, :len(columns)])
+    assert found.feature_names == tuple(columns) and found.ids.tolist() == names
+    if len(columns) > 1:
+        other = read(csv(tmp_path, text.replace('"', "")), ids=columns[0])
+        assert other.feature_names == tuple(columns[1:]) and len(other.ids) == 6
+    if delimiter != ",":
+        np.testing.assert_array_equal(read(csv(tmp_path, text.replace(".", ","))).samples, found.samples)
+
+
+@pytest.mark.parametrize("line", ["sep=;", "SEP=;", '"sep=;"'])
+@pytest.mark.parametrize("header", ["a;b\n", ""])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_first_line_of_excel_says_the_delimiter(line, header, end, tmp_path):
+    found = read(csv(tmp_path, f"{line}\n{header}1,5;2\n3;4,5\n".replace("\n", end)))
+    assert found.samples.tolist() == [[1.5, 2], [3, 4.5]] and found.feature_names == (("a", "b") if header else None)
+    assert read(csv(tmp_path, "sep=~\na~b\n1~2\n")).samples.tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize(("text", "what", "marks"), [
+    ("# made by x\na,b,c\n1,2,3\n", "row 1 has 3 cells, needed: 1", "commas"),
+    ("# made by x\na,b\n1,2\n3,4\n", "row 1 has 2 cells, needed: 1", "commas"),
+    ("# made by x\n1;2\n3;4\n", "2 rows of 2 columns under 1 names", "semicolons"),
+    ("# x, y\na,b\n1,2\n", "'# x' seems to be a comment and not the name of a column", "commas"),
+    ("My table\na\tb\n1\t2\n", "row 1 has 2 cells, needed: 1", "tabs"),
+    ("My table\n1,2\n3,4\n", "2 rows of 2 columns under 1 names", "commas"),
+    ('"a\nlong",b,c\n1,2,3\n', "row 1 has 3 cells, needed: 1", "commas"),
+    ("a b c\n0.0 0 0\n", "blanks seem to separate the cells, as in row 1, '0.0 0 0'", "commas"),
+    ("1 2\n3 4\n", "blanks seem to separate the cells, as in row 1, '3 4'", "commas"),
+    ('"a" "b"\n"u" 1 2\n', "blanks seem to separate the cells, as in row 1, 'u 1 2'", "commas"),
+    ('"x"\n0,5\n1,5\n', "2 rows of 2 columns under 1 names", "commas"),
+])
+def test_what_does_not_fit_names_the_delimiter_and_another_reader(text, what, marks, tmp_path):
+    with pytest.raises(DataError, match=rf"x\.txt: {what}\. Cells are cut at {marks}\. .*pandas\.read_csv\(…, sep=, comment=, .*index_col=\)"):
+        read(csv(tmp_path, text, "x.txt"))
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".txt", ".CSV.gz", ".tsv.gz", ".txt.gz"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_text_is_read_packed_or_not(ending, encoding, tmp_path):
+    lines = ["größe\tb\tc\tkind", *("\t".join([*map(repr, row), kind]) for row, kind in zip(VALUES.tolist(), LABELS, strict=True))]
+    text = "\n".join(lines).encode(encoding)
+    path = tmp_path / f"x.y{ending}"
+    path.write_bytes(gzip.compress(text) if "gz" in ending else text)
+    found = read(path, labels="kind")
+    np.testing.assert_array_equal(found.samples, VALUES)
+    assert (found.name, found.feature_names, found.labels.tolist()) == ("x.y", ("größe", "b", "c"), [0, 1, 0, 0, 2, 1])
+
+
+def test_packed_text_that_is_broken_or_a_bomb_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "x.csv.gz"
+    whole = gzip.compress(b"a,b\n" + b"1,2\n" * 300_000)
+    path.write_bytes(whole[:-20])
+    with pytest.raises(DataError, match=r"x\.csv\.gz is corrupt, truncated"):
+        read(path)
+    monkeypatch.setattr("reclust.data.archives.GIB", 1 << 20)
+    path.write_bytes(whole)
+    with pytest.raises(DataError, match=r"x\.csv\.gz is refused: more than 1048576 bytes unpacked"):
+        read(path)
 
 
 COUNTED_ROWS = {
@@ -135,6 +208,7 @@ def test_csv_columns_that_are_not_there_and_ragged_rows_beside_labels(tmp_path):
         read(csv(tmp_path, "a,b\n1,2\n"), labels="kind")
     with pytest.raises(DataError, match=r"x\.csv: .*2 of 3 labels are missing, the first in row 2"):
         read(csv(tmp_path, "a,kind\n1,x\n2,\n3, \n"), labels="kind")
+    assert read(csv(tmp_path, f"a,kind\n1,{10**20}\n2,7\n"), labels="kind").labels.tolist() == [0, 1]
     with pytest.raises(DataError, match="cells"):
         read(csv(tmp_path, "a,b,kind\n1,2,x\n1,2,x,9\n"), labels="kind")
     with pytest.raises(DataError, match="not in the format"):
@@ -195,8 +269,9 @@ def test_true_and_false_beside_something_else_are_refused(text, message, tmp_pat
 
 COUNTED = {"v": np.sin(np.arange(12)), "n": np.arange(12) % 5}
 ROW_NUMBERS = {"k": np.arange(12), "count": np.arange(1, 13), "ID": np.arange(12)[::-1] * 3, "Sample_id": 1000.0 + np.arange(12)}
+ROW_NUMBERS |= {name: 7 * np.arange(12) for name in ("customer_id", "PassengerId", "CustomerID", "user id", "Patient ID", "Unnamed: 0")}
 NO_ROW_NUMBERS = {"year": 2000 + np.arange(12), "id": np.arange(12) // 2, "index": np.arange(12) / 7, "even": 2 * np.arange(12),
-                  "k": np.r_[np.arange(11), 99]}
+                  "k": np.r_[np.arange(11), 99], "fluid": 7 * np.arange(12), "region_id": np.arange(12) % 3}
 
 
 @pytest.mark.parametrize("form", ["frame", "checked frame", "csv", "parquet", "mapped parquet"])
@@ -220,15 +295,25 @@ def test_columns_that_number_the_rows_are_warned_of(form, tmp_path, monkeypatch)
 
     for name, column in ROW_NUMBERS.items():
         with pytest.warns(ReclustWarning, match=f"^'{name}' looks like a row number and is clustered with the other columns: "
-                          "name it with ids=…/--ids, or leave it out") as caught:
+                          rf"leave it out, or make it the ids by frame\.set_index\('{name}'\), reclust\.data\.read\(…, ids='{name}'\) or --ids\.") as caught:
             bring({**COUNTED, name: column})
         assert len(caught) == 1
-    with pytest.warns(ReclustWarning, match="^'k', 'count', 'ID', 'Sample_id' look like row numbers"):
+    with pytest.warns(ReclustWarning, match="^'k', 'count', 'ID', 'Sample_id', .* look like row numbers.*: leave them out, or make one of them the ids by"):
         bring({**COUNTED, **ROW_NUMBERS})
     for name, column in NO_ROW_NUMBERS.items():  # warnings are errors here
         bring({**COUNTED, name: column})
     bring({"v": np.sin(np.arange(4)), "id": np.arange(4)})
     bring({"k": np.arange(12)})
+
+
+def test_many_rows_may_count_from_any_whole_number():
+    pandas = pytest.importorskip("pandas")
+    noise = np.sin(np.arange(150))
+    with pytest.warns(ReclustWarning, match="^'passenger' looks like a row number"):
+        read(pandas.DataFrame({"v": noise, "passenger": np.arange(892, 1042)}))
+    for column in (np.arange(150) + 0.5, np.r_[np.arange(892, 1041), 5], np.sort(noise)):  # warnings are errors here
+        read(pandas.DataFrame({"v": noise, "k": column}))
+    read(pandas.DataFrame({"v": noise[:19], "year": np.arange(2000, 2019)}))
 
 
 def test_row_numbers_that_are_named_are_not_warned_of(tmp_path):
@@ -260,7 +345,53 @@ def test_frames_keep_numbers_types_and_index():
     assert found.ids.tolist() == list(range(6)) and found.labels.tolist() == [0, 1, 0, 0, 2, 1]
 
 
-@pytest.mark.parametrize("kind", ["category", "object", "string", "datetime64[ns]", "complex128"])
+NUMBERS = {
+    "decimals": ([Decimal("1.5"), Decimal(-2), Decimal(0)], [1.5, -2, 0]), "mixed": ([Decimal("0.5"), np.float32(2), True], [0.5, 2, 1]),
+    "truths": ([True, False, np.True_], [1, 0, 1]), "whole numbers": ([1, 2, np.int8(3)], [1, 2, 3]),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_columns_of_objects_that_are_numbers_are_numbers(name):
+    pandas = pytest.importorskip("pandas")
+    cells, numbers = NUMBERS[name]
+    frame = pandas.DataFrame({"a": [1.0, 2.0, 4.0], "b": pandas.Series(cells, dtype=object)})
+    np.testing.assert_array_equal(read(frame).samples, np.c_[[1, 2, 4], numbers])
+    check_numeric(frame)
+    check_complete(frame)
+    for nothing in (None, np.nan, pandas.NA, Decimal("NaN")):
+        partly = frame.assign(b=pandas.Series([nothing, *cells[1:]], dtype=object))
+        check_numeric(partly)
+        for refused in (read, check_complete):
+            with pytest.raises(DataError, match=r"missing or infinite values in 'b' \(1 of 3 rows\);"):
+                refused(partly)
+    assert frame["b"].dtype == object and frame["b"].tolist() == cells
+
+
+@pytest.mark.parametrize("form", ["table", "parquet", "arrow frame"])
+def test_decimals_and_truths_of_arrow_are_numbers(form, tmp_path):
+    pandas, arrow, parquet = (pytest.importorskip(name) for name in ("pandas", "pyarrow", "pyarrow.parquet"))
+
+    def bring(table, **asked):
+        if form == "table":
+            return read(table, **asked)
+        if form == "arrow frame":
+            return read(table.to_pandas(types_mapper=pandas.ArrowDtype), **asked)
+        parquet.write_table(table, tmp_path / "x.parquet")
+        return read(tmp_path / "x.parquet", **asked)
+
+    decimals = arrow.array([Decimal("1.5"), Decimal("2.25")], arrow.decimal128(10, 2))
+    table = arrow.table({"d": decimals, "t": [True, False], "kind": ["x", "y"]})
+    found = bring(table, labels="kind")
+    assert found.samples.tolist() == [[1.5, 1], [2.25, 0]] and found.labels.tolist() == [0, 1] and found.feature_names == ("d", "t")
+    for cells in ([True, None], arrow.array([Decimal(1), None], arrow.decimal128(4)), arrow.nulls(2)):
+        with pytest.raises(DataError, match=r"missing or infinite values in 't' \([12] of 2 rows\)"):
+            bring(arrow.table({"d": decimals, "t": cells}))
+    with pytest.raises(DataError, match=r"'t' holds an array in each row; .*numpy\.stack\(frame\['t'\]\.to_list\(\)\)\."):
+        bring(arrow.table({"d": decimals, "t": [[1.0, 2.0], [3.0, 4.0]]}))
+
+
+@pytest.mark.parametrize("kind", ["category", "string", "datetime64[ns]", "complex128"])
 def test_columns_that_are_not_numeric_are_named_with_a_remedy(kind):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1.0, 2.0], "colour": pandas.Series([1, 2]).astype(kind), "b": [3, 4]})
@@ -276,8 +407,14 @@ def test_missing_values_and_empty_frames_are_named():
         read(pandas.DataFrame({"a": [1, 2], "b": pandas.array(["x", None], dtype="string")}), labels="b")
     with pytest.raises(DataError, match="is empty"):
         read(pandas.DataFrame({"a": []}, dtype=float))
-    with pytest.raises(DataError, match="same name"):
-        read(pandas.DataFrame([[1, 2]], columns=["a", "a"]))
+    twice = pandas.DataFrame([[1, 2, 3]], columns=["a", "b", "a"])
+    for refused in (read, check_numeric):
+        with pytest.raises(DataError, match="several columns have the same name, 'a'; rename them"):
+            refused(twice)
+    infinite = pandas.DataFrame({"a": [1, 2], "b": [np.inf, np.nan]})
+    for refused in (read, check_complete):
+        with pytest.raises(DataError, match=r"missing or infinite values in 'b' \(2 of 2 rows\)"):
+            refused(infinite)
 
 
 def test_parquet_is_the_frame_it_was_made_of(tmp_path):

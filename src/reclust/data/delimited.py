@@ -1,19 +1,22 @@
-"""Separated text (`.csv`, `.tsv`): which line holds names, which marks are decimal, which cells are empty."""
+"""Separated text (`.csv`, `.tsv`, `.txt`): which line holds names, which marks are decimal, which cells are empty."""
 
 from __future__ import annotations
 
 import codecs
 import csv
+import gzip
+import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import warn
+from .archives import allowance
 from .errors import DataError, reading
 from .tables import Table, check_finite, check_names, missing_values, not_numeric
 
@@ -24,17 +27,48 @@ TRUTH = {"true": "1", "false": "0"}
 _COMMAS = re.compile(r"[+-]?[\d.]*(,\d+)+(e[+-]?\d+)?", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
+_STATED_DELIMITER = re.compile(r'"?sep=([^"\r\n])"?\s*', re.IGNORECASE)
+_MARKS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
+class _Layout(NamedTuple):
+    """What cuts the rows from `start` on into cells; `names` of all columns, out of the file where `named`. Where `indexed`,
+    the first column names the rows."""
+
+    path: Path
+    start: int
+    delimiter: str
+    names: list[str]
+    named: bool
+    indexed: bool
+
+    def rows(self, stream: TextIO) -> Iterator[list[str]]:
+        stream.seek(self.start)
+        return csv.reader(stream, delimiter=self.delimiter)
+
+    def misfit(self, what: str) -> DataError:
+        return DataError(
+            f"{self.path}: {what}. Cells are cut at {_MARKS.get(self.delimiter, repr(self.delimiter))}. Where that is wrong, a "
+            "title or comments come first or names have line breaks, read it with pandas.read_csv(…, sep=, comment=, "
+            "skiprows=, index_col=) and give the DataFrame."
+        )
+
+    def check_length(self, row: Sequence[str], number: int) -> None:
+        if len(row) != len(self.names):
+            raise self.misfit(f"row {number} has {len(row)} cells, needed: {len(self.names)}")
 
 
 def read_csv(path: Path, *, labels: str | None = None, ids: str | None = None) -> Table:
     """Comma, semicolon, tab or bar separated numbers, with or without a line of names.
 
     Whether the first line holds names `_holds_names` says. `labels` and `ids` are names of columns (without names: "0", "1",
-    …). A first column without a name, which is how pandas writes an index, holds ids unless another one does. Commas may be
-    decimal marks where they separate no cells. Columns of True and False are 1 and 0. Text is UTF-8, or UTF-16 where it says
-    so, else what Excel writes on Windows, with a warning.
+    …). A first column without a name, as pandas writes an index and R names of rows, holds ids unless another one does. A
+    first line `sep=;`, Excel's, says the delimiter. Commas may be decimal marks where they separate no cells. Columns of True
+    and False are 1 and 0. Text is UTF-8, or UTF-16 where it says so, else what Excel writes on Windows, with a warning.
     """
     with reading(path):
+        if _is_packed(path):
+            _refuse_bombs(path)
         encoding, *others = _encodings(path)
         try:
             return _read(path, encoding, labels, ids)
@@ -47,9 +81,27 @@ def read_csv(path: Path, *, labels: str | None = None, ids: str | None = None) -
     return table
 
 
+def _open(path: Path) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(path, "rb")) if _is_packed(path) else open(path, "rb")
+
+
+def _is_packed(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
+
+
+def _refuse_bombs(path: Path) -> None:
+    """Packed files are unpacked while they are read, which must come to an end."""
+    size, limit = 0, allowance(path)
+    with _open(path) as stream:
+        while block := stream.read(2**20):
+            size += len(block)
+            if size > limit:
+                raise DataError(f"{path} is refused: more than {limit} bytes unpacked, far more than its own size allows.")
+
+
 def _encodings(path: Path) -> tuple[str, ...]:
     """By the mark that the file starts with; the second is for where the first does not fit."""
-    with open(path, "rb") as stream:
+    with _open(path) as stream:
         start = stream.read(3)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return ("utf-16",)
@@ -57,45 +109,67 @@ def _encodings(path: Path) -> tuple[str, ...]:
 
 
 def _read(path: Path, encoding: str, labels: str | None, ids: str | None) -> Table:
-    with open(path, encoding=encoding, newline="") as stream:
-        first = stream.readline()
-        if not first.strip():
-            raise DataError(
-                f"{path} is empty, or starts with an empty line; needed: numbers, or the names of the columns."
-            )
-        start = stream.tell()
-        delimiter = _delimiter(first, stream.readline())
-        stream.seek(start)
-        cells = [cell.strip() for cell in next(csv.reader([first], delimiter=delimiter))]
-        named = _holds_names(cells, csv.reader(stream, delimiter=delimiter))
-        start = start if named else 0
-        names = cells if named else [str(i) for i in range(len(cells))]
-        indexed = named and names[0] == "" and len(names) > 1
-        ids = "" if indexed and ids is None else ids
-        check_names(names, (labels, ids), path)
-        stream.seek(start)
+    with io.TextIOWrapper(_open(path), encoding=encoding, newline="") as stream:
+        layout = _layout(stream, path)
+        ids = "" if layout.indexed and ids is None else ids
+        check_names(layout.names, (labels, ids), path)
+        stream.seek(layout.start)
         if not any(line.strip() for line in stream):
             raise DataError(f"{path} has names of columns and no rows.")
-        columns = [i for i, name in enumerate(names) if name not in (labels, ids) and (i or not indexed)]
-        values = _numbers(stream, start, delimiter, names, columns, path)
-        stream.seek(start)
-        texts = _texts(csv.reader(stream, delimiter=delimiter), names, (labels, ids), path)
-    features = tuple(names[i] for i in columns)
+        columns = [i for i, name in enumerate(layout.names) if name not in (labels, ids) and (i or not layout.indexed)]
+        values = _numbers(stream, layout, columns)
+        texts = _texts(stream, layout, (labels, ids))
+    features = tuple(layout.names[i] for i in columns)
     check_finite(values, features, path)
-    return Table(values, _numbers_if_possible(texts[0]), texts[1], features if named else None)
+    return Table(values, _numbers_if_possible(texts[0]), texts[1], features if layout.named else None)
+
+
+def _layout(stream: TextIO, path: Path) -> _Layout:
+    top, first = 0, stream.readline()
+    stated = _STATED_DELIMITER.fullmatch(first)
+    if stated:
+        top, first = stream.tell(), stream.readline()
+    if not first.strip():
+        raise DataError(f"{path} is empty, or starts with an empty line; needed: numbers, or the names of the columns.")
+    start, second = stream.tell(), stream.readline()
+    delimiter = stated[1] if stated else _delimiter(first, second)
+    cells = [cell.strip() for cell in next(csv.reader([first], delimiter=delimiter))]
+    below = _Layout(path, start, delimiter, cells, named=True, indexed=cells[0] == "" and len(cells) > 1)
+    # A title and a column of decimal commas look like one name and two cells; R has quotes around names of columns and rows.
+    if (len(cells) > 1 or first[0] == second[:1] == '"') and first[0] != "#" and _rows_have_names(cells, below.rows(stream)):
+        below = below._replace(names=["", *cells], indexed=True)
+    if _holds_names(below.names, below.rows(stream)):
+        return below
+    return _Layout(path, top, delimiter, [str(i) for i in range(len(cells))], named=False, indexed=False)
+
+
+def _rows_have_names(first: Sequence[str], rows: Iterator[Sequence[str]]) -> bool:
+    """Whether all rows have a cell more than the first line, as R writes them: names of their own before the values."""
+    second = next(rows, [])
+    if len(second) != len(first) + 1 or not second[-1].strip() or not any(map(_is_value, second[1:])):
+        return False
+    names = {second[0]}
+    for n, row in enumerate(filter(None, rows), 2):
+        names.add(row[0])
+        if len(row) != len(second) or len(names) < n:
+            return False
+    return True
 
 
 def _delimiter(first: str, second: str) -> str:
-    """The mark that cuts the first two lines into as many cells, and into numbers rather than text, else the most frequent
-    one of the first, where its commas are not decimal marks."""
+    """The mark that cuts the first two lines into as many cells, or the second into one more, into numbers rather than text,
+    else the most frequent one of the first, where its commas are not decimal marks."""
     for mark in ";\t|":
         if mark in first and any(_DECIMAL_COMMA.fullmatch(cell.strip()) for cell in first.split(mark)):
             return mark
-    cut = {mark: list(csv.reader([first, second], delimiter=mark)) for mark in ",;\t|"}
-    alike = [mark for mark, (names, *row) in cut.items() if row and 1 < len(names) == len(row[0])]
+    cut = {mark: list(csv.reader([first, second], delimiter=mark)) for mark in _MARKS}
+    alike, longer = ([mark for mark, (names, *row) in cut.items() if row and 1 < len(row[0]) == len(names) + more]
+                     for more in (0, 1))
     numbers = {mark: sum(_is_number(cell) or _COMMAS.fullmatch(cell) is not None for cell in cut[mark][1]) / len(cut[mark][1])
-               for mark in alike}
-    return max(alike or cut, key=lambda mark: (numbers.get(mark, 0), len(cut[mark][0]), first.count(mark)))
+               for mark in alike or longer}
+    return max(alike or longer or cut, key=lambda mark: (
+        numbers.get(mark, 0), len(cut[mark][0]), first.count(mark), mark in second and mark != ","
+    ))
 
 
 def _holds_names(first: Sequence[str], rows: Iterable[Sequence[str]]) -> bool:
@@ -103,7 +177,7 @@ def _holds_names(first: Sequence[str], rows: Iterable[Sequence[str]]) -> bool:
     below, since names of genes such as 2610005E09 are numbers; or they count 0, 1, 2, … or 1, 2, 3, …, as pandas names columns,
     and the first cell is empty or a row below has a decimal mark or the same number twice in those columns.
     """
-    numbers = [i for i, cell in enumerate(first) if _is_number(cell) or _COMMAS.fullmatch(cell) or cell.lower() in TRUTH]
+    numbers = [i for i, cell in enumerate(first) if _is_value(cell)]
     counted = [[str(start + i) for i in range(len(numbers))] for start in (0, 1)]
     if not numbers:
         return True
@@ -123,39 +197,38 @@ def _is_no_count(cells: Iterable[str]) -> bool:
     return len(set(numbers)) < len(numbers) or not all(cell.lstrip("+-").isdigit() for cell in numbers)
 
 
-def _numbers(
-    stream: TextIO, start: int, delimiter: str, names: Sequence[str], columns: Sequence[int], path: Path
-) -> NDArray[Any]:
-    """The columns (n, d) of the rows from `start` on."""
+def _numbers(stream: TextIO, layout: _Layout, columns: Sequence[int]) -> NDArray[Any]:
+    """The columns (n, d) of the rows."""
+    path, start, delimiter, names = layout[:4]
     kept = None if len(columns) == len(names) else columns
     stream.seek(start)
     try:
         values = np.loadtxt(stream, delimiter=delimiter, usecols=kept, ndmin=2, comments=None, quotechar='"')
         n_columns = values.shape[1] if kept is None else len(names)
     except ValueError as error:
-        stream.seek(start)
-        if not _can_be_translated(csv.reader(stream, delimiter=delimiter), names, columns, path):
-            raise DataError(f"{path} cannot be read: {error}.") from error
-        stream.seek(start)
-        lines = _translated(csv.reader(stream, delimiter=delimiter), columns)
+        if not _can_be_translated(layout.rows(stream), layout, columns):
+            raise DataError(f"{path} cannot be read: {str(error).rstrip('.')}.") from error
+        lines = _translated(layout.rows(stream), columns)
         values, n_columns = np.loadtxt(lines, delimiter="\t", ndmin=2, comments=None), len(names)
     if not values.size or n_columns != len(names):
-        raise DataError(f"{path}: {len(values)} rows of {n_columns} columns under {len(names)} names.")
+        raise layout.misfit(f"{len(values)} rows of {n_columns} columns under {len(names)} names")
     return values
 
 
-def _can_be_translated(rows: Iterable[Sequence[str]], names: Sequence[str], columns: Sequence[int], path: Path) -> bool:
+def _can_be_translated(rows: Iterable[Sequence[str]], layout: _Layout, columns: Sequence[int]) -> bool:
     """Whether decimal commas and columns of True and False are all that keeps the cells from being numbers; other reasons are
     raised, with what to do."""
+    path, names = layout.path, layout.names
     wrong: dict[str, str] = {}
     missing: Counter[str] = Counter()
     truths: Counter[str] = Counter()
     n_rows, commas, certain, doubtful = 0, "", False, False
     for number, row in enumerate(rows, 1):
-        if row and len(row) != len(names):
-            raise DataError(f"{path}: row {number} has {len(row)} cells, needed: {len(names)}.")
-        n_rows += bool(row)
-        for i in columns if row else ():
+        if not row:
+            continue
+        layout.check_length(row, number)
+        n_rows += 1
+        for i in columns:
             cell = row[i].strip()
             if cell.lower() in MISSING:
                 missing[names[i]] += 1
@@ -166,11 +239,15 @@ def _can_be_translated(rows: Iterable[Sequence[str]], names: Sequence[str], colu
                 certain |= _THOUSANDS.fullmatch(cell) is None
                 doubtful |= _DECIMAL_COMMA.fullmatch(cell) is None
             elif not _is_number(cell):
+                if len(names) == 1 and _is_cut_by_blanks(cell):
+                    raise layout.misfit(f"blanks seem to separate the cells, as in row {number}, {cell[:40]!r}")
                 wrong.setdefault(names[i], f"row {number} has {cell[:40]!r}")
             doubtful |= "." in cell
     for name, count in truths.items():
         if count + missing[name] < n_rows:
             wrong.setdefault(name, "True or False in some rows, numbers in others")
+    if wrong and names[0].startswith("#"):
+        raise layout.misfit(f"{names[0][:40]!r} seems to be a comment and not the name of a column")
     if wrong:
         raise DataError(not_numeric(path, wrong))
     if commas and (doubtful or not certain):
@@ -188,30 +265,37 @@ def _translated(rows: Iterable[Sequence[str]], columns: Sequence[int]) -> Iterat
     return ("\t".join(TRUTH.get(row[i].strip().lower(), row[i].replace(",", ".")) for i in columns) for row in rows if row)
 
 
-def _texts(
-    rows: Iterable[Sequence[str]], names: list[str], wanted: Sequence[str | None], path: Path
-) -> list[NDArray[Any] | None]:
+def _texts(stream: TextIO, layout: _Layout, wanted: Sequence[str | None]) -> list[NDArray[Any] | None]:
     if all(name is None for name in wanted):
         return [None] * len(wanted)
     found: dict[str, list[str]] = {name: [] for name in wanted if name is not None}
-    for number, row in enumerate(filter(None, rows)):
-        if len(row) != len(names):
-            raise DataError(f"{path}: row {number + 1} has {len(row)} cells, needed: {len(names)}.")
+    for number, row in enumerate(filter(None, layout.rows(stream)), 1):
+        layout.check_length(row, number)
         for name, cells in found.items():
-            cells.append(row[names.index(name)])
+            cells.append(row[layout.names.index(name)])
     return [None if name is None else np.array(found[name]) for name in wanted]
 
 
 def _numbers_if_possible(texts: NDArray[Any] | None) -> NDArray[Any] | None:
     try:
         return None if texts is None else texts.astype(np.int64)
-    except ValueError:
+    except (ValueError, OverflowError):
         return texts
 
 
+def _is_value(cell: str) -> bool:
+    return _is_number(cell) or _COMMAS.fullmatch(cell) is not None or cell.lower() in TRUTH
+
+
+def _is_cut_by_blanks(cell: str) -> bool:
+    parts = cell.split()
+    return len(parts) > 1 and any(map(_is_number, parts))
+
+
 def _is_number(cell: str) -> bool:
+    """As NumPy reads files; Python also takes 1_000 and digits of other scripts."""
     try:
         float(cell)
     except ValueError:
         return False
-    return True
+    return cell.isascii() and "_" not in cell

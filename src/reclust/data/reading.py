@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 PerSample: TypeAlias = "str | Sequence[Any] | NDArray[Any] | None"
 _SAMPLES = ("images", "samples", "data", "X", "x")
 _LABELS = ("labels", "target", "y")
+_TEXTS = (".csv", ".tsv", ".txt")
 _MEANT_FOR = {
     "key": "it chooses among the arrays of a .npz or .h5 file",
     "labels": "it names a column of a table or an array beside the samples; for other data give one value each",
@@ -62,10 +63,11 @@ def read(
     size: Sequence[int] | None = None,
     on_error: OnError = "raise",
 ) -> Dataset:
-    """A Dataset from an array, tensor, DataFrame, sparse matrix, AnnData, torch Dataset, file or folder of images.
+    """A Dataset from an array, tensor, DataFrame, pyarrow.Table, sparse matrix, AnnData, torch Dataset, file or image folder.
 
-    Files: .npy (memory-mapped), .npz (of numpy.savez or scipy.sparse.save_npz), .csv, .parquet, .h5, .h5ad. Arrays of two
-    axes are tables (n, d), of three grey images (n, h, w), of four images (n, h, w, c) or (n, c, h, w) with c = 1 or 3.
+    Files: .npy (memory-mapped), .npz (of numpy.savez or scipy.sparse.save_npz), .csv, .tsv and .txt (also packed, .csv.gz),
+    .parquet, .h5, .hdf5, .h5ad. Arrays of two axes are tables (n, d), of three grey images (n, h, w), of four images
+    (n, h, w, c) or (n, c, h, w) with c = 1 or 3.
     `key` names the array in a file that holds several. `labels` and `ids` are n values, or name a column of a table or an
     array beside the samples; in a folder of images labels="folder" takes the names of the first-level folders. `size` and
     `on_error` are for folders: images become `size`, (h, w) or (h, w, channels), and with on_error="skip" those that cannot
@@ -80,7 +82,7 @@ def read(
     path = Path(source).expanduser()
     with naming(path):
         found = _from_path(path, asked)
-        return _assemble(name=path.stem, files=(str(path),), **found | values)
+        return _assemble(name=_unpacked(path).stem, files=(str(path),), **found | values)
 
 
 def _from_path(path: Path, asked: Asked) -> dict[str, Any]:
@@ -88,11 +90,11 @@ def _from_path(path: Path, asked: Asked) -> dict[str, Any]:
         return _from_folder(path, asked)
     if not path.is_file():
         raise DataError(f"There is no file or folder {path}.")
-    suffix = path.suffix.lower()
-    tables: dict[str, Callable[..., Table]] = {".csv": read_csv, ".tsv": read_csv, ".parquet": read_parquet}
-    if suffix in tables:
+    suffix = path.name.removeprefix(_unpacked(path).stem).lower()
+    if suffix.removesuffix(".gz") in _TEXTS or suffix == ".parquet":
         asked.only("labels", "ids", of="a table")
-        return _columns(tables[suffix](path, labels=asked.labels, ids=asked.ids))
+        read_table = read_parquet if suffix == ".parquet" else read_csv
+        return _columns(read_table(path, labels=asked.labels, ids=asked.ids))
     if suffix == ".npy":
         asked.only(of="a .npy file, which holds one array without names")
         return {"samples": map_npy(path)}
@@ -111,8 +113,14 @@ def _from_path(path: Path, asked: Asked) -> dict[str, Any]:
         anndata = require("anndata", purpose="Reading .h5ad files", extra="anndata")
         with reading(path):
             return _from_anndata(anndata.read_h5ad(path), asked)
-    known = ".npy, .npz, .csv, .parquet, .h5, .h5ad or a folder of images"
+    texts = ", ".join([*_TEXTS, *(f"{text}.gz" for text in _TEXTS)])
+    known = f".npy, .npz, {texts}, .parquet, .h5, .hdf5, .h5ad or a folder of images"
     raise DataError(f"{path} has the unknown ending {suffix!r}; needed: {known}.")
+
+
+def _unpacked(path: Path) -> Path:
+    """Without the ending of gzip."""
+    return path.with_suffix("") if path.suffix.lower() == ".gz" else path
 
 
 def _from_memory(source: Any, asked: Asked) -> dict[str, Any]:
@@ -120,6 +128,10 @@ def _from_memory(source: Any, asked: Asked) -> dict[str, Any]:
     if "pandas" in sys.modules and isinstance(source, sys.modules["pandas"].DataFrame):
         asked.only("labels", "ids", of="a DataFrame")
         return _columns(from_frame(source, labels=asked.labels, ids=asked.ids))
+    if "pyarrow" in sys.modules and isinstance(source, sys.modules["pyarrow"].Table):
+        asked.only("labels", "ids", of="a pyarrow.Table")
+        require("pandas", purpose="Reading a pyarrow.Table")
+        return _columns(from_frame(source.to_pandas(), labels=asked.labels, ids=asked.ids, where="The Table"))
     if "anndata" in sys.modules and isinstance(source, sys.modules["anndata"].AnnData):
         return _from_anndata(source, asked)
     asked.only(of=f"a {type(source).__name__}, which holds samples without names")
@@ -318,10 +330,12 @@ def _as_integers(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
         )
     if labels.dtype.kind in "iub":
         return labels.astype(np.int64)
-    if labels.dtype.kind == "f" and np.array_equal(labels, np.round(labels)):
-        return labels.astype(np.int64)
     if labels.dtype.kind == "f":
-        raise DataError(f"{name}: labels are fractions or missing, such as {labels[labels != np.round(labels)][0]}.")
+        wrong = labels[(labels != np.round(labels)) | ~(np.abs(labels) < 2**63)]
+        if len(wrong):
+            raise DataError(f"{name}: labels are fractions, missing, infinite or of more than 64 bits, such as {wrong[0]}; "
+                            "needed: whole numbers or texts.")
+        return labels.astype(np.int64)
     return np.unique(labels.astype(str), return_inverse=True)[1].reshape(labels.shape).astype(np.int64)
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import warn
+from ..values import is_missing
 from .archives import allowance
 from .errors import DataError, reading, require
 
@@ -20,7 +25,9 @@ IN_MEMORY = 2**30
 """Bytes of a Parquet file's content that are read into memory; more than that are unpacked to disk and mapped."""
 FEW = 10
 """In fewer rows numbers may count by chance."""
-_NAMES_OF_ROWS = frozenset({"id", "index", "row", "sample_id"})
+MANY = 20
+"""In fewer rows numbers that count from another one than 0 or 1 may be years or the like."""
+_NAMES_OF_ROWS = re.compile(r"(?i:id|index|row|.*[_ ]id)|.*[a-z]I[dD]|Unnamed: 0")
 
 
 class Table(NamedTuple):
@@ -41,45 +48,64 @@ def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None,
     _refuse_other_than_numbers(features, where)
     if not features.size:
         raise DataError(f"{where} is empty: {features.shape[0]} rows of {features.shape[1]} numeric columns.")
-    kept = {kind for kind in features.dtypes if isinstance(kind, np.dtype)}
-    dtype = kept.pop() if len(kept) == 1 and len(set(features.dtypes)) == 1 else np.dtype(np.float64)
-    nullable = dtype.kind == "f"
-    values = features.to_numpy(dtype=dtype, na_value=np.nan) if nullable else features.to_numpy(dtype=dtype)
+    values = _values(features)
     check_finite(values, [str(name) for name in features.columns], where)
     return Table(
-        values.astype(np.uint8) if dtype.kind == "b" else values,
+        values.astype(np.uint8) if values.dtype.kind == "b" else values,
         None if labels is None else frame[labels].to_numpy(),
         (frame.index if ids is None else frame[ids]).to_numpy(),
         tuple(map(str, features.columns)),
     )
 
 
+def _values(frame: Any) -> NDArray[Any]:
+    """The numbers (n, d) of numeric columns: of their type where all have the same, else as float64, NaN for missing ones."""
+    plain = _without_objects(frame)
+    kinds = set(plain.dtypes)
+    kind = kinds.pop() if len(kinds) == 1 else None
+    dtype = kind if isinstance(kind, np.dtype) else np.dtype(np.float64)
+    return plain.to_numpy(dtype=dtype, na_value=np.nan) if dtype.kind == "f" else plain.to_numpy(dtype=dtype)
+
+
+def _without_objects(frame: Any) -> Any:
+    """The frame with floats in place of such numbers as Decimal, and of None."""
+    loose = [name for name, kind in frame.dtypes.items() if kind.kind == "O"]
+    plain = frame.copy(deep=False) if loose else frame
+    for name in loose:
+        plain[name] = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
+    return plain
+
+
 def check_numeric(frame: Any, where: str = "The DataFrame") -> None:
     """Refuse a DataFrame with columns that are not numbers, by their names, and warn of those that count its rows."""
+    check_names(list(frame.columns), (), where)
     _refuse_other_than_numbers(frame, where)
-    names = [str(name) for name in frame.columns]
-    warn_of_row_numbers(names, lambda rows, columns: frame.iloc[rows, columns].to_numpy(dtype=np.float64, na_value=np.nan))
+    names, plain = [str(name) for name in frame.columns], _without_objects(frame)
+    warn_of_row_numbers(names, lambda rows, columns: plain.iloc[rows, columns].to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 def warn_of_row_numbers(names: Sequence[str], part: Callable[[slice, int | slice], NDArray[np.float64]]) -> None:
-    """Of columns that count 0, 1, 2, … or 1, 2, 3, …, or are called as ids are and hold a whole number of its own for each row.
+    """Of columns that count 0, 1, 2, … or 1, 2, 3, …, in many rows from any whole number on, or are called as ids are and hold
+    a whole number of its own for each row.
 
     part: the numbers in some rows and columns; whole columns are asked for only where there is a suspicion.
     """
     if len(names) < 2:
         return
-    top = part(slice(FEW), slice(None))
+    top = part(slice(MANY), slice(None))
     if len(top) < FEW:
         return
-    counting = (top == top[0] + np.arange(FEW)[:, None]).all(axis=0) & np.isin(top[0], (0, 1))
+    started = top[0] == np.round(top[0]) if len(top) == MANY else np.isin(top[0], (0, 1))
+    counting = started & (np.diff(top, axis=0) == 1).all(axis=0)
     found = [name for i, name in enumerate(names)
              if (counting[i] and (np.diff(part(slice(None), i)) == 1).all())
-             or (name.strip().lower() in _NAMES_OF_ROWS and _one_each(part(slice(None), i)))]
+             or (_NAMES_OF_ROWS.fullmatch(name.strip()) and _one_each(part(slice(None), i)))]
     if found:
         shown = ", ".join(map(repr, found[:10])) + " …" * (len(found) > 10)
-        what, remedy = (("looks like a row number and is", "name it with ids=…/--ids, or leave it out") if len(found) == 1 else
-                        ("look like row numbers and are", "leave them out; ids=…/--ids can name one of them"))
-        warn(f"{shown} {what} clustered with the other columns: {remedy}.")
+        what, remedy = (("looks like a row number and is", "leave it out, or make it") if len(found) == 1 else
+                        ("look like row numbers and are", "leave them out, or make one of them"))
+        warn(f"{shown} {what} clustered with the other columns: {remedy} the ids by frame.set_index({found[0]!r}), "
+             f"reclust.data.read(…, ids={found[0]!r}) or --ids.")
 
 
 def _one_each(column: NDArray[np.float64]) -> bool:
@@ -88,21 +114,38 @@ def _one_each(column: NDArray[np.float64]) -> bool:
 
 
 def _refuse_other_than_numbers(frame: Any, where: str) -> None:
-    kinds = require("pandas", purpose="Reading DataFrames").api.types
-    wrong = {
-        str(name): str(kind)
-        for name, kind in frame.dtypes.items()
-        if not kinds.is_numeric_dtype(kind) or kind.kind == "c"
-    }
+    wrong = {}
+    for i, (name, kind) in enumerate(frame.dtypes.items()):
+        if not _is_numeric(kind) and not _holds_numbers(frame.iloc[:, i], kind):
+            _refuse_arrays(frame.iloc[:, i], where)
+            wrong[str(name)] = str(kind)
     if wrong:
         raise DataError(not_numeric(where, wrong))
 
 
+def _is_numeric(kind: Any) -> bool:
+    kinds = require("pandas", purpose="Reading DataFrames").api.types
+    return kind.kind == "b" or (kinds.is_numeric_dtype(kind) and kind.kind != "c")
+
+
+def _holds_numbers(column: Any, kind: Any) -> bool:
+    """Whether a column of objects holds numbers or nothing in each row, as databases give them; categories are none."""
+    return kind.kind == "O" and kind.name != "category" and all(
+        isinstance(cell, (Real, Decimal, np.bool_)) or is_missing(cell) for cell in column
+    )
+
+
+def _refuse_arrays(column: Any, where: str) -> None:
+    if isinstance(next((cell for cell in column if not is_missing(cell)), None), (list, tuple, np.ndarray)):
+        raise DataError(
+            f"{where}: {column.name!r} holds an array in each row; needed: a number. Give the arrays themselves: "
+            f"numpy.stack(frame[{column.name!r}].to_list())."
+        )
+
+
 def check_complete(frame: Any, where: str = "The DataFrame") -> None:
-    """Refuse a DataFrame with missing values, by the names of their columns."""
-    counts = frame.isna().sum()
-    if counts.any():
-        raise DataError(missing_values(where, [(str(name), int(count)) for name, count in counts.items()], len(frame)))
+    """Refuse a DataFrame of numbers with missing or infinite values, by the names of their columns."""
+    check_finite(_values(frame), [str(name) for name in frame.columns], where)
 
 
 def read_parquet(path: Path, *, labels: str | None = None, ids: str | None = None) -> Table:
@@ -147,8 +190,10 @@ def _map_parquet(file: Any, path: Path, labels: str | None, ids: str | None) -> 
 
 def check_names(names: Sequence[Any], wanted: Sequence[str | None], where: Path | str) -> None:
     """Refuse columns of the same name, and names that no column has."""
-    if len(set(names)) != len(names):
-        raise DataError(f"{where}: two columns have the same name; rename them.")
+    twice = [repr(name) for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise DataError(f"{where}: several columns have the same name, {', '.join(twice[:10])}{' …' * (len(twice) > 10)}; "
+                        "rename them.")
     for name in wanted:
         if name is not None and name not in names:
             raise DataError(
@@ -177,5 +222,5 @@ def not_numeric(where: Path | str, wrong: Mapping[str, str]) -> str:
     shown = ", ".join(f"{name!r} ({what})" for name, what in list(wrong.items())[:10])
     return (
         f"{where}: not numeric: {shown}. Encode such columns (pandas.get_dummies, OneHotEncoder), leave them out, "
-        "or name the one that holds labels= or ids=."
+        "or say which one holds labels or ids: reclust.data.read(…, labels=…, ids=…), --labels and --ids."
     )
