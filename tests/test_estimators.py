@@ -573,3 +573,14 @@ def test_missing_classes_are_refused_by_fit_and_by_reports(tmp_path):
         quick().fit(X, pandas.Series([None, *Y[1:].astype(str)], dtype="string"))
     with pytest.raises(ValueError, match="2 of 120 labels are missing"):
         quick(epochs=1, intervention=None).fit(X).report(tmp_path / "r.html", X, [None, None, *Y[2:].astype(str)])
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ({"image_shape": 4}, r"image_shape=4; needed: \(height, width\)"), ({"image_shape": "2x2"}, "image_shape='2x2'"),
+    ({"image_shape": (3.9, 4)}, "each side of image_shape must be a whole number"), ({"image_shape": (-2, -6)}, "each side of image_shape"),
+    ({"consensus": "no"}, "consensus must be True or False"), ({"preset": ["best"]}, "preset must be one of"),
+    ({"device": None}, "device=None cannot be used"),
+], ids=str)
+def test_parameters_of_another_kind_are_refused_in_words(given, message):
+    with pytest.raises(ValueError, match=message):
+        IDEC(3, **given).fit(blobs()[0])

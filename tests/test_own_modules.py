@@ -24,6 +24,7 @@ from reclust import (
     KMeans,
     OwnAutoencoder,
     OwnSimCLR,
+    Recluster,
     ReclustWarning,
     Result,
     Schedule,
@@ -34,7 +35,7 @@ from reclust import (
     value,
     weights,
 )
-from reclust.interventions import DisentangledReset, Perturb, Shrink, WhenSettled, noise
+from reclust.interventions import DisentangledReset, KMedoids, Perturb, Shrink, WhenSettled, noise
 from reclust.objectives import Still, squared_distances
 from reclust.replicas import Replicas
 
@@ -743,3 +744,47 @@ def test_what_several_replicas_cannot_compute_at_once_is_told_with_what_to_do():
     with pytest.raises(RuntimeError, match=r"Do without \.item\(\).*executor='plain'"):
         train(X, settings, seeds=[0, 1])
     assert train(X, settings, seeds=[0, 1], execution=EXACT["plain"]).seeds == (0, 1)
+
+
+class Noisy(nn.Module):
+    """A decoder that draws where no layer shows it."""
+
+    def __init__(self):
+        super().__init__()
+        self.last = nn.Linear(4, 12)
+
+    def forward(self, z):
+        return self.last(nn.functional.dropout(z, 0.5, self.training))
+
+
+@value
+class NoisyDEC(DECObjective):
+    def loss(self, state, z):
+        return super().loss(state, z + 0.1 * torch.randn_like(z))
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ({"representation": OwnAutoencoder(nn.Linear(12, 4), Noisy()), "intervention": None}, "The representation's loss"),
+    ({"objective": NoisyDEC()}, "NoisyDEC.loss draws"),
+    ({"augment": lambda x, keys: x + torch.randn_like(x)}, "The augmentation draws"),
+], ids=["decoder", "objective", "augmentation"])
+def test_draws_that_no_seed_repeats_are_refused_wherever_they_are(given, message):
+    before = torch.get_rng_state()
+    with pytest.raises(ValueError, match=message):
+        train(X, small_settings(**given), seeds=(0, 1))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("precision", [torch.float16, torch.float64])
+def test_embeddings_of_another_precision_than_the_centres_serve_a_loop_of_ones_own(precision):
+    encoder, centers = nn.Linear(12, 4), torch.zeros(3, 4)
+    x = torch.as_tensor(X, dtype=torch.float32)
+    target = Target.of(encoder, centers, embed=lambda: encoder(x).to(precision), seed=0)
+    Every(1, (Recluster(KMedoids()),))(1, target)
+    assert centers.isfinite().all() and centers.any()
+
+
+def test_centres_that_are_no_numbers_name_their_method():
+    settings = small_settings(intervention=Every(2, (Recluster(lambda z, k, key: z[..., :k, :] / 0),)))
+    with pytest.raises(ValueError, match="lambda.*centres that are not finite"):
+        train(X, settings, seeds=(0, 1))

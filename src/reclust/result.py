@@ -230,12 +230,12 @@ def joined(one: Result, other: Result) -> Result:
 
 
 def _beside(one: Result, other: Result, phase: str, column: str) -> Curve:
-    """Both curves of a column on all epochs of either; what one of them lacks is False for marks and not a number for measures."""
+    """Both curves of a column on all epochs of either; what one of them lacks is False or not a number."""
     curves = [result.history.get(phase, {}).get(column) for result in (one, other)]
     given = [curve for curve in curves if curve is not None]
     epochs = np.unique(np.concatenate([curve.epochs for curve in given]))
     kind, shape = given[0].values.dtype, (len(epochs), len(one) + len(other), *given[0].values.shape[2:])
-    values = np.zeros(shape, bool) if kind == bool else np.full(shape, np.nan, kind if kind.kind == "f" else np.float64)
+    values = np.zeros(shape, bool) if kind.kind == "b" else np.full(shape, np.nan, kind if kind.kind == "f" else np.float64)
     for curve, where in zip(curves, (slice(None, len(one)), slice(len(one), None)), strict=True):
         if curve is not None:
             values[np.searchsorted(epochs, curve.epochs), where] = curve.values

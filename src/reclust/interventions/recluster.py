@@ -102,8 +102,8 @@ def place_centers(method: Method, targets: Sequence[Target], embeddings: Sequenc
         raise ValueError(f"{method!r} gave {got} for embeddings of shape {tuple(z.shape)}: it must give a tensor of centres, "
                          f"{wanted}. In `train` the first axis of both is that of replicas.")
     if (z.isfinite().flatten(-2).all(-1) & ~found.isfinite().flatten(-2).all(-1)).any():
-        raise ValueError(f"{method!r} gave centres that are not finite for embeddings that are: the mean of an empty cluster is "
-                         "no number, for example. Give a sample instead.")
+        raise ValueError(f"{method!r} gave centres that are not finite for embeddings that are: the mean of an empty "
+                         "cluster is no number, for example. Give a sample instead.")
     own = [found] if len(targets) == 1 else found.split([len(target.centers) for target in targets])
     for target, centers in zip(targets, own, strict=True):
         target.centers.copy_(centers)

@@ -71,8 +71,8 @@ def repeatable(what: str, device: torch.device) -> Iterator[None]:
         yield
         drawn = not torch.equal(before, _generator(device))
     if drawn:
-        raise NotRepeatable(f"{what} draws from torch's global generator, as dropout does: a seed would not repeat a run. Leave "
-                         "that out, or use augment= for random views, whose draws come from the keys that it is given.")
+        raise NotRepeatable(f"{what} draws from torch's global generator, as dropout does: a seed would not repeat a run. "
+                            "Leave that out, or use augment= for random views, which draws by the keys it is given.")
 
 
 def _generator(device: torch.device) -> Tensor:
