@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -157,6 +158,8 @@ def test_new_images_are_read_as_those_of_the_fit_were(tmp_path, monkeypatch, cap
     (["study", "run", "missing.toml"], "missing.toml"),
     (["study", "status"], "no store studies.sqlite.*study run"),
     (["study", "retry", "x"], "no store"),
+    (["study", "merge", "nofile.sqlite", "--store", "new.sqlite"], "no store nofile.sqlite"),
+    (["study", "run", "acc-table", "--mini", "--on", "processes", "--workers", "0"], "worker processes must be a whole number of at least 1"),
     (["study", "run", "acc-table", "--mini", "--datasets", "mnist"], "no dataset 'mnist'"),
     (["study", "run", "acc-table", "--mini", "--variants", "worse"], "no variant 'worse'; it has none, brb"),
 ])
@@ -213,6 +216,27 @@ def test_a_study_from_a_file_runs_stops_goes_on_and_tells_failures(tmp_path, mon
     assert json.loads(capsys.readouterr().out) == [{"study": "mine", "waiting again": 2}]
     assert main([*run, "--json", "--retry"]) == 1
     assert json.loads(capsys.readouterr().out)[0]["failed"] == 2
+
+
+def test_a_study_for_ray_leaves_no_store_where_it_is_not_installed(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert main(["study", "run", "acc-table", "--mini", "--on", "ray", "--store", str(tmp_path / "s")]) == 1
+    assert "needs ray" in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+def test_runs_without_data_are_said_to_be_tried_again(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    bad = Variant("bad", changes={"clustering": {"lr": 1e30}})
+    study = tiny_study(name="mine", datasets=("mine_1", "digits"), variants=(bad,), algorithms=("dcn",), pretrained=(False,), seeds=(3,),
+                       protocol=replace(tiny_study().protocol, n_clusters=3))
+    (tmp_path / "mine.toml").write_text(write_study(study))
+    run = ["study", "run", "mine.toml", "--store", "s", "--device", "cpu", "--data", "."]
+    assert main([*run, "--datasets", "mine_1"]) == 1
+    assert "runs whose data was missing are tried again by the next call; see" in capsys.readouterr().err
+    assert main(run) == 1
+    assert "by the next call, other failed runs only with --retry; see" in capsys.readouterr().err
+    assert main(["study", "retry", "nope", "--store", "s"]) == 1
+    assert "has no study 'nope'; it has mine" in capsys.readouterr().err
 
 
 def test_stores_merge_and_export(tmp_path, capsys):

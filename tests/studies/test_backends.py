@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 
 import pytest
+import torch
 
 from reclust.studies import Conditions, Outcome, Processes, RayCluster, Store, Variant, named, run
 from reclust.studies.backends import processes
@@ -109,6 +110,16 @@ def test_processes_stop_in_time(alone, tmp_path):
         assert ran.finished == 0 and ran.waiting == len(study.planned()) and ran.failures == []
         assert time.time() - begun < 90
         assert len(list((tmp_path / "work" / "checkpoints").iterdir())) > 0
+
+
+@pytest.mark.parametrize(("gpus", "nodes", "cpus"), [
+    (1, [{"CPU": 16.0, "GPU": 2.0}], 8), (0.5, [{"CPU": 16.0, "GPU": 2.0}], 4), (2, [{"CPU": 16.0, "GPU": 2.0}], 16),
+    (1, [{"CPU": 16.0, "GPU": 2.0}, {"CPU": 12.0, "GPU": 4.0}, {"CPU": 2.0}], 3), (1, [{"CPU": 2.0, "GPU": 4.0}], 1),
+    (0, [{"CPU": 16.0, "GPU": 2.0}], torch.get_num_threads()), (1, [{"CPU": 16.0}], torch.get_num_threads()),
+])
+def test_every_gpu_of_a_node_finds_cpus_left(gpus, nodes, cpus):
+    gone = {"Alive": False, "Resources": {"CPU": 1.0, "GPU": 1.0}}
+    assert RayCluster(gpus=gpus)._share([gone, *({"Alive": True, "Resources": one} for one in nodes)]) == cpus
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from reclust.metrics import accuracy
 from reclust.preparation import Preparation
 from reclust.representations import ResNet
 from reclust.result import Result
-from reclust.studies import Conditions, ContrastiveProtocol, Store, Study, named, names, run
+from reclust.studies import AutoencoderProtocol, Conditions, ContrastiveProtocol, Store, Study, named, names, run
 from reclust.studies.baselines import best_baselines
 from reclust.studies.measures import LABEL_FREE, MEASURES
 from reclust.studies.reproduction.best import LINES
@@ -70,6 +70,12 @@ def test_the_table_of_the_best_preset_has_its_settings(line):
     assert len(groups) == 5
     for group in groups:
         assert set(group.settings) == {found.settings} and len(group.seeds) == found.n_init
+
+
+def test_classes_that_no_sample_has_are_refused():
+    assert set(AutoencoderProtocol(classes=(3, 1)).sample("digits", None).classes) == {1, 3}
+    with pytest.raises(ValueError, match="No sample of digits is of the class 11, .* the classes are 0, 1, "):
+        AutoencoderProtocol(classes=(3, 11)).sample("digits", None)
 
 
 @pytest.fixture

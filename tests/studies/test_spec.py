@@ -6,9 +6,11 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from reclust import Every, SimCLR, SoftReset
+from reclust.objectives import DCNObjective
 from reclust.settings import one_each
 from reclust.studies import AutoencoderProtocol, ContrastiveProtocol, Study, Variant, named, names, read_study, write_study
 from reclust.studies.spec import changed
@@ -138,6 +140,9 @@ def test_files_hold_only_what_differs(tmp_path):
     assert write_study(Study("s", (Variant("none"),))) == 'name = "s"\nvariants = [\n  {name = "none"},\n]\n'
 
 
+MINI = 'base = "acc-table-mini"\n'
+
+
 @pytest.mark.parametrize(("text", "message"), [
     ('base = "acc-table"\nsets = ["usps"]', "a study has no 'sets'.*It has base, name"),
     ('base = "acc-table"\nseed = [1]', "did you mean 'seeds'"),
@@ -150,6 +155,43 @@ def test_files_hold_only_what_differs(tmp_path):
     ('variants = [{name = "x", intervention = {kind = "Every"}}]', "mine.toml.*missing"),
     ('base = "acc-table"\nseeds = []', "has no seeds"),
     ("x = = 3", "mine.toml"),
+    ("base = 3", "base must be a text, got 3"),
+    (f'{MINI}name = 5', "name of a study must be a text, got 5"),
+    (f'{MINI}name = "a/b"', "names files of exported tables, got 'a/b': leave out slashes"),
+    (f'{MINI}datasets = "digits"', "mine.toml: datasets must be a list, got 'digits'"),
+    (f'{MINI}algorithms = "idec"', "algorithms must be a list"),
+    (f'{MINI}variants = "brb"', "variants must be a list, got 'brb'"),
+    (f'{MINI}seeds = 3', "seeds must be a list, got 3"),
+    (f'{MINI}pretrained = true', "pretrained must be a list"),
+    (f'{MINI}measures = "norms"', "measures must be a list"),
+    (f'{MINI}pretrained = ["false"]', "each of pretrained must be true or false, got 'false'"),
+    (f'{MINI}datasets = ["digits", "digits"]', "values of datasets must differ, got digits, digits"),
+    (f'{MINI}algorithms = ["dec", "idec", "dec"]', "values of algorithms must differ"),
+    (f'{MINI}pretrained = [true, true]', "values of pretrained must differ"),
+    (f'{MINI}variants = [1]', 'each of variants must be a name such as "brb", or a table .*got 1'),
+    (f'{MINI}variants = [{{name = 5}}]', "name of a variant must be a text, got 5"),
+    (f'{MINI}variants = [{{name = "x", changes = 3}}]', "changes of 'x' must be a table"),
+    (f'{MINI}precision = "fp16"', "precision must be one of auto, float32, float64, bf16, got 'fp16'"),
+    (f'{MINI}protocol = "contrastive"', "protocol must be a value such as .*ContrastiveProtocol.*got 'contrastive'"),
+    (f'{MINI}protocol = {{rows = 0}}', "rows must be a whole number of at least 1, got 0"),
+    (f'{MINI}protocol = {{side = 1.5}}', "side must be a whole number of at least 1, got 1.5"),
+    (f'{MINI}protocol = {{n_clusters = 0}}', "n_clusters must be a whole number of at least 1"),
+    (f'{MINI}protocol = {{classes = [1, 1]}}', "values of classes must differ"),
+    (f'{MINI}protocol = {{classes = 1}}', "classes must be a list"),
+    (f'{MINI}protocol = {{kind = "ContrastiveProtocol", rows = -1}}', "rows must be a whole number"),
+    (f'{MINI}variants = [{{name = "x", factors = 3}}]', "factors of 'x' must be a table"),
+    (f'{MINI}variants = [{{name = "x", factors = {{seed = 3}}}}]', "'seed' cannot be a factor of 'x'.*choose another name"),
+    (f'{MINI}variants = [{{name = "x", factors = {{keep = inf}}}}]', "factor 'keep' of 'x' must be a finite number, .*got inf"),
+    (f'{MINI}variants = [{{name = "x", factors = {{keep = [1]}}}}]', "factor 'keep' of 'x' must be"),
+    (f'{MINI}variants = [{{name = "x", changes = {{clustering = {{kind = "None"}}}}}}]', r"variant 'x' .*need a clustering; .*\{epochs = 0\}"),
+    (f'{MINI}variants = [{{name = "x", changes = {{clustering = 3}}}}]', "variant 'x' cannot be trained: clustering=3"),
+    (f'{MINI}variants = [{{name = "x", changes = {{objective = 3}}}}]', "variant 'x' cannot be trained: objective=3"),
+    (f'{MINI}variants = [{{name = "x", changes = {{intervention = {{interval = 3}}}}}}]', "no intervention whose fields interval could be changed"),
+    (f'{MINI}variants = [{{name = "x", changes = {{objective = {{kind = "DCNObjective"}}}}}}]',
+     r"mine.toml: Two cells of the study 'mine' are the same run: digits, dec, from scratch, 'x', .*digits, idec, .*algorithms = \[\"idec\"\]"),
+    (f'{MINI}largest_group = 1\nvariants = ["none", {{name = "same"}}]', "'none', seed 400 and .*'same', seed 400. Their settings are equal"),
+    (f'{MINI}algorithms = ["dec"]\nvariants = [{{name = "x", changes = {{pretraining = {{kind = "Schedule", epochs = 5}}}}}}]',
+     r"from scratch, .*pretrained, .*replaces the pretraining: .*pretrained = \[true\]"),
 ])
 def test_mistakes_in_files_are_named(text, message, tmp_path):
     (tmp_path / "mine.toml").write_text(text)
@@ -168,3 +210,37 @@ def test_changes_reach_into_values():
         settings, augment=None, clustering=dataclasses.replace(settings.clustering, lr=0.5))
     with pytest.raises(ValueError, match="Schedule has no field 'rate'"):
         changed(settings, {"clustering": {"rate": 0.5}})
+
+
+def test_one_algorithm_is_enough_for_an_objective_of_ones_own():
+    own = Variant("mine", changes={"objective": DCNObjective()})
+    assert len(tiny_study(algorithms=("dec",), variants=(Variant("none"), own)).planned()) == 8
+
+
+def test_changes_of_the_pretraining_count_where_there_is_one():
+    study = tiny_study(algorithms=("dec",), variants=(Variant("none"), Variant("longer", changes={"pretraining": {"epochs": 5}})))
+    seen = {(run.pretrained, run.variant): settings.pretraining and settings.pretraining.epochs
+            for group in study.groups() for run, settings in zip(group.runs, group.settings, strict=True)}
+    assert seen == {(True, "none"): 2, (True, "longer"): 5, (False, "none"): None, (False, "longer"): None}
+
+
+@pytest.mark.parametrize("given", [{"variants": ("none",)}, {"variants": Variant("none")}, {"pretrained": (1,)}, {"protocol": AutoencoderProtocol}])
+def test_mistakes_in_python_are_named(given):
+    (name,) = given
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        tiny_study(**given)
+
+
+def test_numbers_of_numpy_are_plain_ones():
+    study = tiny_study(seeds=np.arange(2), pretrained=np.array([True]), variants=(Variant("x", factors={"rows": np.int64(3)}),))
+    json.dumps([study.seeds, study.pretrained, study.variants[0].factors])
+    assert study.seeds == (0, 1) and study.pretrained == (True,) and study.variants[0].factors == {"rows": 3}
+
+
+@pytest.mark.parametrize(("protocol", "algorithm"), [(AutoencoderProtocol, "idec"), (ContrastiveProtocol, "dec")])
+def test_the_number_of_clusters_counts_for_known_sets_too(protocol, algorithm):
+    def found(**given):
+        return protocol(**given).settings("digits", algorithm, pretrained=True).n_clusters
+
+    assert (found(), found(n_clusters=5)) == (10, 5)
+    assert protocol(n_clusters=5).mini().n_clusters is None, "the digits have ten"

@@ -7,6 +7,7 @@ import random
 import sqlite3
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -113,6 +114,19 @@ def test_waiting_failed_retried_finished(store):
     for group in "bc":
         store.add(outcome(group))
     assert store.status()[0].finished == 12
+
+
+def test_failures_of_an_unknown_study_cannot_be_tried_again(store):
+    with pytest.raises(KeyError, match="has no study 'nope'"):
+        store.retry("nope")
+
+
+def test_settings_may_hold_numbers_that_are_not_finite(store):
+    settings = small_settings()
+    endless = replace(settings, clustering=replace(settings.clustering, clip_norm=float("inf")))
+    store.plan("s", "spec", planned("a"))
+    store.add(replace(outcome("a"), settings=[endless] * R))
+    assert store.trained("s")[0][6] == settings.clustering.epochs and store.settings("a-0") == endless
 
 
 def test_a_run_serves_every_study_that_names_it(store):

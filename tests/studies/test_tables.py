@@ -201,6 +201,14 @@ def test_csv_has_every_number():
                     ["k~means^{2} <b> $x$", "1", "2", "-1", "3"], ["plain, comma", "", "", "", "7"]]
 
 
+@pytest.mark.parametrize("form", made.FORMATS)
+def test_a_line_break_in_a_name_breaks_no_line(form):
+    def table(gap):
+        return Table("title", ("", f"a{gap}column"), ((Row(f"a{gap}name", (Cell(f"a{gap}cell", numbers={"": f"a{gap}text"}),)),),))
+
+    assert made.FORMATS[form](table("\n")) == made.FORMATS[form](table(" "))
+
+
 def test_columns_line_up_in_a_terminal():
     lines = made.terminal(ODD, bold=("", "")).splitlines()
     assert len({len(line) for line in (lines[1], lines[2], lines[4])}) == 1

@@ -100,7 +100,7 @@ def _add_run(actions: argparse._SubParsersAction) -> None:
     where.add_argument("--address", metavar="ADDRESS", help="of a Ray cluster; auto finds it (default: one on this machine)")
     where.add_argument("--gpus", type=float, default=0.0, metavar="N",
                        help="of each task, with --on ray (default: %(default)s)")
-    where.add_argument("--threads", type=int, metavar="N", help="of each task on a CPU")
+    where.add_argument("--threads", type=int, metavar="N", help="of each task; with --on ray also the CPUs that it is given")
     _add_conditions(where)
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     add_json(parser)
@@ -200,6 +200,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _backend(arguments: argparse.Namespace) -> Backend:
     if arguments.on == "ray":
+        from ..studies.backends.cluster import ray_itself
+
+        ray_itself()  # raises where it is not installed, before a store is made
         return studies.RayCluster(arguments.address, cpus=arguments.threads, gpus=arguments.gpus)
     return studies.Processes(arguments.workers) if arguments.on == "processes" else studies.InProcess()
 
@@ -219,8 +222,18 @@ def _report(ran: studies.Ran, seconds: float, arguments: argparse.Namespace) -> 
         print(STOPPED, file=sys.stderr)
     if ran.failures:
         where = "" if arguments.store == STORE else f" --store {shlex.quote(arguments.store)}"
-        print(f"failed runs are tried again only with --retry; see `reclust study status {ran.study} --failures{where}`",
-              file=sys.stderr)
+        print(f"{_when_tried_again(ran.failures)}; see `reclust study status {ran.study} --failures{where}`", file=sys.stderr)
+
+
+def _when_tried_again(failures: Sequence[studies.Failure]) -> str:
+    from ..studies.running import lacked_data
+
+    without = [lacked_data(failure) for failure in failures]
+    if all(without):
+        return "runs whose data was missing are tried again by the next call"
+    if any(without):
+        return "runs whose data was missing are tried again by the next call, other failed runs only with --retry"
+    return "failed runs are tried again only with --retry"
 
 
 def _status(arguments: argparse.Namespace) -> int:
@@ -254,6 +267,8 @@ def _retry(arguments: argparse.Namespace) -> int:
 
 
 def _merge(arguments: argparse.Namespace) -> int:
+    for other in arguments.others:
+        studies.StoreReader(other).close()  # raises where it is none, before a store is made
     with studies.Store(arguments.store) as store:
         show([{"store": other, "runs taken over": store.merge(other)} for other in arguments.others], as_json=arguments.json)
     return 0

@@ -28,8 +28,7 @@ from ..result import provenance
 from ..values import value
 from .catalog import named
 from .execute import Conditions, _version, commit, over, pretrained
-from .protocols import Protocol as StudyProtocol
-from .protocols import Sample
+from .protocols import Sample, StudyProtocol
 from .spec import Precision, Pretraining, Study, _digest
 from .store import Outcome, PlannedRun, Store
 from .tables.scores import BASELINES, OF_COLOURS

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar, Literal, runtime_checkable
-from typing import Protocol as Interface
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -25,7 +25,8 @@ from ..presets import (
 from ..representations import Autoencoder, Representation, ResNet, SimCLR
 from ..selflabel import SelfLabel
 from ..settings import Schedule, Settings
-from ..values import value
+from ..values import value, whole
+from .checks import distinct, wholes
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,7 @@ class Sample:
 
 
 @runtime_checkable
-class Protocol(Interface):
+class StudyProtocol(Protocol):
     """A frozen value."""
 
     keeps_clusterings: ClassVar[bool]
@@ -68,7 +69,7 @@ class Protocol(Interface):
         """The third stage, where there is one."""
         ...
 
-    def mini(self) -> Protocol:
+    def mini(self) -> StudyProtocol:
         """The same for the embedded digits on two cores within minutes."""
         ...
 
@@ -78,9 +79,9 @@ class AutoencoderProtocol:
     """The published protocol of the autoencoder sets, the quirks of the authors' program included.
 
     side: images are resized to so many pixels, None for the size the paper gives each set. rows: only the first so many
-    samples. n_clusters: for sets that are not the paper's. classes: only samples of these, and as many clusters; all where
-    empty. least_side, light: of a `Lens` through which images are seen as they were distributed and not equalised, as
-    estimators see them, in place of the published preparation.
+    samples. classes: only samples of these, all where empty. n_clusters: of every set, None for as many as there are classes,
+    which is known of the paper's sets. least_side, light: of a `Lens` through which images are seen as they were distributed
+    and not equalised, as estimators see them, in place of the published preparation.
     """
 
     pretraining_epochs: int = 250
@@ -95,6 +96,13 @@ class AutoencoderProtocol:
     least_side: int | None = None
     keeps_clusterings: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        _check_numbers(self, {"pretraining_epochs": 0, "epochs": 0, "batch_size": 1})
+        object.__setattr__(self, "hidden", wholes("hidden", self.hidden, 1))
+        object.__setattr__(self, "classes", wholes("classes", self.classes, 0))
+        distinct("classes", self.classes)
+        Lens(self.least_side, self.light)  # raises where it cannot be
+
     @property
     def preparation(self) -> str:
         some = f", classes={self.classes}" if self.classes else ""
@@ -105,8 +113,7 @@ class AutoencoderProtocol:
         if algorithm not in OBJECTIVES:
             raise ValueError(f"There is no algorithm {algorithm!r}: choose among {', '.join(OBJECTIVES)}.")
         family = family_of(dataset)
-        known = self.n_clusters if family is None else CLUSTERS.get(family, self.n_clusters)
-        n_clusters = len(self.classes) or known
+        n_clusters = self.n_clusters or len(self.classes) or CLUSTERS.get(family or "")
         if n_clusters is None:
             raise ValueError(f"{dataset!r} is none of {', '.join(CLUSTERS)}: say how many clusters to look for, n_clusters = … "
                              "under [protocol].")
@@ -136,8 +143,8 @@ class AutoencoderProtocol:
         return None
 
     def mini(self) -> AutoencoderProtocol:
-        return replace(self, pretraining_epochs=10, epochs=20, batch_size=64, hidden=(64, 64, 32), side=8, light="kept",
-                       least_side=None)
+        return replace(self, pretraining_epochs=10, epochs=20, batch_size=64, hidden=(64, 64, 32), side=8,
+                       n_clusters=None, light="kept", least_side=None)
 
 
 @value
@@ -158,6 +165,11 @@ class ContrastiveProtocol:
     n_clusters: int | None = None
     keeps_clusterings: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        _check_numbers(self, {"pretraining_epochs": 0, "epochs": 0, "batch_size": 1, "labeling_epochs": 0})
+        if not isinstance(self.representation, SimCLR):
+            raise ValueError(f"representation must be a SimCLR, got {self.representation!r}.")
+
     @property
     def preparation(self) -> str:
         return f"paper, train and test, side={self.side}, rows={self.rows}"
@@ -166,7 +178,7 @@ class ContrastiveProtocol:
         if algorithm not in CONTRASTIVE_OBJECTIVES:
             raise ValueError(f"There is no algorithm {algorithm!r}: choose among {', '.join(CONTRASTIVE_OBJECTIVES)}.")
         family, known = family_of(dataset), {**CLUSTERS, **CONTRASTIVE_CLUSTERS}
-        n_clusters = self.n_clusters if family is None else known[family]
+        n_clusters = self.n_clusters or known.get(family or "")
         if n_clusters is None:
             raise ValueError(f"{dataset!r} is none of {', '.join(known)}: say how many clusters to look for, n_clusters = … "
                              "under [protocol].")
@@ -209,7 +221,14 @@ class ContrastiveProtocol:
     def mini(self) -> ContrastiveProtocol:
         small = replace(self.representation, backbone=ResNet(width=4), hidden=(32, 16), embedding=16, projector=(32, 16))
         return replace(self, pretraining_epochs=4, epochs=8, batch_size=64, labeling_epochs=min(self.labeling_epochs, 4),
-                       representation=small, side=8, rows=600)
+                       representation=small, side=8, rows=600, n_clusters=None)
+
+
+def _check_numbers(protocol: StudyProtocol, least: Mapping[str, int]) -> None:
+    """Whole numbers, of at least so much; those that every protocol has may be None."""
+    limited = [name for name in ("side", "rows", "n_clusters") if getattr(protocol, name) is not None]
+    for name, lowest in {**least, **dict.fromkeys(limited, 1)}.items():
+        object.__setattr__(protocol, name, whole(name, getattr(protocol, name), lowest))
 
 
 def family_of(dataset: str) -> str | None:
@@ -231,11 +250,20 @@ def _autoencoder_sample(dataset: str, side: int | None, rows: int | None, classe
                         lens: Lens, folder: str | None) -> Sample:
     found = _labeled(dataset, side, rows, folder)
     if classes:
+        _check_classes(found, classes)
         found = found.take(np.isin(np.asarray(found.labels), classes))
     if lens.least_side is not None and side is None:
         found = replace(found, resize_to=None)  # the lens does that
     prepared = paper_data(found) if lens == Lens() else prepare(found, equalized=False, lens=lens)
     return Sample(prepared, np.asarray(found.labels))
+
+
+def _check_classes(found: Dataset, wanted: Sequence[int]) -> None:
+    known = np.unique(np.asarray(found.labels)).tolist()
+    missing = [one for one in wanted if one not in known]
+    if missing:
+        raise ValueError(f"No sample of {found.name} is of the class {missing[0]}, which classes names: of those looked at the "
+                         f"classes are {', '.join(map(str, known))}.")
 
 
 @lru_cache(maxsize=1)

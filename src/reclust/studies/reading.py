@@ -8,7 +8,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 CELL = ("dataset", "algorithm", "pretrained", "variant")
 """What runs of one cell of a table have in common, beside the factors of their study."""
+COLUMNS = ("study", "run", "group", *CELL, "seed", "state", "acc", "nmi", "ari", "seconds", "finished_at", "error", "runs")
+"""What tables call by these names is never a factor of a study."""
 CACHE = 1 << 16
 """KiB of a store that a reader remembers: runs of a plan are all over the file."""
 _PLANNED = "p.study, p.run, p.group_key, p.dataset, p.algorithm, p.variant, p.pretrained, p.seed, p.factors"
@@ -170,11 +172,11 @@ class StoreReader:
             f"WITH found AS (SELECT {cell}, p.group_key, count(*), min(p.run) AS one, min(p.position) AS place FROM plan p "
             "WHERE p.study = ? AND p.group_key IN (SELECT group_key FROM groups) "
             "AND p.run NOT IN (SELECT run FROM runs WHERE state <> 'finished') GROUP BY p.group_key, p.variant) "
-            "SELECT found.*, r.position, json_extract(c.content, '$.fields.clustering.fields.epochs'), f.epochs, f.shape, "
-            "f.points FROM found JOIN runs r ON r.run = found.one JOIN contents c ON c.hash = r.settings LEFT JOIN curves f "
+            "SELECT found.*, r.position, c.content, f.epochs, f.shape, f.points FROM found "
+            "JOIN runs r ON r.run = found.one JOIN contents c ON c.hash = r.settings LEFT JOIN curves f "
             "ON f.group_key = found.group_key AND f.phase = 'clustering' AND f.name = 'fired' ORDER BY found.place", (study,))
-        return [(*named, epochs or 0, 0 if points is None else _times(fired, shape, points, position))
-                for *named, _, _, position, epochs, fired, shape, points in rows]
+        return [(*named, _clustered_for(settings), 0 if points is None else _times(fired, shape, points, position))
+                for *named, _, _, position, settings, fired, shape, points in rows]
 
     def shares(self) -> dict[str, dict[str, float]]:
         """Group -> part -> seconds of one of its runs, its share of what the group took."""
@@ -335,6 +337,13 @@ def readable(path: str | os.PathLike[str]) -> str:
     path = Path(path).absolute()
     frozen = not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists()
     return f"{path.as_uri()}?{'immutable=1' if frozen else 'mode=ro'}"
+
+
+@lru_cache(maxsize=256)  # most runs of a study have the same few settings
+def _clustered_for(settings: str) -> int:
+    """Epochs; read here since SQLite refuses numbers that are not finite, such as an infinite clip_norm."""
+    clustering = json.loads(settings)["fields"].get("clustering")
+    return clustering["fields"]["epochs"] if clustering else 0
 
 
 def _times(epochs: bytes, shape: str, points: bytes, position: int) -> int:

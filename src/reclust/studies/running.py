@@ -35,6 +35,15 @@ class Ran:
     failures: Sequence[Failure]
 
 
+_MISSING = DataError.__name__
+"""In the traceback of a run whose data was missing; it may be there now, or in another folder."""
+
+
+def lacked_data(failure: Failure) -> bool:
+    """Whether a failed run is tried again by the next call, unasked."""
+    return _MISSING in failure.error
+
+
 def work_folder(store: Path) -> Path:
     """Where shared pretraining and checkpoints are kept unless told otherwise: beside the store."""
     return store.with_name(store.name + ".work")
@@ -55,7 +64,7 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None, bac
     check_known(study, wanted)
     with _only_one(Path(conditions.work), store.path), _Interrupt() as interrupt, ExitStack() as stack:
         _plan(store, study, runs)
-        store.retry(study.name, because=DataError.__name__)  # what was missing may be there now, or in another folder
+        store.retry(study.name, because=_MISSING)
         waiting = store.waiting(study.name)
         asked = [group for group in groups if group.key in waiting and _holds(group, wanted)]
         _warn_of_what_never_fires(study, asked)

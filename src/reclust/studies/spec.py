@@ -5,19 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import partial
 from itertools import groupby, product
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, get_args
 
 from ..interventions import Every, Intervention, WhenSettled
 from ..objectives import DECObjective
 from ..presets import PAPER_SEEDS
 from ..selflabel import SelfLabel
-from ..settings import Settings, check_kind
+from ..settings import Schedule, Settings, check_kind, check_kinds
 from ..values import essential_json, value, whole
+from . import checks
 from .measures import LABEL_FREE, MEASURES
-from .protocols import AutoencoderProtocol, Protocol
+from .protocols import AutoencoderProtocol, StudyProtocol
 from .store import PlannedRun
 
 REVISION = 1
@@ -41,7 +44,28 @@ class Variant:
     factors: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        checks.text("The name of a variant", self.name)
         check_kind("intervention", self.intervention, Intervention, optional=True)
+        if not isinstance(self.changes, Mapping):
+            raise ValueError(f"The changes of {self.name!r} must be a table such as {{clustering = {{lr = 5e-3}}}}, "
+                             f"got {self.changes!r}.")
+        object.__setattr__(self, "factors", checks.factors(self.name, self.factors))
+
+
+def _variants(name: str, given: Any) -> tuple[Variant, ...]:
+    made = checks.several(name, given)
+    for one in made:
+        if not isinstance(one, Variant):
+            raise ValueError(f"each of {name} must be a Variant, such as Variant('none'), got {one!r}.")
+    return made
+
+
+_LISTS: Mapping[str, Callable[[str, Any], tuple]] = MappingProxyType({
+    "variants": _variants, "datasets": checks.texts, "algorithms": checks.texts, "pretrained": checks.truths,
+    "seeds": partial(checks.wholes, least=0), "pretraining_seeds": partial(checks.wholes, least=0), "measures": checks.texts,
+    "small_variants": checks.texts, "scores": checks.texts,
+})
+"""Fields of a study that are lists -> how they are checked."""
 
 
 @value
@@ -63,7 +87,7 @@ class Study:
     pretrained: tuple[bool, ...] = (True,)
     seeds: tuple[int, ...] = PAPER_SEEDS
     pretraining_seeds: tuple[int, ...] = ()
-    protocol: Protocol = AutoencoderProtocol()
+    protocol: StudyProtocol = AutoencoderProtocol()
     precision: Precision = "auto"
     measures: tuple[str, ...] = ()
     evaluate_every: int = 10
@@ -72,16 +96,21 @@ class Study:
     scores: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        checks.file_name("The name of a study", self.name)
+        for name, make in _LISTS.items():
+            object.__setattr__(self, name, make(name, getattr(self, name)))
         for name in ("datasets", "algorithms", "pretrained", "seeds", "variants"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
             if not getattr(self, name):
                 raise ValueError(f"The study {self.name!r} has no {name}: give at least one.")
-        object.__setattr__(self, "seeds", tuple(whole("each seed", seed, 0) for seed in self.seeds))
-        if len(set(self.seeds)) < len(self.seeds):
-            raise ValueError(f"The seeds of {self.name!r} must differ, got {', '.join(map(str, self.seeds))}: one that is "
-                             "there twice would count twice.")
+        for name in ("datasets", "algorithms", "pretrained", "seeds", "pretraining_seeds"):
+            checks.distinct(name, getattr(self, name))
         for name in ("evaluate_every", "largest_group"):
             object.__setattr__(self, name, whole(name, getattr(self, name), 1))
+        if self.precision not in get_args(Precision):
+            raise ValueError(f"precision must be one of {', '.join(get_args(Precision))}, got {self.precision!r}.")
+        if isinstance(self.protocol, type) or not isinstance(self.protocol, StudyProtocol):
+            raise ValueError('protocol must be a value such as AutoencoderProtocol(epochs=100), in a file {kind = '
+                             f'"ContrastiveProtocol"}}, got {self.protocol!r}.')
         for what, given, known in (("measure", self.measures, MEASURES), ("label-free score", self.scores, LABEL_FREE)):
             unknown = [name for name in given if name not in known]
             if unknown:
@@ -98,12 +127,12 @@ class Study:
         made = []
         for dataset, algorithm, pretrained in product(self.datasets, self.algorithms, self.pretrained):
             base = self.protocol.settings(dataset, algorithm, pretrained=pretrained)
-            each = [(variant, changed(replace(base, intervention=variant.intervention), variant.changes))
-                    for variant in self.variants]
+            each = [(variant, _settings(base, variant)) for variant in self.variants]
             for _, stackable in _by_key(each, lambda pair: _canonical(replace(pair[1], intervention=None))):
                 members = [(variant, settings, seed) for variant, settings in stackable for seed in self.seeds]
                 for start in range(0, len(members), self.largest_group):
                     made.append(self._group(dataset, algorithm, pretrained, members[start : start + self.largest_group]))
+        checks.apart(self.name, [run for group in made for run in group.runs])
         return made
 
     def _group(self, dataset: str, algorithm: str, pretrained: bool,
@@ -146,13 +175,13 @@ class Pretraining:
 
     key: str
     dataset: str
-    protocol: Protocol
+    protocol: StudyProtocol
     settings: Settings
     seeds: tuple[int, ...]
     precision: Precision
 
     @classmethod
-    def of(cls, dataset: str, protocol: Protocol, settings: Settings, seeds: tuple[int, ...],
+    def of(cls, dataset: str, protocol: StudyProtocol, settings: Settings, seeds: tuple[int, ...],
            precision: Precision) -> Pretraining:
         """What these settings begin with: nothing that only matters afterwards tells one from another."""
         assert settings.pretraining is not None
@@ -175,7 +204,7 @@ class Group:
 
     key: str
     dataset: str
-    protocol: Protocol
+    protocol: StudyProtocol
     settings: tuple[Settings, ...]
     seeds: tuple[int, ...]
     runs: tuple[PlannedRun, ...]
@@ -207,11 +236,32 @@ def changed(given: Any, changes: Mapping[str, Any]) -> Any:
     unknown = [name for name in changes if name not in names]
     if unknown:
         raise ValueError(f"{type(given).__name__} has no field {unknown[0]!r}; it has {', '.join(sorted(names))}.")
-    new = {}
-    for name, change in changes.items():
-        own = getattr(given, name)
-        new[name] = changed(own, change) if isinstance(change, Mapping) and is_dataclass(own) else change
-    return replace(given, **new)
+    return replace(given, **{name: _changed_part(name, getattr(given, name), change) for name, change in changes.items()})
+
+
+def _changed_part(name: str, own: Any, change: Any) -> Any:
+    if isinstance(change, Mapping) and is_dataclass(own):
+        return changed(own, change)
+    if isinstance(change, Mapping) and own is None:
+        raise ValueError(f"There is no {name} whose fields {', '.join(change)} could be changed: give a whole value, in a file "
+                         "one with a kind.")
+    return change
+
+
+def _settings(base: Settings, variant: Variant) -> Settings:
+    """Those of a variant; fields of a pretraining are changed where there is one."""
+    changes = {name: change for name, change in variant.changes.items()
+               if not (name == "pretraining" and base.pretraining is None and isinstance(change, Mapping))}
+    try:
+        made = changed(replace(base, intervention=variant.intervention), changes)
+        if made.clustering is None:
+            raise ValueError("runs of a study need a clustering; for the first centres alone, change it to {epochs = 0}.")
+        for name in ("pretraining", "clustering"):
+            check_kind(name, getattr(made, name), Schedule, optional=True)
+        check_kinds(made)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"The variant {variant.name!r} cannot be trained: {error}") from error
+    return made
 
 
 def _sooner(variant: Variant) -> Variant:

@@ -158,6 +158,7 @@ class Store(StoreReader):
 
         because: only those in whose traceback this is written.
         """
+        self._known(study)
         with self._transaction() as db:
             failed = db.execute(
                 "SELECT r.group_key FROM plan p JOIN runs r USING (run) WHERE p.study = ? AND r.state = 'failed' "

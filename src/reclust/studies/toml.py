@@ -19,6 +19,7 @@ from typing import Any
 from ..data.errors import require
 from ..presets import PAPER_INTERVENTIONS
 from ..values import default_of, kind_named
+from .checks import several, text
 from .spec import Study, Variant
 
 
@@ -26,9 +27,11 @@ def read_study(path: str | os.PathLike[str]) -> Study:
     """The study that a file describes. `base` names a study of the catalog to start from; the name defaults to the file's."""
     path = Path(path)
     try:
-        return study_of({"name": path.stem, **read_toml(path)})
+        study = study_of({"name": path.stem, **read_toml(path)})
+        study.groups()  # raises where variants cannot be trained, while the file can still be named
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from error
+    return study
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -46,7 +49,7 @@ def study_of(given: Mapping[str, Any]) -> Study:
 
     given = dict(given)
     base = given.pop("base", None)
-    defaults = named(base) if base is not None else Study("", variants=(Variant("none"),))
+    defaults = named(text("base", base)) if base is not None else Study("study", variants=(Variant("none"),))
     _check_names("a study", given, Study)
     if base is None and "variants" not in given:
         raise ValueError('A study needs variants, such as variants = ["none", "brb"], or a base, such as base = "acc-table".')
@@ -56,8 +59,12 @@ def study_of(given: Mapping[str, Any]) -> Study:
     return dataclasses.replace(defaults, **made)
 
 
-def _variants(given: Iterable[Any], base: Study | None) -> tuple[Variant, ...]:
+def _variants(given: Any, base: Study | None) -> tuple[Variant, ...]:
     """Described in full, or by a name that the base has or the paper."""
+    for one in several("variants", given):
+        if not isinstance(one, (str, Mapping)):
+            raise ValueError('each of variants must be a name such as "brb", or a table such as {name = "mine", …}, '
+                             f"got {one!r}.")
     known = {name: Variant(name, intervention) for name, intervention in PAPER_INTERVENTIONS.items()}
     known |= {variant.name: variant for variant in base.variants} if base else {}
     unknown = [one for one in given if isinstance(one, str) and one not in known]

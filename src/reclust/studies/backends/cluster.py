@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,8 @@ class RayCluster:
     """Tasks on the nodes of a Ray cluster; nothing is shared between nodes but what Ray carries.
 
     address: "auto" finds the running cluster, None starts one on this machine. cpus, gpus: what each task is given; cpus
-    are also its threads, None for as many as here. retries: how often a task is repeated when its worker or node dies.
+    are also its threads, None for as many as here, or beside GPUs for a node's share. retries: how often a task is repeated
+    when its worker or node dies.
     """
 
     address: str | None = None
@@ -37,7 +38,7 @@ class RayCluster:
         return sorted(groups, key=lambda group: -group.cost)
 
     def attempts(self, groups: Sequence[Group], conditions: Conditions, stop: Asked, tick: Tick) -> Attempts:
-        ray = require("ray", purpose="Running studies on a cluster", extra="cluster")
+        ray = ray_itself()
         own = not ray.is_initialized()
         if own:
             ray.init(address=self.address, log_to_driver=False, include_dashboard=False if self.address is None else None)
@@ -47,8 +48,14 @@ class RayCluster:
             if own:
                 ray.shutdown()
 
+    def _share(self, nodes: Sequence[Mapping[str, Any]]) -> int:
+        """CPUs of a task, such that every GPU of every node finds some left."""
+        resources = [node["Resources"] for node in nodes if node["Alive"]]
+        shares = [one.get("CPU", 1) * self.gpus // one["GPU"] for one in resources if self.gpus and one.get("GPU")]
+        return max(1, int(min(shares, default=torch.get_num_threads())))
+
     def _attempts(self, ray: Any, groups: Sequence[Group], conditions: Conditions, stop: Asked, tick: Tick) -> Attempts:
-        threads = self.cpus or conditions.threads or torch.get_num_threads()
+        threads = self.cpus or conditions.threads or self._share(ray.nodes())
         there = replace(conditions, threads=threads)
         options = {"num_cpus": threads, "num_gpus": self.gpus, "max_retries": self.retries}
         pretrain, compute = (ray.remote(function).options(**options) for function in (_pretrain, _compute))
@@ -76,6 +83,10 @@ class RayCluster:
                     yield task, made
                 elif isinstance(made, bytes):
                     _keep(made, task, conditions)
+
+
+def ray_itself() -> Any:
+    return require("ray", purpose="Running studies on a cluster", extra="cluster")
 
 
 def _answer(ray: Any, reference: Any) -> Any:

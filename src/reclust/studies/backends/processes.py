@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ...values import value
+from ...values import value, whole
 from ..execute import Asked, Attempt, Conditions, Failed, Stopped, Tick, attempt, attempt_pretraining, over
 from ..spec import Group, Pretraining
 from .base import Attempts, missing_pretraining
@@ -31,6 +31,9 @@ class Processes:
 
     count: int = 2
     retries: int = 2
+
+    def __post_init__(self) -> None:
+        whole("The number of worker processes", self.count, 1)
 
     def ordered(self, groups: Sequence[Group]) -> list[Group]:
         return sorted(groups, key=lambda group: -group.cost)

@@ -52,12 +52,13 @@ def latex(table: Table) -> str:
 
 def comma_separated(table: Table) -> str:
     """A row each, and for every column its main number and then what else is known of it."""
-    names = [(column, _names(table, i)) for i, column in enumerate(table.columns[1:])]
+    first, *others = map(_in_a_line, table.columns)
+    names = [(column, _names(table, i)) for i, column in enumerate(others)]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([table.columns[0], *(f"{column} {name}".strip() for column, own in names for name in own)])
+    writer.writerow([first, *(f"{column} {name}".strip() for column, own in names for name in own)])
     for row in _rows(table):
-        writer.writerow([row.label, *(_plain(cell.numbers.get(name)) for cell, own in
+        writer.writerow([_in_a_line(row.label), *(_plain(cell.numbers.get(name)) for cell, own in
                                       zip(row.cells, (own for _, own in names), strict=True) for name in own)])
     return out.getvalue()
 
@@ -68,8 +69,9 @@ def terminal(table: Table, *, bold: tuple[str, str] = (BOLD, PLAIN)) -> str:
     def shown(cell: Cell) -> str:
         return f"{bold[0]}{_plainly(cell)}{bold[1]}" if cell.best else _plainly(cell)
 
-    blocks = [[[row.label, *map(shown, row.cells)] for row in block] for block in table.blocks]
-    rows = [list(table.columns), *(row for block in blocks for row in block)]
+    columns = [_in_a_line(column) for column in table.columns]
+    blocks = [[[_in_a_line(row.label), *map(shown, row.cells)] for row in block] for block in table.blocks]
+    rows = [columns, *(row for block in blocks for row in block)]
     widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
 
@@ -78,7 +80,7 @@ def terminal(table: Table, *, bold: tuple[str, str] = (BOLD, PLAIN)) -> str:
         parts = [texts[0] + spaces[0], *(space + text for text, space in zip(texts[1:], spaces[1:], strict=True))]
         return "  ".join(parts).rstrip()
 
-    lines = [table.title, rule, line(table.columns)]
+    lines = [_in_a_line(table.title), rule, line(columns)]
     for block in blocks:
         lines += [rule, *map(line, block)]
     return "\n".join([*lines, rule, *([table.note] if table.note else []), ""])
@@ -115,11 +117,11 @@ def _names(table: Table, column: int) -> list[str]:
 def _plain(number: float | str | None) -> str:
     if number is None or isinstance(number, float) and math.isnan(number):
         return ""
-    return number if isinstance(number, str) else f"{number:.10g}"
+    return _in_a_line(number) if isinstance(number, str) else f"{number:.10g}"
 
 
 def _plainly(cell: Cell) -> str:
-    return f"{cell.text} ({cell.aside})" if cell.aside else cell.text
+    return _in_a_line(f"{cell.text} ({cell.aside})" if cell.aside else cell.text)
 
 
 def _piped(cells: Iterable[str]) -> str:
@@ -128,11 +130,15 @@ def _piped(cells: Iterable[str]) -> str:
 
 def _markdown(text: str) -> str:
     text = re.sub(r"([\\`*_\[\]|#~])", r"\\\1", text)
-    return re.sub(r"\s+", " ", text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
+    return _in_a_line(text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
 
 
 def _latex(text: str) -> str:
-    return re.sub(r"\s+", " ", "".join(_LATEX.get(character, character) for character in text))
+    return _in_a_line("".join(_LATEX.get(character, character) for character in text))
+
+
+def _in_a_line(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
 
 
 def _width(text: str) -> int:
