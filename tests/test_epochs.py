@@ -217,10 +217,12 @@ def test_monitors_behind_the_one_that_stops_a_run_see_its_last_epoch_too(tmp_pat
 
 
 def test_a_checkpoint_removes_its_own_files_and_no_others(tmp_path):
-    for name in ("run1", "run1.previous", "run1.warmup", ".run1.ab12.tmp", "run10", "run10.previous", "run1_results.csv"):
+    for name in ("run1", "run1.previous", "run1.warmup", "run1.0-5.previous", ".run1.ab12.tmp", "run10", "run10.previous",
+                 "run1_results.csv", "run1.csv", "run1.0"):
         (tmp_path / name).write_text("")
     Checkpoint(tmp_path / "run1").remove()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["run10", "run10.previous", "run1_results.csv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "run1.0", "run1.csv", "run10", "run10.previous", "run1_results.csv"]
 
 
 def test_a_run_on_data_in_memory_does_not_go_on_with_data_in_a_file_which_is_visited_in_another_order(tmp_path):

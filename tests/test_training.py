@@ -453,15 +453,6 @@ def test_two_monitors_that_measure_the_same_share_a_checkpoint_and_the_later_one
         assert here.epochs.tolist() == there.epochs.tolist() and (here.values == there.values).all()
 
 
-def test_a_checkpoint_removes_its_own_files_only(tmp_path):
-    own = ("digits", "digits.previous", "digits.0-5", "digits.0-5.previous", "digits.warmup", f".digits.{'0a' * 8}.tmp")
-    others = ("digits.csv", "digits.npz", "digits.0", "digits2")
-    for name in (*own, *others):
-        (tmp_path / name).write_text("x")
-    Checkpoint(tmp_path / "digits").remove()
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(others)
-
-
 @value
 class Pull(Still):
     """Towards a point."""

@@ -29,7 +29,7 @@ from .settings import Settings
 from .values import real, whole
 from .version import __version__
 
-_ENDINGS = re.compile(r"(\.(previous|warmup|labeling|\d+-\d*|[0-9a-f]{16}\.tmp))*")
+_ENDINGS = re.compile(r"(\.(previous|warmup|labeling|\d+-\d*|[0-9a-f]+\.tmp))*")
 """Of a checkpoint's own files: other names that begin as its own does are somebody else's."""
 
 
