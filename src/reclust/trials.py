@@ -56,10 +56,10 @@ def _try_training(representation: Representation, net: nn.Module, x: Tensor, wit
     except NotRepeatable:
         raise
     except (RuntimeError, ValueError):
-        return  # norms may need more samples than these
+        pass  # norms may need more samples than these
     for name, buffer in copied.named_buffers():
         if buffer.data_ptr() != buffers.get(name):
-            raise ValueError(f"The encoder puts another tensor in the place of its buffer {name} while it trains, which "
+            raise ValueError(f"The network puts another tensor in the place of its buffer {name} while it trains, which "
                              "checkpoints and results would not see: write into it, as buffer.copy_(…) does.")
 
 

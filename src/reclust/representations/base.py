@@ -55,7 +55,7 @@ class Representation(Protocol):
         ...
 
 
-GLOBAL_RANDOM = threading.Lock()
+GLOBAL_RANDOM = threading.RLock()
 """Of two threads that put the global random state back, the later one would put back what the first had drawn."""
 
 
