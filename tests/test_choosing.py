@@ -84,7 +84,7 @@ def test_groups_are_counted_and_none_are_invented(k):
 
 
 @pytest.mark.parametrize(("given", "message"), [
-    ({"ks": [1, 2]}, "each k must be a whole number of at least 2, got 1"), ({"ks": []}, "ks is empty"),
+    ({"ks": [1, 2]}, "each k must be a whole number of at least 2, got 1"), ({"ks": []}, "ks is empty"), ({"ks": 3}, r"ks must be several whole numbers, such as \(3,\), got 3"),
     ({"ks": [12]}, "k=12 needs 48 samples: X has 40"), ({"n_init": 0}, "n_init"), ({"splits": 0}, "splits"), ({"random_state": -1}, "random_state"),
     ({"settings": replace(QUICK, representation=Autoencoder((24,)))}, r"pretrained once .* Autoencoder\(embedding=10\)"),
     ({"image_shape": (2, 2)}, "image_shape"), ({"device": "gpu"}, "device"),

@@ -199,7 +199,9 @@ def turning():
     (lambda: (nn.Linear(12, 4), nn.Sequential(nn.AlphaDropout(0.5), nn.Linear(4, 12))), "layer decoder.0 is a AlphaDropout"),
     (lambda: (nn.Flatten(), nn.Linear(12, 12)), "encoder has no layer with weights"),
     (lambda: (nn.Identity(), nn.Identity()), "encoder has no layer with weights"),
-], ids=["shared buffer", "complex", "tied inside", "tied across", "dropout", "dropout in the decoder", "no weights in the encoder", "no weights at all"])
+    (lambda: (nn.LazyLinear(4), nn.Linear(4, 12)), "encoder.weight has no shape yet.*lazy layer"),
+], ids=["shared buffer", "complex", "tied inside", "tied across", "dropout", "dropout in the decoder", "no weights in the encoder", "no weights at all",
+        "lazy"])
 @pytest.mark.parametrize("intervention", [None, BRB(2)], ids=["no intervention", "BRB"])
 def test_what_cannot_be_trained_side_by_side_is_refused_before_training(monkeypatch, modules, message, intervention):
     monkeypatch.setattr("reclust.phase.Phase.run", lambda *_: pytest.fail("training had begun"))

@@ -86,6 +86,22 @@ def test_masked_values_are_missing_ones():
     assert (small().fit(np.ma.array(X)).labels_ == small().fit(X).labels_).all()
 
 
+def test_a_data_loader_is_refused_for_its_data_set():
+    rows = torch.utils.data.TensorDataset(torch.from_numpy(X))
+    with pytest.raises(ValueError, match="X is a DataLoader.*X.dataset"):
+        small().fit(torch.utils.data.DataLoader(rows))
+    assert (small().fit(rows).labels_ == small().fit(X).labels_).all()
+
+
+def test_arrow_tables_are_read_as_their_files_are():
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({f"x{i}": column for i, column in enumerate(X.T)})
+    fitted = small().fit(table)
+    assert list(fitted.feature_names_in_) == table.column_names and (fitted.predict(table) == fitted.labels_).all()
+    with pytest.raises(ValueError, match="not numeric: 'town'"):
+        small().fit(table.append_column("town", arrow.array(["here"] * len(X))))
+
+
 def test_tensors_of_a_type_that_numpy_lacks_are_taken():
     rows = torch.from_numpy(X).bfloat16()
     assert (small().fit(rows).labels_ == small().fit(rows.float().numpy()).labels_).all()

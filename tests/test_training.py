@@ -36,6 +36,7 @@ from reclust import (
     value,
 )  # fmt: skip
 from reclust.interventions import WhenSettled
+from reclust.monitors import Remembering
 from reclust.objectives import Still
 from reclust.training import Run
 
@@ -268,7 +269,7 @@ def test_first_centres_come_from_all_samples_by_the_given_method():
     (lambda: train(X, [small_settings()] * 2, seeds=[0]), "2 settings for 1 seeds"),
     (lambda: train(X, small_settings(), seeds=[0], execution=Execution(device="abacus")), "device='abacus' cannot be used"),
     (lambda: Execution(precision="float8"), "precision must be one of"), (lambda: Execution(time_budget=0), "time_budget"),
-    (lambda: Schedule(-1), "epochs must be"), (lambda: Schedule(1, lr=0), "lr must be above 0"),
+    (lambda: Schedule(-1), "epochs must be"), (lambda: Schedule(1, lr=0), "lr must be above 0"), (lambda: Schedule(1, lr=float("inf")), "lr must be above 0 and finite"),
     (lambda: Schedule(1, batch_size=0), "batch_size must be"), (lambda: Schedule(1, views=("dark",)), "views must be"),
     (lambda: Checkpoint("x", every=0), "every must be a whole number"), (lambda: small_settings(n_clusters=0), "n_clusters must be"),
     (lambda: Autoencoder(hidden=(0,)), "at least 1"),
@@ -420,6 +421,18 @@ def test_a_monitor_may_have_a_memory_of_its_own_kind(tmp_path):
             self.memory.append(snapshot.epoch)
 
     train(X, small_settings(), seeds=[1], monitors=[Own(), Evaluation(Y)], checkpoint=Checkpoint(tmp_path / "run", every=1))
+
+
+def test_a_memory_that_no_checkpoint_keeps_is_named(tmp_path):
+    class Counting(Remembering):
+        def __init__(self):
+            self.memory = {"seen": 3}
+
+        def __call__(self, snapshot):
+            return None
+
+    with pytest.raises(TypeError, match="Counting 0 remembers 'seen' as a int: .*tensors"):
+        train(X, small_settings(), seeds=[1], monitors=[Counting()], checkpoint=Checkpoint(tmp_path / "run", every=1))
 
 
 def test_networks_that_no_memory_holds_are_refused_before_they_are_made(monkeypatch):

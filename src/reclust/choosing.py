@@ -30,7 +30,7 @@ from .result import Result
 from .selection import Candidates, Silhouette
 from .settings import Execution, Schedule, Settings
 from .training import train
-from .values import whole
+from .values import whole, wholes
 
 STRONG = 0.8
 """Prediction strength from which clusters count as found again."""
@@ -128,7 +128,7 @@ def suggest_k(X: Any, ks: Iterable[int] = range(2, 15), *, n_init: int = 3, spli
         clusters (`Autoencoder(embedding=10)`), since it is pretrained once for all of them.
     device: as in `DeepClustering`.
     """
-    ks = tuple(sorted({whole("each k", k, 2) for k in ks}))
+    ks = tuple(sorted(set(wholes("ks", "each k", ks, 2))))
     if not ks:
         raise ValueError("ks is empty: give numbers of clusters from the least to the most, such as range(2, 15).")
     n_init, splits = whole("n_init", n_init, 1), whole("splits", splits, 1)

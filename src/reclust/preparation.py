@@ -15,6 +15,7 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 from torch import Tensor
+from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
 from .data import Dataset, read
@@ -29,13 +30,17 @@ from .values import whole
 
 
 def opened(X: Any, image_shape: Sequence[int] | None = None) -> Any:
-    """Files, folders, torch data sets and AnnData are read into a `Dataset`; everything else passes through.
+    """Files, folders, torch data sets, AnnData and Arrow tables are read into a `Dataset`; everything else passes through.
 
     image_shape: (h, w, channels) that the images of a folder are to have, whatever theirs are.
     """
     anndata = sys.modules.get("anndata")  # whoever brings one has imported it already
-    if isinstance(X, TorchDataset) or (anndata is not None and isinstance(X, anndata.AnnData)):
+    pyarrow = sys.modules.get("pyarrow")
+    if isinstance(X, TorchDataset) or (anndata is not None and isinstance(X, anndata.AnnData)) or (
+            pyarrow is not None and isinstance(X, pyarrow.Table)):
         return read(X)
+    if isinstance(X, DataLoader):
+        raise ValueError("X is a DataLoader, whose batches and order are its own: give its data set, X.dataset.")
     if not isinstance(X, (str, os.PathLike)):
         return X
     return read(X, size=image_shape if os.path.isdir(os.path.expanduser(X)) else None)

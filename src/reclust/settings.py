@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Sequence
 from types import FunctionType
@@ -48,8 +49,8 @@ class Schedule:
         for name, least in (("epochs", 0), ("batch_size", 1), ("warmup_epochs", 0)):
             object.__setattr__(self, name, whole(name, getattr(self, name), least))
         object.__setattr__(self, "lr", real("lr", self.lr))
-        if not self.lr > 0:
-            raise ValueError(f"lr must be above 0, got {self.lr!r}.")
+        if not 0 < self.lr < math.inf:
+            raise ValueError(f"lr must be above 0 and finite, got {self.lr!r}.")
         if self.clip_norm is not None and not real("clip_norm", self.clip_norm) > 0:
             raise ValueError(f"clip_norm must be above 0, or None for no clipping, got {self.clip_norm!r}.")
         object.__setattr__(self, "weight_decay", real("weight_decay", self.weight_decay))

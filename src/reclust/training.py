@@ -278,8 +278,8 @@ class Run:
     def write_checkpoint(self, phase: Phase, next_epoch: int) -> None:
         if self.checkpoint is not None:
             self._written = time.monotonic()
-            memory = {f"{whose}/{name}": tensor.clone() for whose, monitor in self._remembering.items()
-                      for name, tensor in monitor.memory.items()}  # clones: two may keep one tensor, which no file takes
+            memory = {f"{whose}/{name}": _remembered(whose, name, tensor) for whose, monitor in self._remembering.items()
+                      for name, tensor in monitor.memory.items()}
             Progressed(
                 phase.name, next_epoch, stacked_result_tensors(self.replicas), phase.optimizer.tensors(),
                 memory | phase.intervening.memory, self.history, {**self.seconds, **phase.seconds()}, self.failed,
@@ -334,3 +334,11 @@ class Run:
             **stacked_result_tensors(self.replicas), labels=labels, history=self.history, seconds=self.seconds,
             failed=self.failed, provenance={**provenance(self.inputs.device), "precision": self.arithmetic.precision},
         )
+
+
+def _remembered(whose: str, name: str, tensor: object) -> Tensor:
+    """What a monitor remembers, as a checkpoint keeps it: a clone, since two may keep one tensor, which no file takes."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{whose} remembers {name!r} as a {type(tensor).__name__}: checkpoints keep a memory of tensors, "
+                        f"such as torch.as_tensor({name}).")
+    return tensor.clone()

@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import numbers
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -53,6 +53,13 @@ def whole(name: str, given: Any, least: int) -> int:
     if isinstance(given, (bool, np.bool_)) or number < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {given!r}.")
     return number
+
+
+def wholes(name: str, one: str, given: Any, least: int) -> tuple[int, ...]:
+    """`given`, called `name`, as whole numbers, each of which an error calls `one`."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ValueError(f"{name} must be several whole numbers, such as ({given!r},), got {given!r}.")
+    return tuple(whole(one, number, least) for number in given)
 
 
 def real(name: str, given: Any) -> float:

@@ -221,6 +221,12 @@ def test_ablations_stand_beside_the_paper_and_beside_brb(tmp_path):
     assert re.search(r"\| EM \| .*\(79\.93, ", text)
 
 
+def test_remarks_on_figures_and_on_the_whole_have_their_places(main):
+    text = made.pages(main, {"summary": "so and so", "figures/controls": "One seed."}, ["controls"])["reproduction.md"]
+    assert "- **Against the paper**: so and so\n" in text and text.index("so and so") < text.index("## The main table")
+    assert "*controls*: " in text and "cosine distances. One seed.\n" in text and text.count("One seed.") == 1
+
+
 def test_remarks_name_cells_that_exist(tmp_path):
     assert len(cell_names("acc-table")) == 144 and "acc-table/kmnist_test/dcn/brb/scratch" in cell_names("acc-table")
     path = tmp_path / "remarks.toml"

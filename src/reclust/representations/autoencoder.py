@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from ..values import value, whole
+from ..values import value, whole, wholes
 from ..weights import decaying_weights, expanded_weights, initial_weights
 from .base import encode_together, encoder_blocks
 from .layers import BatchNorm, Linear, LinearReLU, mean_squared_error, undrawn
@@ -58,7 +58,7 @@ class Autoencoder(Reconstruction):
     batch_norm: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", tuple(whole("each size in hidden", size, 1) for size in self.hidden))
+        object.__setattr__(self, "hidden", wholes("hidden", "each size in hidden", self.hidden, 1))
         if self.embedding is not None:
             object.__setattr__(self, "embedding", whole("embedding", self.embedding, 1))
 

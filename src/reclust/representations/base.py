@@ -94,6 +94,9 @@ def _refuse_what_cannot_be_repeated(net: nn.Module) -> None:
     if len(list(net.named_buffers())) < len(list(net.named_buffers(remove_duplicate=False))):
         raise ValueError("Two layers of the network share one buffer. Replicas keep them apart: let one of them hold it.")
     for name, tensor in (*net.named_parameters(), *net.named_buffers()):
+        if nn.parameter.is_lazy(tensor):
+            raise ValueError(f"{name} has no shape yet, since its lazy layer has seen no data: give the layer its size, or "
+                             "pass a sample through the network before.")
         if tensor.is_complex():
             raise ValueError(f"{name} is complex, and a network is cast to one precision of real numbers: keep it as "
                              "torch.view_as_real(…), and make it complex in forward.")

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from ..values import value, whole
+from ..values import value, whole, wholes
 from .autoencoder import EncoderDecoder, Reconstruction
 from .base import check_images, layers_of
 from .layers import Linear, LinearReLU, undrawn
@@ -42,7 +42,7 @@ class ConvAutoencoder(Reconstruction):
     embedding: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "channels", tuple(whole("each number in channels", wide, 1) for wide in self.channels))
+        object.__setattr__(self, "channels", wholes("channels", "each number in channels", self.channels, 1))
         if not self.channels:
             raise ValueError("channels is empty: give at least one block its number of channels.")
         object.__setattr__(self, "residuals", whole("residuals", self.residuals, 0))

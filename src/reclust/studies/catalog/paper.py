@@ -101,7 +101,7 @@ def sensitivity() -> Study:
     corners = tuple(_grid(*corner) for corner in product((0.6, 0.8), (10, 20), (5e-3, 1e-3)))
     return Study("sensitivity", tuple(variants()), datasets=("mnist", "usps", "optdigits"), seeds=PAPER_SEEDS[:5],
                  pretraining_seeds=PAPER_SEEDS, small_variants=corners, evaluate_every=50,
-                 about="Reset factor × interval × learning rate, five seeds.")
+                 about="Reset factor (keep, the paper's α) × interval (T) × learning rate, five seeds.")
 
 
 def _grid(keep: float, interval: int, lr: float) -> str:
@@ -162,7 +162,8 @@ def noise_and_disentangled() -> Study:
         Variant("disentangled", every(DisentangledReset(0.8, KaimingNoise(), rows="first"), MOMENTUM)),
         Variant("recomputed centers", every(RESET, RecomputeCenters(), MOMENTUM)),
     ), datasets=("optdigits", "usps"), pretrained=(False, True), evaluate_every=1, measures=CURVES,
-        about="Controls: new targets without resetting the network that learns, and a reset without new targets.")
+        about="Controls: new targets without resetting the network that learns (noise on embeddings; disentangled, labels of a "
+              "reset copy), and a reset without new targets (recomputed centers).")
 
 
 @study

@@ -16,5 +16,5 @@ def draw(runs: Runs, choice: Choice) -> Figure:
 
 
 RECIPE = Recipe("controls", ("noise-and-disentangled",), draw,
-                "Controls of BRB: noise on embeddings, labels of a reset copy, a reset without new targets. Mean and "
-                "standard error; distances are cosine distances.", ("distances",))
+                "Controls of BRB: noise on embeddings, labels of a reset copy (disentangled), a reset without new targets "
+                "(recomputed centers). Mean and standard error; distances are cosine distances.", ("distances",))

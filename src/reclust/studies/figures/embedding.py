@@ -27,5 +27,6 @@ def draw(runs: Runs, choice: Choice) -> Figure:
     return figure
 
 
-RECIPE = Recipe("embedding", ("embeddings",), draw, "Embeddings by true class at the start and at the end, on principal axes.",
+RECIPE = Recipe("embedding", ("embeddings",), draw,
+                "Embeddings of one seed by true class at the start and at the end, each on its own principal axes.",
                 ("embeddings",))

@@ -63,4 +63,5 @@ def _nmi(axes: Axes, runs: Runs, run: str, window: tuple[int, int]) -> None:
 
 
 RECIPE = Recipe("reset-closeup", ("embeddings",), draw,
-                "Embeddings before, right after and later than one reset, and NMI by epoch.", ("embeddings",))
+                "Embeddings of one seed before, right after and later than one reset, and its NMI at the epochs that are "
+                "recorded.", ("embeddings",))

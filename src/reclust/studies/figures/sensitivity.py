@@ -50,5 +50,5 @@ def draw(runs: Runs, choice: Choice) -> Figure:
 
 
 RECIPE = Recipe("sensitivity", ("sensitivity",), draw,
-                "Mean accuracy over algorithms and seeds on the grid of BRB's settings; empty where one of the algorithms "
-                "is missing.")
+                "Mean accuracy over algorithms and seeds on the grid of BRB's settings, with pretraining; empty where one of "
+                "the algorithms is missing.")

@@ -17,7 +17,7 @@ from .blocks import fill, filled
 from .cells import APART, MAIN, SETS
 from .claims import CLAIMS
 from .coverage import ABLATIONS, BEYOND, study_of
-from .page import FIGURES_FOLDER, Remarks, cell_names, pages
+from .page import FIGURES_FOLDER, SUMMARY, Remarks, cell_names, pages
 
 __all__ = ["REMARKS", "drawn", "filled", "opened", "pages", "read_remarks", "reproduce"]
 
@@ -35,16 +35,17 @@ def opened(folder: str | os.PathLike[str]) -> Iterator[StoreReader]:
 
 def read_remarks(path: str | os.PathLike[str]) -> Remarks:
     """Key -> text, from a TOML file: STUDY/SET/ALGORITHM/VARIANT/pretrained or scratch, acc-table/SET for all of its cells,
-    STUDY for all of another one, or claims/NAME; none without a file."""
+    STUDY for all of another one, claims/NAME, figures/NAME, or summary; none without a file."""
     path = Path(path)
     found = read_toml(path) if path.is_file() else {}
     known = {f"{MAIN}/{dataset}" for dataset in (*SETS, *APART)} | {f"claims/{claim.name}" for claim in CLAIMS}
-    known |= {*ABLATIONS, *BEYOND}
+    known |= {SUMMARY, *ABLATIONS, *BEYOND, *(f"figures/{name}" for name in FIGURES)}
     known = known.union(*(cell_names(study) for study in (MAIN, *ABLATIONS, *BEYOND)))
     for key, text in found.items():
         if key not in known:
             raise ValueError(f"{path} has a remark on {key!r}, which is no cell: name STUDY/SET/ALGORITHM/VARIANT/START, such "
-                             "as acc-table/usps/dec/brb/scratch or …/pretrained, acc-table/SET, STUDY, or claims/NAME.")
+                             "as acc-table/usps/dec/brb/scratch or …/pretrained, acc-table/SET, STUDY, claims/NAME, "
+                             "figures/NAME, or summary.")
         if not isinstance(text, str):
             raise ValueError(f"{path}: the remark on {key!r} must be a text, got {text!r}.")
     return found

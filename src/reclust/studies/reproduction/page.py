@@ -31,6 +31,8 @@ CELLS = 120
 SECOND = "reproduction_nmi_ari.md"
 FIGURES_FOLDER = "figures/reproduction"
 NO_REMARK = "no remark yet"
+SUMMARY = "summary"
+"""Of the remarks: what stands first against the paper."""
 Remarks = Mapping[str, str]
 
 HEAD = """# The paper, reproduced
@@ -61,28 +63,36 @@ def pages(reader: StoreReader, remarks: Remarks, figures: Collection[str]) -> di
     """File name -> Markdown. figures: names of those that were drawn."""
     evidence = Evidence(reader)
     judged = [claim.judge(evidence) for claim in CLAIMS]
-    main = [HEAD, summary(reader, [verdict for verdict, _ in judged]), markdown(coverage_table(reader)),
+    main = [HEAD, summary(reader, [verdict for verdict, _ in judged], remarks), markdown(coverage_table(reader)),
             main_section(reader, remarks), brb_section(reader), claims_section(judged, remarks),
             ABLATIONS_HEAD, studies_section(reader, ABLATIONS, remarks),
-            "## Beyond the paper\n", studies_section(reader, BEYOND, remarks), figures_section(figures),
+            "## Beyond the paper\n", studies_section(reader, BEYOND, remarks), figures_section(figures, remarks),
             "## Where the numbers come from\n", markdown(provenance_table(reader))]
     return {"reproduction.md": _joined(main), SECOND: _joined(second_page(reader))}
 
 
-def summary(reader: StoreReader, verdicts: Sequence[Verdict]) -> str:
+def summary(reader: StoreReader, verdicts: Sequence[Verdict], remarks: Remarks) -> str:
     cells, found = agreements(reader), improvements(reader)
     counted = count(cells)
     lines = [f"- **Cells of the main table**: {counted['known']} of {CELLS} have records; {counted['agree']} of these agree "
              f"with the paper or lie above it. More than two combined standard errors apart, to "
              f"either side: {counted['differ']}.",
-             f"- **BRB against its baseline**: {_counted(found)}",
-             f"- **Claims**: of {len(verdicts)}, {verdicts.count('holds')} hold, {verdicts.count('does not hold')} do not, of "
-             f"{verdicts.count('cannot tell')} the records cannot tell (yet)."]
+             f"- **BRB against its baseline**, with KMNIST: {_counted(found)}",
+             f"- **Claims**: of {len(verdicts)}, {verdicts.count('holds')} hold, {verdicts.count('does not hold')} do not"
+             f"{_numbers(verdicts, 'does not hold')}, of {verdicts.count('cannot tell')} the records cannot tell (yet)."]
+    if SUMMARY in remarks:
+        lines.append(f"- **Against the paper**: {remarks[SUMMARY]}")
     whole = covered(reader, MAIN)
     if whole.missing:
         lines.append("- **Not there yet**: of the main table "
                      f"{', '.join(labels.dataset(one) for one in whole.missing)}; of the other studies what the table says.")
     return "## In short\n\n" + "\n".join(lines) + "\n"
+
+
+def _numbers(verdicts: Sequence[Verdict], wanted: Verdict) -> str:
+    """Of the claims judged so, as they stand on the page."""
+    numbers = [str(number) for number, verdict in enumerate(verdicts, 1) if verdict == wanted]
+    return f" ({', '.join(numbers)})" if numbers else ""
 
 
 def _counted(found: Sequence) -> str:
@@ -155,8 +165,10 @@ def studies_section(reader: StoreReader, studies: Sequence[str], remarks: Remark
     return "\n".join(parts)
 
 
-def figures_section(figures: Collection[str]) -> str:
-    drawn = [f"![{recipe.about}]({FIGURES_FOLDER}/{name}.svg)\n\n*{name}*: {recipe.about}\n"
+def figures_section(figures: Collection[str], remarks: Remarks) -> str:
+    said = {name: " ".join([recipe.about, *([own] if (own := remarks.get(f"figures/{name}")) else [])])
+            for name, recipe in FIGURES.items()}
+    drawn = [f"![{recipe.about}]({FIGURES_FOLDER}/{name}.svg)\n\n*{name}*: {said[name]}\n"
              for name, recipe in FIGURES.items() if name in figures]
     left = [f"{name} ({' or '.join(recipe.studies)})" for name, recipe in FIGURES.items() if name not in figures]
     missing = f"Not drawn for lack of records: {', '.join(left)}.\n" if left else ""
@@ -165,7 +177,8 @@ def figures_section(figures: Collection[str]) -> str:
 
 def second_page(reader: StoreReader) -> list[str]:
     parts = ["# The paper, reproduced: NMI and ARI\n", "Written by `make reproduction`, as [the page of accuracies]"
-             "(reproduction.md) is, and to be read the same way.\n"]
+             "(reproduction.md) is, and to be read the same way; remarks on cells are there. Where a cell differs here and "
+             "not there, nothing else was tried.\n"]
     for measure in ("nmi", "ari"):
         cells = agreements(reader, measure)
         counted = count(cells)

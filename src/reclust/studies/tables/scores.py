@@ -56,7 +56,7 @@ def scores(reader: StoreReader, study: str, *layouts: Layout) -> list[Table]:
     count = sum(entry["runs"] for entry in entries[layouts[0].by])
     if not count:
         raise ValueError(f"No run of {study} has finished yet in {reader.path}: `reclust study run {study}` goes on.")
-    finished = f"{count} of {reader.planned(study)} runs finished."
+    finished = f"{count} of {reader.planned(study)} planned runs of the study finished."
     return [table for layout in layouts for table in _laid_out(reader, study, layout, entries[layout.by], finished)]
 
 
