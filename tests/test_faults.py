@@ -241,6 +241,7 @@ def test_without_a_random_state_an_interrupted_fit_goes_on_with_its_own_seeds(tm
 
 def test_the_command_line_goes_on_after_a_kill_and_cleans_up(tmp_path, monkeypatch, capsys):
     np.save(tmp_path / "x.npy", X)
+    monkeypatch.setattr("reclust.cli.fitting.BETWEEN_STATES", 0.0)
     command = ["fit", str(tmp_path / "x.npy"), "-k", "4", "--device", "cpu", "--pretrain-epochs", "11", "--epochs", "12", "--seed", "0", "-o"]
     assert main([*command, str(tmp_path / "whole")]) == 0
     assert sorted(os.listdir(tmp_path / "whole")) == ["labels.csv", "model.reclust"]

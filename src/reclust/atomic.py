@@ -12,15 +12,21 @@ from pathlib import Path
 def check_folder(path: str | os.PathLike[str]) -> None:
     """Raise what would stop `write_bytes` for want of a folder."""
     folder, name = Path(path).parent, Path(path).name
+    _refuse_folder(Path(path))
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder {folder} to write {name} into: make it first.")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(f"The folder {folder} is read-only, {name} cannot be written into it: choose another one.")
 
 
+def _refuse_folder(path: Path) -> None:
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: name a file in it.")
+
+
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """In UTF-8, with the line ends that the text has."""
-    write_bytes(path, text.encode("utf-8"))
+    """In UTF-8, with the line ends that the text has. Names of files that are no UTF-8 stay the bytes that they are."""
+    write_bytes(path, text.encode("utf-8", "surrogateescape"))
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes | bytearray, *, previous: Path | None = None) -> None:
@@ -29,6 +35,7 @@ def write_bytes(path: str | os.PathLike[str], content: bytes | bytearray, *, pre
     previous: where to keep what was at `path` before.
     """
     path = Path(path)
+    _refuse_folder(path)
     if path.exists() and not path.is_file():  # a terminal, a pipe, /dev/null: nothing to be replaced
         path.write_bytes(content)
         return

@@ -12,7 +12,7 @@ from . import draws
 from .data.augment import ImageAugmentation
 from .data.inputs import Inputs
 from .exceptions import first_line, warn
-from .representations.base import repeatable
+from .randomness import repeatable
 from .settings import Augmentation, Schedule, View
 
 BLOCK = {"cpu": 2**18, "cuda": 2**26}

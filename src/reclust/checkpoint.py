@@ -60,6 +60,8 @@ class Checkpoint:
             return given
         path = Path(given)
         if path.is_dir() or not path.suffix:
+            if not path.parent.is_dir():
+                raise FileNotFoundError(f"There is no folder {path.parent} to make {path.name} in: make it first.")
             path.mkdir(exist_ok=True)
             path = path / "fit.checkpoint"
         return cls(path) if every is None else cls(path, every)
@@ -191,13 +193,15 @@ def fingerprint(thing: Any, within: tuple[int, ...] = ()) -> Any:
     if isinstance(thing, Tensor):
         return inner(thing.detach().cpu().contiguous().numpy())
     if isinstance(thing, nn.Module):
-        return (repr(thing), inner(thing.state_dict()), inner(_frozen(thing)))
+        return (repr(thing), inner(thing.state_dict()), inner(_frozen(thing)), inner(_forwards(thing)))
     if isinstance(thing, (OwnAutoencoder, OwnSimCLR)) and thing.weights == "fresh":  # of free layers only the kind decides
         parts = [getattr(thing, field.name) for field in dataclasses.fields(thing)]
-        return [(repr(part), inner({**_frozen(part), **dict(part.named_buffers())})) if isinstance(part, nn.Module)
+        return [(repr(part), inner({**_frozen(part), **dict(part.named_buffers())}), inner(_forwards(part)))
+                if isinstance(part, nn.Module)
                 else inner(part) for part in parts]
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        return (type(thing).__name__, {field.name: inner(getattr(thing, field.name)) for field in dataclasses.fields(thing)})
+        return (type(thing).__name__, {field.name: inner(getattr(thing, field.name)) for field in dataclasses.fields(thing)},
+                inner(_own_methods(type(thing))))
     if isinstance(thing, Mapping):
         return {name: inner(item) for name, item in sorted((str(name), item) for name, item in thing.items())}
     if isinstance(thing, (tuple, list, np.ndarray)):
@@ -218,6 +222,27 @@ def fingerprint(thing: Any, within: tuple[int, ...] = ()) -> Any:
     if type(thing).__repr__ is object.__repr__:  # which would tell an address
         return (inner(type(thing)), inner(getattr(thing, "__dict__", {})))
     return repr(thing)
+
+
+def _own_methods(kind: type) -> dict[str, Any]:
+    """What a class outside this package computes: an edited one is another one. Methods that dataclasses write are no news."""
+    own = [parent for parent in kind.__mro__ if parent.__module__.split(".")[0] not in (*_KNOWN, "builtins", "abc", "typing")]
+    methods = {}
+    for parent in reversed(own):
+        for name, member in vars(parent).items():
+            found = getattr(member, "func", None) or getattr(member, "fget", None) or getattr(member, "__func__", member)
+            if isinstance(found, types.FunctionType) and found.__code__.co_filename != "<string>":
+                methods[f"{parent.__qualname__}.{name}"] = found
+    return methods
+
+
+_KNOWN = ("reclust", "torch")
+
+
+def _forwards(net: nn.Module) -> dict[str, Any]:
+    """Of modules of one's own."""
+    return {f"{name}/{method}": found for name, module in net.named_modules()
+            for method, found in _own_methods(type(module)).items()}
 
 
 def _frozen(module: nn.Module) -> dict[str, Tensor]:

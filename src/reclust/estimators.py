@@ -11,12 +11,11 @@ import numpy as np
 import torch
 from sklearn.base import clone
 from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .baseline import k_means_baseline
 from .checkpoint import Checkpoint
 from .consensus import consensus, vote_weights
-from .data import Dataset
 from .data.augment import Affine, Augmentation, Noise
 from .data.color import ColorViews
 from .data.inputs import Inputs
@@ -26,13 +25,13 @@ from .fitted import FittedClustering
 from .interventions import Intervention
 from .monitors import Evaluation, Living, Monitor, Progress
 from .objectives import DCNObjective, DECObjective, IDECObjective, Objective
-from .preparation import Preparation, as_array, check_samples, full_image_shape, opened
+from .preparation import Preparation, as_array, check_samples, full_image_shape, names_of_rows, opened
 from .presets import PRESETS, Recipe, recipe, usual_objective
 from .representations import Contrastive, Representation
 from .result import Result
 from .selection import Candidates, Selector
 from .settings import PRETRAINING, Execution, Schedule, Settings, check_kinds
-from .training import train
+from .training import check_monitors, train
 from .values import whole
 
 LOOKED_AT = 500
@@ -130,21 +129,23 @@ class DeepClustering(FittedClustering):
         self.progress = progress
         self.time_budget = time_budget
 
-    def fit(self, X: Any, y: Any = None, *, start: Result | str | os.PathLike[str] | None = None,
+    def fit(self, X: Any, y: Any = None, *, start: Result | FittedClustering | str | os.PathLike[str] | None = None,
             checkpoint: Checkpoint | str | os.PathLike[str] | None = None, every: int | None = None,
             monitors: Sequence[Monitor] = ()) -> DeepClustering:
         """Cluster X; `y` is never needed and only scored in `history_`.
 
         X: (n, features) or images (n, h, w[, channels]), as an array, tensor, DataFrame, sparse matrix, `Dataset`, or a file
         or folder that `reclust.data.read` knows. What does not fit in memory is streamed from where it is.
-        start: what `pretrain` found, or a file it was saved to, to go on from instead of pretraining.
+        start: what `pretrain` found, a fitted estimator, or a file that a `Result` was saved to, to go on from instead of
+            pretraining.
         checkpoint: a folder or file in which to keep the training state, every so many epochs (10 unless said otherwise);
             the same fit, called again after an interruption, continues from it to the same result.
         monitors: look at training and measure more for `history_`, or pass it on to a tracker, see `reclust.trackers`.
         """
         self._forget()
+        check_monitors(monitors)
         X = opened(X)
-        self.ids_ = X.ids if isinstance(X, Dataset) else None
+        self.ids_ = names_of_rows(X)
         X = check_samples(self, X, reset=True)
         found, preparation = self._prepared(X)
         checkpoint = Checkpoint.at(checkpoint, every)
@@ -157,12 +158,11 @@ class DeepClustering(FittedClustering):
                              f"X has n_samples={X.shape[0]}. Ask for fewer clusters or bring more samples.")
         device = choose_device(self.device)
         inputs = preparation.inputs(X, limit=resident_limit(device)).to(device, torch.float32)
-        if isinstance(start, (str, os.PathLike)):
-            start = Result.load(start)
-        if start is not None and 1 < len(start) == found.n_init:
-            seeds = list(start.seeds)
+        begun = _as_result(start)
+        if begun is not None and 1 < len(begun) == found.n_init:
+            seeds = list(begun.seeds)
         looking: list[Monitor] = [Living(), Evaluation(limit=LOOKED_AT) if y is None else Evaluation(y), *monitors]
-        result = self._train(inputs, settings, seeds, looking, start, checkpoint)
+        result = self._train(inputs, settings, seeds, looking, begun, checkpoint)
         self._adopt(result, preparation, *_choose(result, inputs, found.select))
         self._label(X, settings.n_clusters)
         if self.consensus:
@@ -299,6 +299,17 @@ class DCN(DeepClustering):
     """Deep clustering network: reconstruction and distance to the assigned centre; centres follow their samples."""
 
     _own_objective = DCNObjective()
+
+
+def _as_result(start: Result | FittedClustering | str | os.PathLike[str] | None) -> Result | None:
+    if isinstance(start, (str, os.PathLike)):
+        return Result.load(start)
+    if isinstance(start, FittedClustering):
+        check_is_fitted(start, "result_")
+        return start.result_
+    if not isinstance(start, Result | None):
+        raise TypeError(f"start must be a Result, a fitted estimator, or the path of a Result, got {type(start).__name__}.")
+    return start
 
 
 def _choose(result: Result, inputs: Inputs, select: Selector) -> tuple[list[float], int]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import copy
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -149,7 +149,7 @@ class VmapExecutor:
         try:
             return vmap(one)(*arguments)
         except RuntimeError as error:
-            if "vmap" not in str(error):
+            if "vmap" not in str(error) and "Batching rule" not in str(error):
                 raise
             raise RuntimeError(
                 f"Something of your own cannot be computed for several replicas at once ({first_line(error)}). Do without "
@@ -181,10 +181,13 @@ class _Caller(nn.Module):
 
 
 def _with(objective: Objective | None, numbers: State) -> Objective | None:
-    """The objective with tensors for some of its numbers; `replace` would run checks that tensors under vmap cannot pass."""
-    made = copy.copy(objective)
-    for name, number in numbers.items():
-        object.__setattr__(made, name, number)
+    """The objective with tensors for some of its numbers; `replace` would run checks that tensors under vmap cannot pass, and
+    a copy would keep what a `cached_property` made of the numbers of another."""
+    if objective is None or not numbers:
+        return objective
+    made = object.__new__(type(objective))
+    for field in dataclasses.fields(objective):  # type: ignore[arg-type]
+        object.__setattr__(made, field.name, numbers[field.name] if field.name in numbers else getattr(objective, field.name))
     return made
 
 

@@ -62,7 +62,7 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
     if header["format"] > 1 and not _is_sealed(content, metadata.get("sha256", "")):
         raise ValueError(f"{path} is damaged or not a reclust file: its checksum is not that of its content.")
     if header["kind"] != kind:
-        raise ValueError(f"{path} holds a {header['kind']}, not a {kind}.")
+        raise ValueError(f"{path} holds a {header['kind']}, not a {kind}: `reclust.load` reads models, `Result.load` results.")
     return header, tensors
 
 

@@ -80,7 +80,8 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
     def _soft(self, model: Model, z: Tensor) -> Tensor:
         """What `predict_proba` gives, of embeddings (B, d)."""
-        return soft_assignment(z, model.state["centers"])
+        q = soft_assignment(z, model.state["centers"])
+        return q.nan_to_num(nan=1 / q.shape[-1])  # squares overflow for samples to which all centres are equally far
 
     def _forget(self) -> None:
         """A fit that fails leaves nothing of an earlier one behind."""

@@ -31,10 +31,9 @@ class Intervening:
         self._notes: list[dict[str, Tensor]] = [{} for _ in self.shared]
 
     @property
-    def memory(self) -> dict[str, Tensor]:
-        """What interventions noted, for checkpoints."""
-        return {f"{whose}/{name}": tensor for whose, notes in zip(self._remembering, self._notes, strict=True)
-                for name, tensor in notes.items()}
+    def notes(self) -> dict[str, dict[str, Tensor]]:
+        """What interventions noted, by whose it is, for checkpoints."""
+        return dict(zip(self._remembering, self._notes, strict=True))
 
     def restore_(self, memory: dict[str, Tensor]) -> None:
         device = self.inspection.inputs.device

@@ -21,23 +21,21 @@ from torch.utils.data import Dataset as TorchDataset
 from .data import Dataset, read
 from .data.inputs import Inputs, ResidentInputs
 from .data.lens import Lens, light_is_uneven
-from .data.reading import channels_come_first
+from .data.reading import as_names, channels_come_first, is_other_table
 from .data.scaling import Scaling, identity, to_unit_range, z_score
 from .data.streams import StreamedInputs, dense_rows
-from .data.tables import check_complete, check_numeric
+from .data.tables import check_complete, check_numeric, refuse_masked
 from .exceptions import warn
 from .values import whole
 
 
 def opened(X: Any, image_shape: Sequence[int] | None = None) -> Any:
-    """Files, folders, torch data sets, AnnData and Arrow tables are read into a `Dataset`; everything else passes through.
+    """Files, folders, torch data sets, AnnData, tables of Arrow and polars are read into a `Dataset`; others are left alone.
 
     image_shape: (h, w, channels) that the images of a folder are to have, whatever theirs are.
     """
     anndata = sys.modules.get("anndata")  # whoever brings one has imported it already
-    pyarrow = sys.modules.get("pyarrow")
-    if isinstance(X, TorchDataset) or (anndata is not None and isinstance(X, anndata.AnnData)) or (
-            pyarrow is not None and isinstance(X, pyarrow.Table)):
+    if isinstance(X, TorchDataset) or (anndata is not None and isinstance(X, anndata.AnnData)) or is_other_table(X):
         return read(X)
     if isinstance(X, DataLoader):
         raise ValueError("X is a DataLoader, whose batches and order are its own: give its data set, X.dataset.")
@@ -46,15 +44,24 @@ def opened(X: Any, image_shape: Sequence[int] | None = None) -> Any:
     return read(X, size=image_shape if os.path.isdir(os.path.expanduser(X)) else None)
 
 
+def names_of_rows(X: Any) -> np.ndarray | None:
+    """Of a `Dataset` that has ids, or of a DataFrame whose index is more than a count."""
+    if isinstance(X, Dataset):
+        return X.ids
+    pandas = sys.modules.get("pandas")
+    named = pandas is not None and isinstance(X, pandas.DataFrame) and not isinstance(X.index, pandas.RangeIndex)
+    return as_names(X.index.to_numpy(), "X") if named else None
+
+
 def as_array(X: Any) -> Any:
     """Data sets, tensors and lists become arrays; everything else is left to scikit-learn's own checks."""
     if isinstance(X, Dataset):
-        return X.samples
+        X = X.samples
     if isinstance(X, Tensor):
         return X.detach().cpu().to(torch.float32 if X.dtype == torch.bfloat16 else X.dtype).numpy()  # numpy has no bfloat16
-    if np.ma.is_masked(X):
-        raise ValueError(f"X has {np.ma.count_masked(X)} masked values, which are missing ones: fill them in, or leave out the "
-                         "rows that have some.")
+    refuse_masked(X)
+    if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
+        raise ValueError("X holds dates or times: give what matters of them as numbers, such as days since the first one.")
     return np.asarray(X) if isinstance(X, (list, tuple)) else X
 
 
@@ -111,7 +118,8 @@ def _channels_last(estimator: BaseEstimator, X: np.ndarray, *, reset: bool) -> n
     known = getattr(estimator, "image_shape", None) if reset else estimator._preparation.image_shape
     shape = X.shape[1:]
     moved = channels_come_first(shape) if known is None else shape != tuple(known) == (*shape[1:], shape[0])
-    if known is None and shape[2] not in (1, 3) and shape[0] < shape[1] == shape[2]:
+    few = 2 * shape[0] <= min(shape[1:]) or shape[0] < shape[1] == shape[2]  # to be the height of images
+    if known is None and not moved and shape[2] not in (1, 3) and few:
         warn(f"Images of shape {shape} are taken for {shape[2]} channels of {shape[0]} × {shape[1]}. Where the "
              f"{shape[0]} are the channels, bring them last (np.moveaxis(X, 1, -1)); where not, image_shape={shape} says so.")
     return np.moveaxis(X, 1, -1) if moved else X

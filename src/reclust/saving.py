@@ -48,7 +48,7 @@ def save_estimator(model: FittedClustering, path: str | os.PathLike[str]) -> Non
         "feature_names_in": list(getattr(model, "feature_names_in_", [])),
         "ids": None if model.ids_ is None else model.ids_.tolist(),
         "best_replica": model.best_replica_,
-        "scores": [replica.score for replica in model.replicas_],
+        "scores": [None if math.isnan(replica.score) else replica.score for replica in model.replicas_],  # JSON has no NaN
         "image_shape": model._preparation.image_shape,
         "lens": to_json(model._preparation.lens),
         "baseline_inertia": model.baseline_.inertia_,
@@ -101,7 +101,8 @@ def _unpacked(path: str | os.PathLike[str], header: dict[str, Any], tensors: dic
     if header["feature_names_in"]:
         model.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
     model.ids_ = None if header.get("ids") is None else np.array(header["ids"])
-    model._adopt(result, preparation, header["scores"], header["best_replica"])
+    scores = [math.nan if score is None else score for score in header["scores"]]
+    model._adopt(result, preparation, scores, header["best_replica"])
     _check_living(fitted["living"], result.n_clusters)
     model._keep_living(fitted["living"])
     model.labels_ = fitted["labels"]

@@ -59,11 +59,7 @@ def train(
     """
     if isinstance(seeds, int):
         raise TypeError(f"seeds must be a sequence, one seed for each replica, got {seeds!r}: write [{seeds!r}].")
-    if not isinstance(monitors, Sequence):
-        raise TypeError(f"monitors must be a sequence, got {monitors!r}: write [monitor].")
-    for monitor in monitors:
-        if isinstance(monitor, type) or not callable(monitor):
-            raise TypeError(f"Monitors are called with a snapshot, and {monitor!r} cannot be: write Progress(), for example.")
+    check_monitors(monitors)
     if not isinstance(execution, Execution):
         raise TypeError(f"execution must be an Execution, got {execution!r}: write Execution(device='cpu') for a device.")
     seeds = [whole("each seed", seed, 0) for seed in seeds]
@@ -71,7 +67,17 @@ def train(
         raise ValueError(f"Seeds are below 2**63, got {max(seeds)}.")
     each = one_each(settings, seeds)
     _warn_if_it_never_fires(each)
-    return _trained(data, each, seeds, start, monitors, execution, Checkpoint.at(checkpoint))
+    device = choose_device(execution.device).type
+    with torch.inference_mode(False), torch.enable_grad(), torch.autocast(device, enabled=False):  # whatever the caller is in
+        return _trained(data, each, seeds, start, monitors, execution, Checkpoint.at(checkpoint))
+
+
+def check_monitors(monitors: Sequence[Monitor]) -> None:
+    if not isinstance(monitors, Sequence):
+        raise TypeError(f"monitors must be a sequence, got {monitors!r}: write [monitor].")
+    for monitor in monitors:
+        if isinstance(monitor, type) or not callable(monitor):
+            raise TypeError(f"Monitors are called with a snapshot, and {monitor!r} cannot be: write Progress(), for example.")
 
 
 def _warn_if_it_never_fires(each: Sequence[Settings]) -> None:
@@ -278,11 +284,12 @@ class Run:
     def write_checkpoint(self, phase: Phase, next_epoch: int) -> None:
         if self.checkpoint is not None:
             self._written = time.monotonic()
-            memory = {f"{whose}/{name}": _remembered(whose, name, tensor) for whose, monitor in self._remembering.items()
-                      for name, tensor in monitor.memory.items()}
+            notes = {whose: monitor.memory for whose, monitor in self._remembering.items()} | phase.intervening.notes
+            memory = {f"{whose}/{name}": _remembered(whose, name, tensor)
+                      for whose, own in notes.items() for name, tensor in own.items()}
             Progressed(
                 phase.name, next_epoch, stacked_result_tensors(self.replicas), phase.optimizer.tensors(),
-                memory | phase.intervening.memory, self.history, {**self.seconds, **phase.seconds()}, self.failed,
+                memory, self.history, {**self.seconds, **phase.seconds()}, self.failed,
             ).write(self.checkpoint, self._identity, self.replicas.seeds, self.settings)
 
     @property
@@ -337,7 +344,7 @@ class Run:
 
 
 def _remembered(whose: str, name: str, tensor: object) -> Tensor:
-    """What a monitor remembers, as a checkpoint keeps it: a clone, since two may keep one tensor, which no file takes."""
+    """What a monitor or an intervention remembers, as a checkpoint keeps it: clones, since no file takes one tensor twice."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{whose} remembers {name!r} as a {type(tensor).__name__}: checkpoints keep a memory of tensors, "
                         f"such as torch.as_tensor({name}).")

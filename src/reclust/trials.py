@@ -13,9 +13,10 @@ from .batches import Batches
 from .data.inputs import Inputs
 from .objectives import Objective, State
 from .objectives.base import moves_itself
+from .randomness import NotRepeatable, repeatable
 from .replicas import Replicas
 from .representations.autoencoder import EncoderDecoder
-from .representations.base import NotRepeatable, Representation, repeatable, tried
+from .representations.base import Representation, tried
 from .representations.contrastive import EncoderProjector
 from .settings import Settings
 

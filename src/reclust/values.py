@@ -100,7 +100,8 @@ def to_json(thing: Any) -> Any:
     if isinstance(thing, Mapping):
         return {"mapping": {str(name): to_json(item) for name, item in thing.items()}}
     kind = type(thing)
-    if _KINDS.get(kind.__name__) is not kind:
+    known = _KINDS.get(kind.__name__)  # of the same name and place where a notebook's cell was run again
+    if known is None or (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
         raise TypeError(
             f"{kind.__name__} cannot be written to a file: decorate the class with @reclust.value, "
             "and import its module before loading the file."

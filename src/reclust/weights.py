@@ -65,7 +65,8 @@ def _(layer: nn.PReLU) -> dict[str, Distribution]:
 
 
 @initial_distributions.register(nn.Embedding)
-def _(layer: nn.Embedding) -> dict[str, Distribution]:
+@initial_distributions.register(nn.EmbeddingBag)
+def _(layer: nn.Embedding | nn.EmbeddingBag) -> dict[str, Distribution]:
     return {"weight": Normal(1.0)}
 
 
@@ -83,11 +84,23 @@ def check_distributions(name: str, layer: nn.Module) -> None:
 
 
 def fan_in(layer: nn.Module) -> int:
-    """How many inputs feed one output of a linear or convolutional layer."""
+    """How many inputs feed one output of a linear or convolutional layer, or of one like these."""
+    # Not from the weight: where that is computed from others (spectral_norm), looking at it changes them.
+    if isinstance(layer, nn.Linear):
+        return max(1, layer.in_features)
+    if isinstance(layer, nn.modules.conv._ConvNd):
+        # A transposed one stores its weight as (in, out, ...); torch computes its fan from the second axis all the same.
+        channels = layer.out_channels if layer.transposed else layer.in_channels
+        return max(1, channels // layer.groups * math.prod(layer.kernel_size))
     weight = layer.weight
     assert isinstance(weight, Tensor)
-    # A transposed convolution stores its weight as (in, out, ...); torch computes its fan from the second axis all the same.
     return max(1, math.prod(weight.shape[1:]))
+
+
+def without_padding(layer: nn.Module, drawn: Tensor) -> Tensor:
+    """With zeros in the row (..., row, d) that stands for padding, which nothing would ever train away."""
+    row = layer.padding_idx if isinstance(layer, (nn.Embedding, nn.EmbeddingBag)) else None
+    return drawn if row is None else drawn.index_fill(-2, torch.tensor([row], device=drawn.device), 0)
 
 
 def layers(net: nn.Module) -> Iterator[tuple[str, nn.Module]]:
@@ -115,7 +128,8 @@ def initial_weights(net: nn.Module, key: Tensor, *, dtype: torch.dtype) -> dict[
         for name, parameter in layer.named_parameters(recurse=False):
             full_name = f"{layer_name}.{name}" if layer_name else name
             if parameter.requires_grad:
-                drawn[full_name] = draw(distributions[name], draws.fold(key, full_name), parameter.shape, dtype)
+                made = draw(distributions[name], draws.fold(key, full_name), parameter.shape, dtype)
+                drawn[full_name] = without_padding(layer, made)
             else:
                 drawn[full_name] = _expanded(parameter, key, dtype)
     return drawn

@@ -60,7 +60,7 @@ def test_csv_of_pandas_with_its_index(tmp_path):
     [
         ("", "empty"),
         ("a,b\n", "no rows"),
-        ("a,b\n1,red\n2,blue\n", r"'b' \(row 1 has 'red'\).*get_dummies.*reclust\.data\.read\(…, labels=…, ids=…\), --labels and --ids\."),
+        ("a,b\n1,red\n2,blue\n", r"'b' \(row 1 has 'red'\).*get_dummies.*reclust\.data\.read\(…, drop=\[…\], labels=…, ids=…\), --drop, --labels and --ids\."),
         ("a,b\n1,2\n3,\n", r"missing or infinite values in 'b' \(1 of 2 rows\); fill them in \(SimpleImputer\), or drop"),
         ("a,b,c\nNA,2,n/a\n3,NULL,\n,None,1\n,?,1\n", r"in 'a' \(3 of 4 rows\), 'c' \(2 of 4 rows\), 'b' \(3 of 4 rows\);"),
         ("a,b\n1,\n2,red\n", r"not numeric: 'b' \(row 2 has 'red'\)"),

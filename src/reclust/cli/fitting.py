@@ -6,7 +6,9 @@ import argparse
 import csv
 import io
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,8 @@ ALGORITHMS = ("idec", "dec", "dcn")
 PRESETS = ("everyday", "paper", "best")
 AUGMENTATIONS = ("affine", "color", "noise")
 """As `presets` and `estimators` have them."""
+BETWEEN_STATES = 20.0
+"""Seconds of training that a kill may cost: large networks take one to be written, which every few epochs is too often."""
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -67,9 +71,10 @@ def add(commands: argparse._SubParsersAction) -> None:
 def add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="DATA", help=".npy, .npz, .csv, .tsv, .txt, .csv.gz, .parquet, .h5, .h5ad, a folder of "
                         "images, or the name of a set (see `reclust data list`)")
-    parser.add_argument("--labels", metavar="NAME", help="column or array of known classes, only to be scored against; "
-                        "`folder`: the first-level folders of images")
+    parser.add_argument("--labels", metavar="NAME", help="column or array of known classes, which is no feature: at most to be "
+                        "scored against; `folder`: the first-level folders of images")
     parser.add_argument("--ids", metavar="NAME", help="column that names the samples")
+    parser.add_argument("--drop", metavar="NAME", nargs="+", help="columns of a table to leave out")
     parser.add_argument("--key", metavar="NAME", help="which array of a file that holds several")
     parser.add_argument("--skip-broken", action="store_true", help="leave out images of a folder that cannot be read")
 
@@ -115,9 +120,14 @@ def _fit(arguments: argparse.Namespace) -> int:
     if arguments.light is not None:
         model.set_params(lens=replace(model._recipe(3).lens, light=arguments.light))
     folder = Path(arguments.output)
-    checkpoint, kept = Checkpoint(folder / "fit.checkpoint"), folder / "model.reclust"
+    checkpoint, kept = Checkpoint(folder / "fit.checkpoint", seconds=BETWEEN_STATES), folder / "model.reclust"
+    table = folder / "labels.csv"
+    spare([arguments.data], [table, kept, arguments.report])
     if kept.exists() and not (checkpoint.exists() or arguments.overwrite):
         raise FileExistsError(f"{kept} is a finished model: choose another folder with -o, or write over it with --overwrite.")
+    if table.exists() and not (kept.exists() or checkpoint.exists() or arguments.overwrite):
+        raise FileExistsError(f"{table} is there, and no model beside it that it would belong to: choose another folder with "
+                              "-o, or write over it with --overwrite.")
     if folder.is_file():
         raise FileExistsError(f"{folder} is a file: name a folder with -o.")
     folder.mkdir(parents=True, exist_ok=True)  # before training: a folder that cannot be made should cost no time
@@ -130,8 +140,8 @@ def _fit(arguments: argparse.Namespace) -> int:
             raise
         checkpoint.remove()
         model.fit(found, checkpoint=checkpoint)
-    write_text(folder / "labels.csv", _table(found, model.labels_))
     model.save(kept)
+    write_text(table, _table(found, model.labels_))
     if arguments.report is not None:
         model.report(arguments.report, found, found.labels, title=f"{found.name} in {model.n_clusters_} clusters")
     _report(arguments, found, model, folder)
@@ -175,30 +185,38 @@ def _predict(arguments: argparse.Namespace) -> int:
 
     if arguments.output is not None:
         check_folder(arguments.output)
+        spare([arguments.model, arguments.data], [arguments.output])
     model = load(arguments.model)
     if Path(arguments.data).is_dir():  # images become what the model was fitted on
         arguments.size = model._preparation.image_shape
     found = read_data(arguments)
     labels = model.predict(found)
     if arguments.output is None:
-        sys.stdout.write(_table(found, labels))
+        sys.stdout.write(_table(found, labels).encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
     else:
         write_text(arguments.output, _table(found, labels))
     return 0
+
+
+def spare(inputs: Sequence[str], outputs: Sequence[str | Path | None]) -> None:
+    """Refuse to write over what was given to be read."""
+    for output, given in product((Path(one) for one in outputs if one is not None), map(Path, inputs)):
+        if output.exists() and given.exists() and output.samefile(given):
+            raise FileExistsError(f"{output} is what is to be read, and would be written over: name another output.")
 
 
 def read_data(arguments: argparse.Namespace) -> Dataset:
     from ..data import load, names, read
 
     if arguments.data in names() and not Path(arguments.data).exists():
-        given = [f"--{name}" for name in ("labels", "ids", "key", "skip-broken", "size")
+        given = [f"--{name}" for name in ("labels", "ids", "drop", "key", "skip-broken", "size")
                  if getattr(arguments, name.replace("-", "_"))]
         if given:
             raise ValueError(f"{', '.join(given)} cannot be given for the set {arguments.data}, whose labels are known: leave "
                              "that out, or name a file.")
         return load(arguments.data)
     return read(arguments.data, key=arguments.key, labels=arguments.labels, ids=arguments.ids, size=arguments.size,
-                on_error="skip" if arguments.skip_broken else "raise")
+                on_error="skip" if arguments.skip_broken else "raise", drop=arguments.drop)
 
 
 def _table(found: Dataset, labels: np.ndarray) -> str:

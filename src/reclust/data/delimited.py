@@ -27,6 +27,7 @@ TRUTH = {"true": "1", "false": "0"}
 _COMMAS = re.compile(r"[+-]?[\d.]*(,\d+)+(e[+-]?\d+)?", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
+_GROUPED = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 _STATED_DELIMITER = re.compile(r'"?sep=([^"\r\n])"?\s*', re.IGNORECASE)
 _MARKS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
@@ -58,24 +59,25 @@ class _Layout(NamedTuple):
             raise self.misfit(f"row {number} has {len(row)} cells, needed: {len(self.names)}")
 
 
-def read_csv(path: Path, *, labels: str | None = None, ids: str | None = None) -> Table:
+def read_csv(path: Path, *, labels: str | None = None, ids: str | None = None, drop: Sequence[str] = ()) -> Table:
     """Comma, semicolon, tab or bar separated numbers, with or without a line of names.
 
-    Whether the first line holds names `_holds_names` says. `labels` and `ids` are names of columns (without names: "0", "1",
-    …). A first column without a name, as pandas writes an index and R names of rows, holds ids unless another one does. A
-    first line `sep=;`, Excel's, says the delimiter. Commas may be decimal marks where they separate no cells. Columns of True
-    and False are 1 and 0. Text is UTF-8, or UTF-16 where it says so, else what Excel writes on Windows, with a warning.
+    Whether the first line holds names `_holds_names` says. `labels` and `ids`, and those in `drop`, which are left out, are
+    names of columns (without names: "0", "1", …). A first column without a name, as pandas writes an index and R names of rows,
+    holds ids unless another one does. A first line `sep=;`, Excel's, says the delimiter. Commas may be decimal marks where they
+    separate no cells. Columns of True and False are 1 and 0. Text is UTF-8, or UTF-16 where it says so, else what Excel writes
+    on Windows, with a warning.
     """
     with reading(path):
         if _is_packed(path):
             _refuse_bombs(path)
         encoding, *others = _encodings(path)
         try:
-            return _read(path, encoding, labels, ids)
+            return _read(path, encoding, labels, ids, drop)
         except UnicodeDecodeError:
             if not others:
                 raise
-            table = _read(path, others[0], labels, ids)
+            table = _read(path, others[0], labels, ids, drop)
     warn(f"{path} is not UTF-8 and is read as Windows-1252, which Excel writes: see whether names, labels and ids are right, "
          "and if they are not save the file as 'CSV UTF-8'.")
     return table
@@ -108,15 +110,17 @@ def _encodings(path: Path) -> tuple[str, ...]:
     return ("utf-8-sig",) if start == codecs.BOM_UTF8 else ("utf-8", "cp1252")
 
 
-def _read(path: Path, encoding: str, labels: str | None, ids: str | None) -> Table:
+def _read(path: Path, encoding: str, labels: str | None, ids: str | None, drop: Sequence[str]) -> Table:
     with io.TextIOWrapper(_open(path), encoding=encoding, newline="") as stream:
-        layout = _layout(stream, path)
+        layout = _layout(stream, path, (labels, ids, *drop))
         ids = "" if layout.indexed and ids is None else ids
-        check_names(layout.names, (labels, ids), path)
+        check_names(layout.names, (labels, ids, *drop), path)
         stream.seek(layout.start)
         if not any(line.strip() for line in stream):
             raise DataError(f"{path} has names of columns and no rows.")
-        columns = [i for i, name in enumerate(layout.names) if name not in (labels, ids) and (i or not layout.indexed)]
+        columns = [i for i, name in enumerate(layout.names) if name not in (labels, ids, *drop) and (i or not layout.indexed)]
+        if not columns:
+            raise DataError(f"{path}: all columns are labels, ids or left out, and none is there to cluster.")
         values = _numbers(stream, layout, columns)
         texts = _texts(stream, layout, (labels, ids))
     features = tuple(layout.names[i] for i in columns)
@@ -124,7 +128,8 @@ def _read(path: Path, encoding: str, labels: str | None, ids: str | None) -> Tab
     return Table(values, _numbers_if_possible(texts[0]), texts[1], features if layout.named else None)
 
 
-def _layout(stream: TextIO, path: Path) -> _Layout:
+def _layout(stream: TextIO, path: Path, wanted: Sequence[str | None]) -> _Layout:
+    """wanted: names of columns, of which one in the first line settles what that is."""
     top, first = 0, stream.readline()
     stated = _STATED_DELIMITER.fullmatch(first)
     if stated:
@@ -138,7 +143,7 @@ def _layout(stream: TextIO, path: Path) -> _Layout:
     # A title and a column of decimal commas look like one name and two cells; R has quotes around names of columns and rows.
     if (len(cells) > 1 or first[0] == second[:1] == '"') and first[0] != "#" and _rows_have_names(cells, below.rows(stream)):
         below = below._replace(names=["", *cells], indexed=True)
-    if _holds_names(below.names, below.rows(stream)):
+    if any(name in wanted for name in below.names if name) or _holds_names(below.names, below.rows(stream)):
         return below
     return _Layout(path, top, delimiter, [str(i) for i in range(len(cells))], named=False, indexed=False)
 
@@ -212,7 +217,24 @@ def _numbers(stream: TextIO, layout: _Layout, columns: Sequence[int]) -> NDArray
         values, n_columns = np.loadtxt(lines, delimiter="\t", ndmin=2, comments=None), len(names)
     if not values.size or n_columns != len(names):
         raise layout.misfit(f"{len(values)} rows of {n_columns} columns under {len(names)} names")
+    if delimiter == ";":
+        _refuse_grouped(values, stream, layout, columns)
     return values
+
+
+def _refuse_grouped(values: NDArray[Any], stream: TextIO, layout: _Layout, columns: Sequence[int]) -> None:
+    """Points that group thousands, as where commas are decimal marks, are read as decimal ones: 7.700 beside 656."""
+    whole, small = values == np.floor(values), (values >= 1) & (values < 1000)
+    pointed = ~whole & small & np.isclose(np.round(1000 * values), 1000 * values, rtol=0, atol=1e-6)
+    suspects = np.flatnonzero((pointed | whole).all(0) & (pointed.sum(0) > 1) & (whole & small).any(0))
+    for place in suspects.tolist():
+        cells = [row[columns[place]].strip() for row in filter(None, layout.rows(stream))]
+        grouped = [cell for cell in cells if "." in cell]
+        if len(grouped) < len(cells) and all(_GROUPED.fullmatch(cell) for cell in grouped):
+            raise DataError(
+                f"{layout.path}: points such as in {grouped[0]!r} of {layout.names[columns[place]]!r}, with whole numbers "
+                "beside them, seem to group thousands. Save the numbers ungrouped, or read the file by pandas.read_csv, which "
+                "takes decimal= and thousands=.")
 
 
 def _can_be_translated(rows: Iterable[Sequence[str]], layout: _Layout, columns: Sequence[int]) -> bool:

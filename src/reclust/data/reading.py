@@ -20,7 +20,7 @@ from .delimited import read_csv
 from .errors import DataError, naming, reading, require
 from .hdf5 import open_hdf5
 from .images import OnError, read_image_folder
-from .tables import Table, from_frame, read_parquet, warn_of_row_numbers
+from .tables import Table, from_frame, read_parquet, refuse_masked, warn_of_row_numbers
 
 if TYPE_CHECKING:
     from torch.utils.data import Dataset as TorchDataset
@@ -35,7 +35,11 @@ _MEANT_FOR = {
     "ids": "it names a column of a table or an array beside the samples; for other data give one value each",
     "size": "it is for folders of images",
     "on_error": "only broken images in a folder can be left out (--skip-broken)",
+    "drop": "it names columns of a table",
 }
+
+
+_OF_TABLES = ("labels", "ids", "drop")
 
 
 class Asked(NamedTuple):
@@ -46,6 +50,7 @@ class Asked(NamedTuple):
     ids: str | None
     size: Sequence[int] | None
     on_error: OnError
+    drop: tuple[str, ...] | None
 
     def only(self, *allowed: str, of: str) -> None:
         """Refuse what cannot be asked of such data: left aside in silence, it would be thought to have worked."""
@@ -62,6 +67,7 @@ def read(
     ids: PerSample = None,
     size: Sequence[int] | None = None,
     on_error: OnError = "raise",
+    drop: Sequence[str] | None = None,
 ) -> Dataset:
     """A Dataset from an array, tensor, DataFrame, pyarrow.Table, sparse matrix, AnnData, torch Dataset, file or image folder.
 
@@ -69,14 +75,16 @@ def read(
     .parquet, .h5, .hdf5, .h5ad. Arrays of two axes are tables (n, d), of three grey images (n, h, w), of four images
     (n, h, w, c) or (n, c, h, w) with c = 1 or 3.
     `key` names the array in a file that holds several. `labels` and `ids` are n values, or name a column of a table or an
-    array beside the samples; in a folder of images labels="folder" takes the names of the first-level folders. `size` and
+    array beside the samples; in a folder of images labels="folder" takes the names of the first-level folders. `drop` names
+    columns of a table that are left out. `size` and
     `on_error` are for folders: images become `size`, (h, w) or (h, w, channels), and with on_error="skip" those that cannot
     be read are left out.
     """
     given = {"labels": labels, "ids": ids}
     values = {name: np.asarray(value) for name, value in given.items() if not isinstance(value, str | None)}
     label_name, id_name = (value if isinstance(value, str) else None for value in (labels, ids))
-    asked = Asked(key, label_name, id_name, size, on_error)
+    left_out = None if drop is None else (drop,) if isinstance(drop, str) else tuple(drop)
+    asked = Asked(key, label_name, id_name, size, on_error, left_out)
     if not isinstance(source, (str, os.PathLike)):
         return _assemble(name="data", files=(), **_from_memory(source, asked) | values)
     path = Path(source).expanduser()
@@ -92,9 +100,9 @@ def _from_path(path: Path, asked: Asked) -> dict[str, Any]:
         raise DataError(f"There is no file or folder {path}.")
     suffix = path.name.removeprefix(_unpacked(path).stem).lower()
     if suffix.removesuffix(".gz") in _TEXTS or suffix == ".parquet":
-        asked.only("labels", "ids", of="a table")
+        asked.only(*_OF_TABLES, of="a table")
         read_table = read_parquet if suffix == ".parquet" else read_csv
-        return _columns(read_table(path, labels=asked.labels, ids=asked.ids))
+        return _columns(read_table(path, labels=asked.labels, ids=asked.ids, drop=asked.drop or ()))
     if suffix == ".npy":
         asked.only(of="a .npy file, which holds one array without names")
         return {"samples": map_npy(path)}
@@ -123,22 +131,32 @@ def _unpacked(path: Path) -> Path:
     return path.with_suffix("") if path.suffix.lower() == ".gz" else path
 
 
+def is_other_table(source: Any) -> bool:
+    """Of pyarrow or polars."""
+    kinds = {"pyarrow": ("Table",), "polars": ("DataFrame", "LazyFrame")}
+    return any(isinstance(source, getattr(sys.modules[library], name))
+               for library, names in kinds.items() if library in sys.modules for name in names)
+
+
 def _from_memory(source: Any, asked: Asked) -> dict[str, Any]:
     # An object of a library that nobody imported cannot be here, so nothing needs importing to find out.
     if "pandas" in sys.modules and isinstance(source, sys.modules["pandas"].DataFrame):
-        asked.only("labels", "ids", of="a DataFrame")
-        return _columns(from_frame(source, labels=asked.labels, ids=asked.ids))
-    if "pyarrow" in sys.modules and isinstance(source, sys.modules["pyarrow"].Table):
-        asked.only("labels", "ids", of="a pyarrow.Table")
-        require("pandas", purpose="Reading a pyarrow.Table")
-        return _columns(from_frame(source.to_pandas(), labels=asked.labels, ids=asked.ids, where="The Table"))
+        asked.only(*_OF_TABLES, of="a DataFrame")
+        return _columns(from_frame(source, labels=asked.labels, ids=asked.ids, drop=asked.drop or ()))
+    if is_other_table(source):
+        asked.only(*_OF_TABLES, of="a table")
+        for library in ("pandas", "pyarrow"):
+            require(library, purpose="Reading tables of pyarrow and polars")
+        frame = (source.collect() if hasattr(source, "collect") else source).to_pandas()
+        return _columns(from_frame(frame, labels=asked.labels, ids=asked.ids, drop=asked.drop or (), where="The table"))
     if "anndata" in sys.modules and isinstance(source, sys.modules["anndata"].AnnData):
         return _from_anndata(source, asked)
     asked.only(of=f"a {type(source).__name__}, which holds samples without names")
+    refuse_masked(source)
     if sparse.issparse(source) or isinstance(source, np.ndarray):
         return {"samples": source}
     if "torch" in sys.modules and isinstance(source, sys.modules["torch"].Tensor):
-        return {"samples": source.detach().cpu().numpy()}
+        return {"samples": _array(source)}
     if "torch.utils.data" in sys.modules and isinstance(source, sys.modules["torch.utils.data"].Dataset):
         return _from_torch(source)
     if isinstance(source, Sequence) and len(source):
@@ -171,11 +189,16 @@ def _from_torch(source: TorchDataset[Any]) -> dict[str, Any]:
     if isinstance(source, sys.modules["torch.utils.data"].IterableDataset):
         items = list(source)
     else:
-        items = [source[i] for i in range(len(source))]  # type: ignore[arg-type]
+        if not hasattr(source, "__len__"):
+            raise DataError(f"The {type(source).__name__} does not say how many items it has: give it a __len__.")
+        items = [source[i] for i in range(len(source))]
     if not items:
         raise DataError(f"The {type(source).__name__} is empty.")
     paired = isinstance(items[0], (tuple, list))
-    samples = [np.asarray(item[0] if paired else item) for item in items]
+    samples = [_array(item[0] if paired else item) for item in items]
+    if samples[0].dtype.kind == "O":
+        raise DataError(f"Items of the {type(source).__name__} are of type {type(items[0]).__name__}; needed: samples, or "
+                        "tuples of a sample and a label. Wrap it in a data set whose __getitem__ gives these.")
     if any(sample.shape != samples[0].shape for sample in samples):
         odd = next(i for i, sample in enumerate(samples) if sample.shape != samples[0].shape)
         raise DataError(
@@ -187,8 +210,18 @@ def _from_torch(source: TorchDataset[Any]) -> dict[str, Any]:
     return found
 
 
+def _array(item: Any) -> NDArray[Any]:
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(item, torch.Tensor):
+        return np.asarray(item)
+    return item.detach().cpu().to(torch.float32 if item.dtype == torch.bfloat16 else item.dtype).numpy()  # which numpy lacks
+
+
 def _from_anndata(source: Any, asked: Asked) -> dict[str, Any]:
     asked.only("labels", "ids", of="an AnnData")
+    if source.X is None:
+        raise DataError("The AnnData has no X: give what is to be clustered, such as adata.obsm['X_pca'] or a layer.")
+    source = source.to_memory() if source.isbacked else source
     for name in (asked.labels, asked.ids):
         if name is not None and name not in source.obs:
             raise DataError(
@@ -255,7 +288,7 @@ def _check_split(split: Any, name: str) -> None:
         raise DataError(f"{name}: `split` must be 0 (train) or 1 (test).")
 
 
-def _as_names(ids: NDArray[Any], name: str) -> NDArray[Any]:
+def as_names(ids: NDArray[Any], name: str) -> NDArray[Any]:
     """Numbers and texts as they are, anything else as text: model files hold no other kinds."""
     if ids.ndim != 1:
         raise DataError(f"{name}: ids of shape {ids.shape}; needed: one for each sample.")
@@ -278,7 +311,7 @@ def _assemble(
     return Dataset(
         samples=checked,
         labels=integers,
-        ids=None if ids is None else _as_names(np.asarray(ids), name),
+        ids=None if ids is None else as_names(np.asarray(ids), name),
         split=None if split is None else np.asarray(split).astype(np.uint8),
         feature_names=feature_names,
         name=name,

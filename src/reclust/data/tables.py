@@ -39,12 +39,13 @@ class Table(NamedTuple):
     names: tuple[str, ...] | None = None
 
 
-def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None, where: str = "The DataFrame") -> Table:
+def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None, drop: Sequence[str] = (),
+               where: str = "The DataFrame") -> Table:
     """The numeric columns of a pandas DataFrame; its index gives the ids unless `ids` names a column."""
     if ids is not None and ids == frame.index.name and ids not in frame.columns:
         ids = None
-    check_names(list(frame.columns), (labels, ids), where)
-    features = frame.drop(columns=[name for name in (labels, ids) if name is not None])
+    check_names(list(frame.columns), (labels, ids, *drop), where)
+    features = frame.drop(columns=list({name for name in (labels, ids, *drop) if name is not None}))
     _refuse_other_than_numbers(features, where)
     if not features.size:
         raise DataError(f"{where} is empty: {features.shape[0]} rows of {features.shape[1]} numeric columns.")
@@ -143,12 +144,21 @@ def _refuse_arrays(column: Any, where: str) -> None:
         )
 
 
+def refuse_masked(values: Any) -> None:
+    """Of an array, or of a list of such."""
+    some = values if isinstance(values, (list, tuple)) else [values]
+    count = sum(int(np.ma.count_masked(one)) for one in some if isinstance(one, np.ma.MaskedArray))
+    if count:
+        raise DataError(f"X has {count} masked values, which are missing ones: fill them in, or leave out the rows that have "
+                        "some.")
+
+
 def check_complete(frame: Any, where: str = "The DataFrame") -> None:
     """Refuse a DataFrame of numbers with missing or infinite values, by the names of their columns."""
     check_finite(_values(frame), [str(name) for name in frame.columns], where)
 
 
-def read_parquet(path: Path, *, labels: str | None = None, ids: str | None = None) -> Table:
+def read_parquet(path: Path, *, labels: str | None = None, ids: str | None = None, drop: Sequence[str] = ()) -> Table:
     """The columns of a Parquet file, as `from_frame` takes them."""
     parquet = require("pyarrow.parquet", purpose="Reading Parquet files")
     require("pandas", purpose="Reading Parquet files")
@@ -157,12 +167,12 @@ def read_parquet(path: Path, *, labels: str | None = None, ids: str | None = Non
         if size > allowance(path):
             raise DataError(f"{path} is refused: {size} bytes unpacked, far more than its own size allows.")
         if size > IN_MEMORY:
-            return _map_parquet(file, path, labels, ids)
+            return _map_parquet(file, path, labels, ids, drop)
         frame = file.read().to_pandas()
-    return from_frame(frame, labels=labels, ids=ids, where=str(path))
+    return from_frame(frame, labels=labels, ids=ids, drop=drop, where=str(path))
 
 
-def _map_parquet(file: Any, path: Path, labels: str | None, ids: str | None) -> Table:
+def _map_parquet(file: Any, path: Path, labels: str | None, ids: str | None, drop: Sequence[str]) -> Table:
     """A large file, unpacked batch by batch into a temporary one on disk that is mapped and goes with the array.
 
     Parquet's columns are packed together: only unpacked rows can be read in random order.
@@ -173,7 +183,7 @@ def _map_parquet(file: Any, path: Path, labels: str | None, ids: str | None) -> 
     for batch in file.iter_batches(batch_size=65_536):
         frame = batch.to_pandas()
         named |= type(frame.index).__name__ != "RangeIndex"  # which would begin anew in each batch
-        part = from_frame(frame, labels=labels, ids=ids, where=str(path))
+        part = from_frame(frame, labels=labels, ids=ids, drop=drop, where=str(path))
         if mapped is None:
             shape = (file.metadata.num_rows, part.values.shape[1])
             mapped = np.memmap(temporary, dtype=np.result_type(part.values, np.float32), mode="w+", shape=shape)
@@ -222,5 +232,5 @@ def not_numeric(where: Path | str, wrong: Mapping[str, str]) -> str:
     shown = ", ".join(f"{name!r} ({what})" for name, what in list(wrong.items())[:10])
     return (
         f"{where}: not numeric: {shown}. Encode such columns (pandas.get_dummies, OneHotEncoder), leave them out, "
-        "or say which one holds labels or ids: reclust.data.read(…, labels=…, ids=…), --labels and --ids."
+        "or say which one holds labels or ids: reclust.data.read(…, drop=[…], labels=…, ids=…), --drop, --labels and --ids."
     )

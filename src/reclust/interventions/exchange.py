@@ -54,11 +54,11 @@ class Exchange(Step):
 
     def __call__(self, target: Target) -> None:
         assert target.peers is not None
-        sources = torch.tensor(self.sources(self.scores(target)))
-        target.peers.become(sources.tolist())
-        target.copies = (sources != torch.arange(len(sources))).to(target.centers.device)
+        sources = self.sources(self.scores(target))
+        target.peers.become(sources)
+        target.copies = torch.tensor([source != i for i, source in enumerate(sources)], device=target.centers.device)
         if target.labels is not None:
-            target.labels = target.labels[sources.to(target.labels.device)]
+            target.labels = target.labels[torch.tensor(sources, device=target.labels.device)]
 
     def scores(self, target: Target) -> Tensor:
         """(r,), the higher the better, on the CPU."""
@@ -72,7 +72,8 @@ class Exchange(Step):
         views = (target.assigner(target.peers.embed_views(rows, one, self.augment)) for one in keys)
         tables = np.sum([metrics.batched_contingency(own, view, k, k).cpu().numpy() for view in views], axis=0)
         sound = torch.stack([part.flatten(1).isfinite().all(1) for part in (z, target.centers)]).all(0).cpu()
-        return torch.tensor([metrics.information_of_table(table) for table in tables]).masked_fill(~sound, torch.nan)
+        scores = [metrics.information_of_table(table) for table in tables]
+        return torch.tensor(scores, device="cpu").masked_fill(~sound, torch.nan)
 
     def sources(self, scores: Tensor) -> list[int]:
         """Whom each replica goes on from, itself where nothing changes: the poorest from the best, the next from the next."""

@@ -18,7 +18,9 @@ def group_means(z: Tensor, labels: Tensor, centers: Tensor) -> Tensor:
     clusters = torch.arange(centers.shape[-2], device=z.device).unsqueeze(-1)
     member = (labels.unsqueeze(-2) == clusters).to(z.dtype)
     sizes = member.sum(-1, keepdim=True)
-    return torch.where(sizes > 0, member @ z / sizes.clamp(min=1), centers)
+    with torch.autocast(z.device.type, enabled=False):  # in which somebody's own loop may be
+        sums = member @ z
+    return torch.where(sizes > 0, sums / sizes.clamp(min=1), centers)
 
 
 @value

@@ -95,15 +95,20 @@ def check_method(method: Any) -> None:
 def place_centers(method: Method, targets: Sequence[Target], embeddings: Sequence[Tensor]) -> None:
     """The centres of these targets become what the method finds in the embeddings of each."""
     z, key = _joined(embeddings), _joined([target.key for target in targets])
+    sound = z.isfinite().flatten(-2).all(-1)
+    if z.ndim > 2 and sound.any() and not sound.all():  # a replica that failed must not stop the others
+        z = z.where(sound[:, None, None], z[sound.nonzero()[0]])
     wanted = (*z.shape[:-2], *targets[0].centers.shape[-2:])
     found = method(z, wanted[-2], draws.fold(key, "recluster"))
     if not isinstance(found, Tensor) or found.shape != wanted:
         got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
         raise ValueError(f"{method!r} gave {got} for embeddings of shape {tuple(z.shape)}: it must give a tensor of centres, "
                          f"{wanted}. In `train` the first axis of both is that of replicas.")
-    if (z.isfinite().flatten(-2).all(-1) & ~found.isfinite().flatten(-2).all(-1)).any():
+    if (sound & ~found.isfinite().flatten(-2).all(-1)).any():
         raise ValueError(f"{method!r} gave centres that are not finite for embeddings that are: the mean of an empty "
                          "cluster is no number, for example. Give a sample instead.")
+    if not sound.all():
+        found = found.where(sound[..., None, None], torch.nan)
     own = [found] if len(targets) == 1 else found.split([len(target.centers) for target in targets])
     for target, centers in zip(targets, own, strict=True):
         target.centers.copy_(centers)

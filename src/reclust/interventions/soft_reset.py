@@ -11,7 +11,7 @@ from typing_extensions import Self
 
 from .. import draws
 from ..values import real, value
-from ..weights import NORMS, check_distributions
+from ..weights import NORMS, check_distributions, without_padding
 from .base import NothingToReset, Step
 from .noise import InitialNoise, KaimingNoise, Noise
 from .target import Blocks, Layer, Target
@@ -88,7 +88,8 @@ class _WithNoise(ByBlock):
                 check_distributions(layer.name, layer.module)
 
     def draw(self, target: Target, layer: Layer, name: str) -> Tensor:
-        return self.noise(layer, name, draws.fold(target.key, "reset", layer.name, name))
+        drawn = self.noise(layer, name, draws.fold(target.key, "reset", layer.name, name))
+        return without_padding(layer.module, drawn)
 
 
 @value

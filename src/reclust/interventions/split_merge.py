@@ -44,7 +44,7 @@ class SplitMerge(OnSamples):
             return
         chance = draws.uniform(draws.fold(target.key, "split and merge"), (3,)).to(target.centers.device).reshape(-1, 3)
         z = self.embed(target).reshape(len(chance), -1, d)
-        centers = self._changed(z, target.centers.reshape(-1, k, d), chance[:, 1:])
+        centers = self._changed(z, target.centers.reshape(-1, k, d).to(z.dtype), chance[:, 1:])
         for _ in range(self.refine):
             centers = group_means(z, nearest(z, centers), centers)
         drawn = chance[:, 0] < self.probability

@@ -131,7 +131,7 @@ class Target:
                 given = tuple(z.shape) if isinstance(z, Tensor) else type(z).__name__
                 raise ValueError(f"embed() gave {given}: it must give the embeddings of all samples as a tensor (n, "
                                  f"{centers.shape[1]}), as wide as the centres.")
-            z = z.detach().to(centers.dtype)
+            z = z.detach().to(torch.promote_types(centers.dtype, torch.float32))  # halves are too coarse to find centres
             if not z.isfinite().all():
                 raise ValueError("embed() gave embeddings that are not finite, of which no centres can be made. Training has "
                                  "diverged: try a smaller lr, clip gradients, and check the scale of the data.")
@@ -142,7 +142,7 @@ class Target:
             centers=centers,
             key=draws.key(whole("seed", seed, 0), device=centers.device),
             embedder=all_rows,
-            assigner=lambda z: nearest(z, centers.detach()),
+            assigner=lambda z: nearest(z, centers.detach().to(z.dtype)),
             moments=_Kept(optimizer, centers, moments),
             step_counts=_Kept(optimizer, centers, ("step",)),
             memory=memory,
@@ -184,6 +184,9 @@ def _check_own_loop(encoder: Any, centers: Any, optimizer: Any, embed: Any) -> N
         return
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise TypeError(f"optimizer must be the one that moves the centres, or None, got {optimizer!r}.")
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise ValueError("LBFGS remembers gradients of all parameters in one piece, and cannot forget those of the centres: "
+                         "move these by another optimizer, or clear optimizer.state at each reset and give none here.")
     if not any(own is centers for group in optimizer.param_groups for own in group["params"]):
         raise ValueError("The optimizer does not move these centres, so it has no momentum of theirs to reset: pass the very "
                          "Parameter that it was given, or no optimizer where something else moves them.")
@@ -216,6 +219,9 @@ def _check_parameters(blocks: Blocks) -> None:
             for name, own in layer.parameters.items():
                 if is_lazy(own):
                     raise ValueError(f"The weights of {layer.name} do not exist yet: run a batch through the encoder first.")
+                if own.is_complex():
+                    raise ValueError(f"{name} of {layer.name} is complex, and noise is real: keep it as torch.view_as_real(…), "
+                                     "or leave it out by blocks=.")
                 other = owner.setdefault(id(own), f"{block}/{layer.name}.{name}")
                 if other != f"{block}/{layer.name}.{name}":
                     raise ValueError(f"{other} and {block}/{layer.name}.{name} are one tensor, which would be reset twice: "

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import copy
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import is_parametrized
 
 from ..exceptions import first_line
+from ..randomness import PrivateDraws
 from ..weights import NORMS, layers
 
 
@@ -55,34 +55,10 @@ class Representation(Protocol):
         ...
 
 
-GLOBAL_RANDOM = threading.RLock()
-"""Of two threads that put the global random state back, the later one would put back what the first had drawn."""
-
-
-class NotRepeatable(ValueError):
-    """Something draws what no seed repeats."""
-
-
-@contextmanager
-def repeatable(what: str, device: torch.device) -> Iterator[None]:
-    """Refuses what draws from torch's global generator, and puts that back."""
-    with GLOBAL_RANDOM, torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        before = _generator(device)
-        yield
-        drawn = not torch.equal(before, _generator(device))
-    if drawn:
-        raise NotRepeatable(f"{what} draws from torch's global generator, as dropout does: a seed would not repeat a run. "
-                            "Leave that out, or use augment= for random views, which draws by the keys it is given.")
-
-
-def _generator(device: torch.device) -> Tensor:
-    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
-
-
 def build_network(representation: Representation, sample_shape: tuple[int, ...], n_clusters: int, dtype: torch.dtype, *,
                   device: str = "cpu") -> nn.Module:
-    """A network of one's own, in eval mode, whose construction leaves the caller's random state as it was."""
-    with GLOBAL_RANDOM, torch.random.fork_rng(devices=[]), torch.device(device):
+    """A network of one's own, in eval mode, whose construction leaves the caller's random state alone."""
+    with PrivateDraws(), torch.device(device):
         net = representation.build(sample_shape, n_clusters)
     _refuse_what_cannot_be_repeated(net)
     return copy.deepcopy(net).to(dtype).eval()
@@ -131,18 +107,27 @@ def encode_together(encoder: nn.Module, views: Tensor) -> Tensor:
 
 
 def encoder_blocks(encoder: nn.Module, *, prefix: str = "") -> dict[str, tuple[str, ...]]:
-    """Every layer a block of its own, together with a norm or PReLU that follows it: layer1, layer2, …, embedding."""
+    """Every layer a block of its own, together with a norm, PReLU or the like that follows it: layer1, layer2, …, embedding."""
     blocks: list[list[str]] = []
+    last = None
     for name, layer in layers(encoder):
         full_name = f"{prefix}{name}".rstrip(".")
-        if isinstance(layer, (*NORMS, nn.PReLU)) and blocks:
+        owner = name.split("parametrizations.")[0].rstrip(".")  # of weights that are computed from others
+        if blocks and (owner == last or _only_scales(layer)):
             blocks[-1].append(full_name)
         else:
             blocks.append([full_name])
+            last = owner
     if not blocks:
         raise ValueError("The encoder has no layer with weights: there is nothing to train or to reset.")
     names = [f"layer{i + 1}" for i in range(len(blocks) - 1)] + ["embedding"]
     return {name: tuple(block) for name, block in zip(names, blocks, strict=True)}
+
+
+def _only_scales(layer: nn.Module) -> bool:
+    """Norms, PReLU and layers of one's own like these: a number for each channel, and nothing that mixes channels."""
+    known = isinstance(layer, (*NORMS, nn.PReLU))
+    return known or (not is_parametrized(layer) and all(own.ndim < 2 for own in layer.parameters(recurse=False)))
 
 
 def layers_of(net: nn.Module, place: str) -> tuple[str, ...]:
