@@ -30,7 +30,7 @@ _SAMPLES = ("images", "samples", "data", "X", "x")
 _LABELS = ("labels", "target", "y")
 _TEXTS = (".csv", ".tsv", ".txt")
 _MEANT_FOR = {
-    "key": "it chooses among the arrays of a .npz or .h5 file",
+    "key": "it chooses among the arrays of a .npz, .h5 or .h5ad file",
     "labels": "it names a column of a table or an array beside the samples; for other data give one value each",
     "ids": "it names a column of a table or an array beside the samples; for other data give one value each",
     "size": "it is for folders of images",
@@ -218,10 +218,9 @@ def _array(item: Any) -> NDArray[Any]:
 
 
 def _from_anndata(source: Any, asked: Asked) -> dict[str, Any]:
-    asked.only("labels", "ids", of="an AnnData")
-    if source.X is None:
-        raise DataError("The AnnData has no X: give what is to be clustered, such as adata.obsm['X_pca'] or a layer.")
+    asked.only("key", "labels", "ids", of="an AnnData")
     source = source.to_memory() if source.isbacked else source
+    samples = _chosen(source, asked.key)
     for name in (asked.labels, asked.ids):
         if name is not None and name not in source.obs:
             raise DataError(
@@ -229,9 +228,19 @@ def _from_anndata(source: Any, asked: Asked) -> dict[str, Any]:
             )
     label_values = None if asked.labels is None else source.obs[asked.labels].astype(object).to_numpy()
     ids = source.obs_names if asked.ids is None else source.obs[asked.ids]
-    samples = source.X if sparse.issparse(source.X) else np.asarray(source.X)
-    return {"samples": samples, "labels": label_values, "ids": ids.to_numpy(),
-            "feature_names": tuple(map(str, source.var_names))}
+    names = tuple(map(str, source.var_names)) if samples.shape[1] == len(source.var_names) else None
+    return {"samples": samples, "labels": label_values, "ids": ids.to_numpy(), "feature_names": names}
+
+
+def _chosen(source: Any, key: str | None) -> Any:
+    """X of an AnnData, or what is named in its `obsm` or `layers`."""
+    within = {**dict(source.layers), **dict(source.obsm)}
+    if key is not None and key not in within:
+        raise DataError(f"The AnnData has no {key!r} in `obsm` or `layers`; it has {', '.join(within) or 'nothing there'}.")
+    found = source.X if key is None else within[key]
+    if found is None:
+        raise DataError(f"The AnnData has no X; say with key= what to cluster, it has {', '.join(within) or 'nothing else'}.")
+    return found if sparse.issparse(found) else np.asarray(found)
 
 
 def _columns(table: Table) -> dict[str, Any]:
