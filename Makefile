@@ -47,8 +47,8 @@ test-min:
 	$(MIN)/bin/python -m pytest -m "not slow" $(CORE_TESTS)
 
 CORE_TESTS := $(addprefix tests/test_,checkpoint.py draws.py epochs.py estimators.py faults.py geometry.py hostile_files.py interventions.py \
-  kmeans.py layers.py metrics.py numbers.py objectives.py optimizer.py own_modules.py presets.py properties.py reclustering.py \
-  safety.py selection.py training.py values.py)
+  kmeans.py layers.py metrics.py numbers.py objectives.py optimizer.py own_modules.py practice.py presets.py properties.py \
+  reclustering.py safety.py selection.py strange_parts.py training.py values.py)
 
 # Wheel and source archive, in dist/.
 dist: $(STAMP)

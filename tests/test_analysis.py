@@ -84,6 +84,16 @@ def test_nothing_is_disturbed(looked_at):
         assert all(torch.equal(own, getattr(looked_at, group)[name]) for name, own in getattr(blind, group).items())
 
 
+def test_known_embeddings_spare_the_encoder_and_change_nothing(monkeypatch):
+    settings = small_settings(intervention=BRB(2, method=KMeans(n_init=2)))
+    alone = trained([Reconstruction()], settings).history["clustering"]
+    beside = trained([Distances(), Reconstruction()], settings).history["clustering"]
+    for column in ("reconstruction_loss", "reconstruction_loss_after_reset"):
+        np.testing.assert_allclose(alone[column].values, beside[column].values, rtol=1e-6)
+    monkeypatch.setattr("reclust.representations.autoencoder.encode_together", lambda encoder, views: pytest.fail("encoded again"))
+    train(X, replace(settings, pretraining=None, clustering=replace(settings.clustering, epochs=0)), seeds=[1], monitors=[Distances(), Reconstruction()])
+
+
 def test_each_reset_is_seen_before_right_after_and_one_epoch_later():
     seen = {}
 

@@ -13,6 +13,7 @@ from .data.inputs import Inputs
 from .executors import Executor
 from .objectives import State
 from .replicas import Replicas
+from .representations.autoencoder import Reconstruction
 
 CHUNK = 4096
 """Samples embedded at once."""
@@ -43,17 +44,22 @@ class Inspection:
     def _encode(self, net: nn.Module, objective: Any, state: State, x: Tensor) -> Tensor:
         return self.replicas.representation.encode(net, x)
 
-    def representation_loss(self) -> Tensor:
-        """Of all samples as they are, in eval mode, (r,)."""
+    def representation_loss(self, z: Tensor | None = None) -> Tensor:
+        """Of all samples as they are, in eval mode, (r,). z: their embeddings (r, n, d), where these are known."""
+        kind = type(self.replicas.representation)
+        if any(getattr(kind, name) is not getattr(Reconstruction, name) for name in ("encode", "encode_views")):
+            z = None  # which may see views otherwise than single samples
         sums = []
         for rows in torch.arange(self.inputs.n_samples, device=self.inputs.device).split(CHUNK):
             x = self.inputs.normalize(self.inputs.take(rows))
-            sums.append(len(rows) * self.executor.evaluate(self._reconstruct, x.expand(len(self.replicas), *x.shape)))
+            known = () if z is None else (z[:, rows],)
+            sums.append(len(rows) * self.executor.evaluate(self._reconstruct, x.expand(len(self.replicas), *x.shape), *known))
         return torch.stack(sums).sum(0) / self.inputs.n_samples
 
-    def _reconstruct(self, net: nn.Module, objective: Any, state: State, x: Tensor) -> Tensor:
+    def _reconstruct(self, net: nn.Module, objective: Any, state: State, x: Tensor, *known: Tensor) -> Tensor:
         representation, views = self.replicas.representation, x.unsqueeze(0)
-        return representation.loss(net, views, representation.encode_views(net, views))
+        z = known[0].unsqueeze(0) if known else representation.encode_views(net, views)
+        return representation.loss(net, views, z)
 
     def assign(self, z: Tensor, which: slice = slice(None)) -> Tensor:
         """(r, n, d) -> (r, n)."""

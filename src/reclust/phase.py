@@ -238,7 +238,8 @@ class Phase:
         snapshot = Snapshot(
             self.called, moment, epoch, self.schedule.epochs, loss, fired, self.inspection.embed, self.inspection.assign,
             fires_next=fires_next, parameters=parameters, centers=state.get("centers"),
-            representation_loss=self.inspection.representation_loss, n_samples=self.inputs.n_samples, state=state,
+            representation_loss=lambda: self.inspection.representation_loss(vars(snapshot).get("embeddings")),
+            n_samples=self.inputs.n_samples, state=state,
         )
         stop = None
         with self.clock("evaluation"):
