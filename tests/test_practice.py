@@ -16,6 +16,7 @@ from reclust.data import read
 from reclust.data.errors import DataError
 
 X = blobs(60)[0]
+pytestmark = pytest.mark.filterwarnings("ignore:The intervention never fires", "ignore:.* clusters? ended without samples")
 
 
 def small(**given):
@@ -76,7 +77,7 @@ def test_names_of_files_that_are_no_text_lose_no_fit(tmp_path, capsys):
 @pytest.mark.parametrize(("text", "message"), [
     ("Umsatz;Kauf\n7.700;0\n5.841;3\n656;5\n", r"points such as in '7.700' of 'Umsatz'.*group thousands"),
     ("a;b\n1.234;0.5\n2.345;1\n3.456;2\n", None), ("a;b\n1.25;0.5\n2;1\n3.456;2\n", None), ("a,b\n7.700,0\n5.841,3\n656,5\n", None),
-    ("a;b\n0.123;1\n12;2\n1.234;3\n", None),
+    ("a;b\n0.123;1\n12;2\n1.234;3\n", None), ("a;b\n1.125;1\n2;2\n3.375;3\n", None),
 ])
 def test_points_that_group_thousands_are_not_taken_for_decimal_marks(tmp_path, text, message):
     path = tmp_path / "x.csv"
@@ -131,7 +132,9 @@ def test_a_fitted_estimator_is_a_start(tmp_path):
     again, by_result = (small().fit(X, start=start) for start in (first, first.result_))
     assert (again.labels_ == by_result.labels_).all()
     with pytest.raises(TypeError, match="start must be a Result, a fitted estimator.*got int"):
-        small().fit(X, start=3)
+        again.fit(X, start=3)
+    assert (again.fit(X, start=again).labels_.shape == again.labels_.shape)  # nothing is forgotten before
+    again = small().fit(X, start=first)
     first.save(tmp_path / "m.reclust")
     with pytest.raises(ValueError, match=r"holds a model, not a result: `reclust.load` reads models"):
         small().fit(X, start=tmp_path / "m.reclust")
@@ -167,8 +170,12 @@ def test_scores_without_a_number_are_written_as_json_has_them(tmp_path):
 
 def test_names_that_are_asked_for_settle_what_the_first_line_is(tmp_path):
     path = tmp_path / "y.csv"
-    path.write_text("Kunde;2019;2020\n" + "".join(f"k{i};{i}.5;{i}\n" for i in range(12)))
+    path.write_text("Kunde;2019;2020\n" + "".join(f"k{i};{i}.5;{i % 5}\n" for i in range(12)))
     assert read(path, ids="Kunde").feature_names == ("2019", "2020")
+    path.write_text("1,5,0,7\n0,5,1,2\n1,3,1,2\n2,5,6,2\n")  # without names, columns are numbers, and so are cells
+    for asked in ({"labels": "0"}, {"drop": ["0"]}):
+        assert read(path, **asked).samples.tolist() == [[5, 0, 7], [5, 1, 2], [3, 1, 2], [5, 6, 2]]
+    assert read(X, drop=[]).samples.shape == X.shape
     path.write_text("seg,id\na,1\nb,2\n")
     with pytest.raises(DataError, match="all columns are labels, ids or left out"):
         read(path, labels="seg", ids="id")

@@ -30,7 +30,9 @@ from reclust import (
 from reclust.checkpoint import OtherRun
 from reclust.interventions import KaimingNoise, NativeRecluster, RecomputeCenters, ResetMomentum, SplitMerge
 from reclust.objectives import Still
-from reclust.representations.base import encoder_blocks
+from reclust.randomness import repeatable
+from reclust.representations.autoencoder import EncoderDecoder
+from reclust.representations.base import build_network, encoder_blocks
 from reclust.values import from_json, to_json
 
 X = blobs(80)[0].astype(np.float32)
@@ -76,6 +78,38 @@ class Own(Still):
 
     def assign(self, state, z):
         return torch.cdist(z, state["centers"]).argmin(-1)
+
+
+class Drawing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(12, 4)
+        self.register_buffer("frequencies", torch.randn(3))
+        self.order, self.some, self.more = torch.randperm(4), torch.rand_like(torch.ones(2)), torch.randint(0, 9, (3,))
+        nn.init.sparse_(self.linear.weight, 0.5)
+
+    def forward(self, x):
+        return self.linear(x)
+
+
+def test_networks_are_built_without_the_callers_random_state():
+    @value
+    class Building(Autoencoder):
+        def build(self, sample_shape, n_clusters):
+            return EncoderDecoder(Drawing(), nn.Linear(4, 12))
+
+    before = torch.get_rng_state()
+    first, second = (build_network(Building(), (12,), 4, torch.float32) for _ in range(2))
+    assert torch.equal(before, torch.get_rng_state())
+    assert torch.equal(first.encoder.frequencies, second.encoder.frequencies) and first.encoder.frequencies.std() > 0
+
+
+def test_what_draws_and_fails_leaves_the_random_state():
+    before = torch.get_rng_state()
+    with pytest.raises(RuntimeError, match="so"), repeatable("It", torch.device("cpu")):
+        torch.rand(3)
+        raise RuntimeError("so")
+    assert torch.equal(before, torch.get_rng_state())
 
 
 @value
@@ -148,9 +182,12 @@ def test_fans_are_those_of_the_weights():
 
 def _own(sign):
     def loss(self, state, z):
-        return sign * torch.cdist(z.flatten(0, 1), state["centers"]).amin(-1).mean()
+        return torch.cdist(z.flatten(0, 1), state["centers"]).amin(-1).mean()
 
-    return value(type("Edited", (Own,), {"loss": loss, "__module__": __name__, "__qualname__": "Edited"}))
+    def edited(self, state, z):
+        return -torch.cdist(z.flatten(0, 1), state["centers"]).amin(-1).mean()
+
+    return value(type("Edited", (Own,), {"loss": loss if sign > 0 else edited, "__module__": __name__, "__qualname__": "Edited"}))
 
 
 def test_a_checkpoint_belongs_to_the_code_of_its_parts(tmp_path):
@@ -158,6 +195,38 @@ def test_a_checkpoint_belongs_to_the_code_of_its_parts(tmp_path):
     train(X, small_settings(objective=_own(1)()), seeds=[1], checkpoint=tmp_path / "a")
     with pytest.raises(OtherRun):
         train(X, small_settings(objective=_own(-1)()), seeds=[1], checkpoint=tmp_path / "a")
+
+
+def test_what_decorators_keep_is_no_part_of_the_code(tmp_path):
+    import functools
+
+    def counted(method):
+        calls, lock = 0, threading.Lock()
+
+        @functools.wraps(method)
+        def call(*given):
+            nonlocal calls
+            with lock:
+                calls += 1
+            return method(*given)
+
+        return call
+
+    def run():
+        class Counted(type(_own(1)())):
+            loss = counted(_own(1).loss)
+
+        Counted.__qualname__ = "Counted"
+        return train(X, small_settings(objective=value(Counted)()), seeds=[1], checkpoint=tmp_path / "a")
+
+    assert (run().labels == run().labels).all()
+
+
+def test_objectives_with_slots_stack():
+    import dataclasses
+
+    kind = dataclasses.dataclass(frozen=True, slots=True)(type("Slotted", (Own,), {"loss": _own(1).loss, "__module__": __name__}))
+    assert train(X, small_settings(objective=kind()), seeds=[1, 2]).labels.shape == (2, 80)
 
 
 def test_values_of_a_cell_that_was_run_again_are_written():
@@ -171,6 +240,7 @@ def picky(z, k, key):
     return z[..., :k, :].clone()
 
 
+@pytest.mark.filterwarnings("ignore:The loss of the replica")
 def test_a_replica_that_failed_does_not_stop_the_method_of_the_others():
     settings = [small_settings(objective=IDECObjective(weight), intervention=Every(1, (Recluster(picky),)))
                 for weight in (1.0, 1e39)]
@@ -199,6 +269,7 @@ def test_notes_of_interventions_are_kept_whatever_they_share(tmp_path):
 
 
 def own_loop(**given):
+    torch.manual_seed(0)
     encoder = nn.Sequential(nn.Linear(12, 8), nn.ReLU(), nn.Linear(8, 4))
     centers = nn.Parameter(torch.randn(3, 4, generator=torch.Generator().manual_seed(0)))
     return encoder, centers, lambda **more: Target.of(encoder, centers, **{"embed": lambda: encoder(torch.from_numpy(X))} | given | more)

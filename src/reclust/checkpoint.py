@@ -209,7 +209,7 @@ def fingerprint(thing: Any, within: tuple[int, ...] = ()) -> Any:
     if isinstance(thing, (set, frozenset)):
         return sorted(repr(inner(item)) for item in thing)
     if isinstance(thing, types.FunctionType):
-        given = (thing.__defaults__, thing.__kwdefaults__, [cell.cell_contents for cell in thing.__closure__ or ()])
+        given = (thing.__defaults__, thing.__kwdefaults__, [_enclosed(cell) for cell in thing.__closure__ or ()])
         return (f"{thing.__module__}.{thing.__qualname__}", inner((thing.__code__, *given)))
     if isinstance(thing, types.CodeType):
         return (thing.co_code, thing.co_names, inner(thing.co_consts))
@@ -224,6 +224,14 @@ def fingerprint(thing: Any, within: tuple[int, ...] = ()) -> Any:
     return repr(thing)
 
 
+def _enclosed(cell: types.CellType) -> Any:
+    """What a function has from around it; a name that nothing was given to, yet, is nothing."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
 def _own_methods(kind: type) -> dict[str, Any]:
     """What a class outside this package computes: an edited one is another one. Methods that dataclasses write are no news."""
     own = [parent for parent in kind.__mro__ if parent.__module__.split(".")[0] not in (*_KNOWN, "builtins", "abc", "typing")]
@@ -232,8 +240,15 @@ def _own_methods(kind: type) -> dict[str, Any]:
         for name, member in vars(parent).items():
             found = getattr(member, "func", None) or getattr(member, "fget", None) or getattr(member, "__func__", member)
             if isinstance(found, types.FunctionType) and found.__code__.co_filename != "<string>":
-                methods[f"{parent.__qualname__}.{name}"] = found
+                methods[f"{parent.__qualname__}.{name}"] = _codes(found)
     return methods
+
+
+def _codes(function: types.FunctionType, within: tuple[int, ...] = ()) -> list[Any]:
+    """Of a method and of what it decorates. Decorators may keep what changes or has an address, such as counts and locks."""
+    inner = [found for found in map(_enclosed, function.__closure__ or ()) if isinstance(found, types.FunctionType)]
+    plain = [given for given in function.__defaults__ or () if isinstance(given, (int, float, str, bool, type(None)))]
+    return [function.__code__, plain, *(_codes(one, (*within, id(function))) for one in inner if id(one) not in within)]
 
 
 _KNOWN = ("reclust", "torch")

@@ -142,8 +142,9 @@ class DeepClustering(FittedClustering):
             the same fit, called again after an interruption, continues from it to the same result.
         monitors: look at training and measure more for `history_`, or pass it on to a tracker, see `reclust.trackers`.
         """
-        self._forget()
         check_monitors(monitors)
+        begun = _as_result(start)  # it may be this very estimator
+        self._forget()
         X = opened(X)
         self.ids_ = names_of_rows(X)
         X = check_samples(self, X, reset=True)
@@ -158,7 +159,6 @@ class DeepClustering(FittedClustering):
                              f"X has n_samples={X.shape[0]}. Ask for fewer clusters or bring more samples.")
         device = choose_device(self.device)
         inputs = preparation.inputs(X, limit=resident_limit(device)).to(device, torch.float32)
-        begun = _as_result(start)
         if begun is not None and 1 < len(begun) == found.n_init:
             seeds = list(begun.seeds)
         looking: list[Monitor] = [Living(), Evaluation(limit=LOOKED_AT) if y is None else Evaluation(y), *monitors]

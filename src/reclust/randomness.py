@@ -17,16 +17,23 @@ class NotRepeatable(ValueError):
 
 @contextmanager
 def repeatable(what: str, device: torch.device) -> Iterator[None]:
-    """Refuses what draws from torch's global generator, and puts that back then.
+    """Refuses what draws from torch's global generators, and puts them back then.
 
     What changes that generator may be another thread, what may draw need not (attention without dropout), and a part may
     have put its own seed there and the caller's back: only both together are a draw that counts.
     """
-    before = _generator(device)
-    with _Watching() as watching:
-        yield
-    if watching.may_have_drawn and not torch.equal(before, _generator(device)):
-        torch.cuda.set_rng_state(before, device) if device.type == "cuda" else torch.set_rng_state(before)
+    before, on_cpu, drawn = _generator(device), torch.get_rng_state(), False
+    watching = _Watching()
+    try:
+        with watching:
+            yield
+    finally:
+        if watching.may_have_drawn:
+            drawn = not (torch.equal(before, _generator(device)) and torch.equal(on_cpu, torch.get_rng_state()))
+            torch.set_rng_state(on_cpu)
+            if device.type == "cuda":
+                torch.cuda.set_rng_state(before, device)
+    if drawn:
         raise NotRepeatable(f"{what} draws from torch's global generator, as dropout does: a seed would not repeat a run. "
                             "Leave that out, or use augment= for random views, which draws by the keys it is given.")
 
@@ -61,7 +68,18 @@ class PrivateDraws(TorchDispatchMode):
         kwargs = kwargs or {}
         tensors = [given for given in args if isinstance(given, Tensor)]
         device = tensors[0].device if tensors else kwargs.get("device") or torch.device("cpu")
-        takes_one = any(argument.name == "generator" for argument in func._schema.arguments)
-        if takes_one and device.type == "cpu" and _draws_globally(func, kwargs):
-            kwargs = {**kwargs, "generator": self._own}
+        if device.type == "cpu" and _draws_globally(func, kwargs):
+            taking = _taking_a_generator(func)
+            if taking is not None:
+                return taking(*args, **{**kwargs, "generator": self._own})
         return func(*args, **kwargs)
+
+
+def _taking_a_generator(operation: Any) -> Any:
+    """The operation itself, or what torch has beside it: randn.generator beside randn.default."""
+    if any(argument.name == "generator" for argument in operation._schema.arguments):
+        return operation
+    packet, name = operation.overloadpacket, operation._overloadname
+    wanted = {"default": "generator", "low": "low_generator", "low_dtype": "low_generator_dtype",
+              "Tensor": "Tensor_generator"}.get(name, "")
+    return getattr(packet, wanted) if wanted in packet.overloads() else None

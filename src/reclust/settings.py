@@ -203,8 +203,10 @@ def _check_stackable(one: Objective, other: Objective) -> None:
                 f"Objectives that train together may differ in numbers only, but {field.name} is {here!r} and {there!r}: "
                 "give each a run of its own."
             )
-    kept = set(vars(one)) - {field.name for field in dataclasses.fields(one)}  # type: ignore[arg-type]
+    if same(one, other):
+        return
+    kept = set(getattr(one, "__dict__", ())) - {field.name for field in dataclasses.fields(one)}  # type: ignore[arg-type]
     kept = {name for name in kept if not isinstance(getattr(type(one), name, None), cached_property)}
-    if kept and not same(one, other):
+    if kept:
         raise ValueError(f"{type(one).__name__} keeps {', '.join(sorted(kept))} beside its fields, which would be the same for "
                          "objectives that train together and differ: make it a field, or a property.")

@@ -129,7 +129,7 @@ def _read(path: Path, encoding: str, labels: str | None, ids: str | None, drop: 
 
 
 def _layout(stream: TextIO, path: Path, wanted: Sequence[str | None]) -> _Layout:
-    """wanted: names of columns, of which one in the first line settles what that is."""
+    """wanted: names of columns, of which one in the first line settles what that is; numbers may be those of columns."""
     top, first = 0, stream.readline()
     stated = _STATED_DELIMITER.fullmatch(first)
     if stated:
@@ -143,7 +143,8 @@ def _layout(stream: TextIO, path: Path, wanted: Sequence[str | None]) -> _Layout
     # A title and a column of decimal commas look like one name and two cells; R has quotes around names of columns and rows.
     if (len(cells) > 1 or first[0] == second[:1] == '"') and first[0] != "#" and _rows_have_names(cells, below.rows(stream)):
         below = below._replace(names=["", *cells], indexed=True)
-    if any(name in wanted for name in below.names if name) or _holds_names(below.names, below.rows(stream)):
+    named = any(name in wanted for name in below.names if name and not _is_value(name))
+    if named or _holds_names(below.names, below.rows(stream)):
         return below
     return _Layout(path, top, delimiter, [str(i) for i in range(len(cells))], named=False, indexed=False)
 
@@ -226,15 +227,26 @@ def _refuse_grouped(values: NDArray[Any], stream: TextIO, layout: _Layout, colum
     """Points that group thousands, as where commas are decimal marks, are read as decimal ones: 7.700 beside 656."""
     whole, small = values == np.floor(values), (values >= 1) & (values < 1000)
     pointed = ~whole & small & np.isclose(np.round(1000 * values), 1000 * values, rtol=0, atol=1e-6)
-    suspects = np.flatnonzero((pointed | whole).all(0) & (pointed.sum(0) > 1) & (whole & small).any(0))
-    for place in suspects.tolist():
-        cells = [row[columns[place]].strip() for row in filter(None, layout.rows(stream))]
-        grouped = [cell for cell in cells if "." in cell]
-        if len(grouped) < len(cells) and all(_GROUPED.fullmatch(cell) for cell in grouped):
-            raise DataError(
-                f"{layout.path}: points such as in {grouped[0]!r} of {layout.names[columns[place]]!r}, with whole numbers "
-                "beside them, seem to group thousands. Save the numbers ungrouped, or read the file by pandas.read_csv, which "
-                "takes decimal= and thousands=.")
+    suspicious = (pointed | whole).all(0) & pointed.any(0) & (whole & small).any(0)
+    suspects = {columns[i] for i in np.flatnonzero(suspicious).tolist()}
+    telling: dict[int, str] = {}  # 7.700, which nobody writes who means 7.7
+    plain = set()
+    for row in filter(None, layout.rows(stream) if suspects else ()):
+        for i in list(suspects):
+            cell = row[i].strip()
+            if "." not in cell:
+                plain.add(i)
+            elif _GROUPED.fullmatch(cell) is None:
+                suspects.remove(i)
+            elif cell.endswith("0"):
+                telling.setdefault(i, cell)
+        if not suspects:
+            return
+    for i in sorted(suspects & plain & telling.keys()):
+        raise DataError(
+            f"{layout.path}: points such as in {telling[i]!r} of {layout.names[i]!r}, with whole numbers "
+            "beside them, seem to group thousands. Save the numbers ungrouped, or read the file by pandas.read_csv, which "
+            "takes decimal= and thousands=.")
 
 
 def _can_be_translated(rows: Iterable[Sequence[str]], layout: _Layout, columns: Sequence[int]) -> bool:

@@ -83,7 +83,7 @@ def read(
     given = {"labels": labels, "ids": ids}
     values = {name: np.asarray(value) for name, value in given.items() if not isinstance(value, str | None)}
     label_name, id_name = (value if isinstance(value, str) else None for value in (labels, ids))
-    left_out = None if drop is None else (drop,) if isinstance(drop, str) else tuple(drop)
+    left_out = (drop,) if isinstance(drop, str) else tuple(drop or ()) or None
     asked = Asked(key, label_name, id_name, size, on_error, left_out)
     if not isinstance(source, (str, os.PathLike)):
         return _assemble(name="data", files=(), **_from_memory(source, asked) | values)

@@ -91,7 +91,8 @@ def _shapes(z: Tensor, labels: Tensor, means: Tensor) -> tuple[Tensor, Tensor, T
     own = z - means.take_along_dim(labels.unsqueeze(-1), -2)
     members = [(labels == cluster).to(z.dtype) for cluster in range(k)]  # one after the other: (r, n, k, d) would be large
     sizes = torch.stack([member.sum(-1) for member in members], -1)
-    scatter = torch.stack([(own * member.unsqueeze(-1)).mT @ own for member in members], 1)
+    with torch.autocast(z.device.type, enabled=False):  # in which somebody's own loop may be
+        scatter = torch.stack([(own * member.unsqueeze(-1)).mT @ own for member in members], 1)
     scatter = (scatter / sizes.clamp(min=1)[..., None, None]).nan_to_num(0, 0, 0)  # a replica that failed is to stop no other
     values, vectors = torch.linalg.eigh(scatter)
     return sizes, values[..., -1].clamp(min=0).sqrt(), vectors[..., -1]
