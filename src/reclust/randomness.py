@@ -70,9 +70,18 @@ class PrivateDraws(TorchDispatchMode):
         device = tensors[0].device if tensors else kwargs.get("device") or torch.device("cpu")
         if device.type == "cpu" and _draws_globally(func, kwargs):
             taking = _taking_a_generator(func)
-            if taking is not None:
-                return taking(*args, **{**kwargs, "generator": self._own})
+            return self._lent(func, args, kwargs) if taking is None else taking(*args, **{**kwargs, "generator": self._own})
         return func(*args, **kwargs)
+
+    def _lent(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """For what takes no generator (randn_like of older torch): the global one has the state of our own for a moment."""
+        before = torch.get_rng_state()
+        torch.set_rng_state(self._own.get_state())
+        try:
+            return func(*args, **kwargs)
+        finally:
+            self._own.set_state(torch.get_rng_state())
+            torch.set_rng_state(before)
 
 
 def _taking_a_generator(operation: Any) -> Any:
