@@ -232,9 +232,13 @@ def _enclosed(cell: types.CellType) -> Any:
         return None
 
 
+_KNOWN = ("reclust", "torch", "builtins", "abc", "typing")
+"""Whose classes nobody edits between two runs."""
+
+
 def _own_methods(kind: type) -> dict[str, Any]:
     """What a class outside this package computes: an edited one is another one. Methods that dataclasses write are no news."""
-    own = [parent for parent in kind.__mro__ if parent.__module__.split(".")[0] not in (*_KNOWN, "builtins", "abc", "typing")]
+    own = [parent for parent in kind.__mro__ if parent.__module__.split(".")[0] not in _KNOWN]
     methods = {}
     for parent in reversed(own):
         for name, member in vars(parent).items():
@@ -249,9 +253,6 @@ def _codes(function: types.FunctionType, within: tuple[int, ...] = ()) -> list[A
     inner = [found for found in map(_enclosed, function.__closure__ or ()) if isinstance(found, types.FunctionType)]
     plain = [given for given in function.__defaults__ or () if isinstance(given, (int, float, str, bool, type(None)))]
     return [function.__code__, plain, *(_codes(one, (*within, id(function))) for one in inner if id(one) not in within)]
-
-
-_KNOWN = ("reclust", "torch")
 
 
 def _forwards(net: nn.Module) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from torch.utils.data import Dataset as TorchDataset
 from .data import Dataset, read
 from .data.inputs import Inputs, ResidentInputs
 from .data.lens import Lens, light_is_uneven
-from .data.reading import as_names, channels_come_first, is_other_table
+from .data.reading import as_names, as_numpy, channels_come_first, is_other_table
 from .data.scaling import Scaling, identity, to_unit_range, z_score
 from .data.streams import StreamedInputs, dense_rows
 from .data.tables import check_complete, check_numeric, refuse_masked
@@ -58,7 +58,7 @@ def as_array(X: Any) -> Any:
     if isinstance(X, Dataset):
         X = X.samples
     if isinstance(X, Tensor):
-        return X.detach().cpu().to(torch.float32 if X.dtype == torch.bfloat16 else X.dtype).numpy()  # numpy has no bfloat16
+        return as_numpy(X)
     refuse_masked(X)
     if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
         raise ValueError("X holds dates or times: give what matters of them as numbers, such as days since the first one.")

@@ -156,7 +156,7 @@ def _from_memory(source: Any, asked: Asked) -> dict[str, Any]:
     if sparse.issparse(source) or isinstance(source, np.ndarray):
         return {"samples": source}
     if "torch" in sys.modules and isinstance(source, sys.modules["torch"].Tensor):
-        return {"samples": _array(source)}
+        return {"samples": as_numpy(source)}
     if "torch.utils.data" in sys.modules and isinstance(source, sys.modules["torch.utils.data"].Dataset):
         return _from_torch(source)
     if isinstance(source, Sequence) and len(source):
@@ -195,7 +195,7 @@ def _from_torch(source: TorchDataset[Any]) -> dict[str, Any]:
     if not items:
         raise DataError(f"The {type(source).__name__} is empty.")
     paired = isinstance(items[0], (tuple, list))
-    samples = [_array(item[0] if paired else item) for item in items]
+    samples = [as_numpy(item[0] if paired else item) for item in items]
     if samples[0].dtype.kind == "O":
         raise DataError(f"Items of the {type(source).__name__} are of type {type(items[0]).__name__}; needed: samples, or "
                         "tuples of a sample and a label. Wrap it in a data set whose __getitem__ gives these.")
@@ -210,7 +210,8 @@ def _from_torch(source: TorchDataset[Any]) -> dict[str, Any]:
     return found
 
 
-def _array(item: Any) -> NDArray[Any]:
+def as_numpy(item: Any) -> NDArray[Any]:
+    """Of tensors, wherever they are, and of whatever numpy takes."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(item, torch.Tensor):
         return np.asarray(item)
