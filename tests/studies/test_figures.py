@@ -143,6 +143,23 @@ def test_curves_are_means_over_seeds(store, name, columns, cells):
             assert marks == set(RESETS), "a reset at the start of epoch e comes after e epochs"
 
 
+@pytest.mark.parametrize(("lacks", "study"), [
+    ({}, "training-curves"), ({"dataset": "usps"}, "acc-table"), ({"variant": "recluster"}, "acc-table"), ({"dataset": "mnist"}, "training-curves")])
+def test_the_study_that_has_most_of_what_is_shown_is_drawn(store, monkeypatch, lacks, study):
+    runs = store.runs
+
+    def finished(name):
+        frame = runs(name)
+        for column, value in lacks.items() if name == "training-curves" else ():
+            frame = frame[frame[column] != value]
+        return frame
+
+    monkeypatch.setattr(store, "runs", finished)
+    (axes,) = figure(store, "learning-curves").axes
+    epochs, mean, _ = mean_curve(store, study, "accuracy", dataset="usps", algorithm="idec", pretrained=False, variant="brb")
+    np.testing.assert_allclose(line(axes, "BRB"), (epochs, 100 * mean))
+
+
 def test_the_barrier_is_the_best_mean_without_an_intervention(store):
     (axes,) = figure(store, "learning-curves").axes
     barrier = [one.get_ydata()[0] for one in axes.lines if one.get_linestyle() == "--" and len(one.get_ydata()) == 2]

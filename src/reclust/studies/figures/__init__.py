@@ -79,7 +79,7 @@ def figure(reader: StoreReader, name: str, choice: Choice = Choice()) -> Figure:
         raise ValueError(f"There is no figure named {name!r}: choose among {', '.join(FIGURES)}.")
     recipe = FIGURES[name]
     with matplotlib.rc_context(STYLE):
-        return recipe.draw(Runs.of(reader, recipe, choice.study), choice)
+        return recipe.draw(Runs.of(reader, recipe, choice), choice)
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from .base import CURVES, Choice, Recipe, Runs, curve_panels
@@ -13,20 +14,14 @@ if TYPE_CHECKING:
 PANELS = ("accuracy", "label_change", "intra_class_distance", "inter_class_distance")
 
 
-def draw(runs: Runs, choice: Choice) -> Figure:
-    return curve_panels(analysed(runs, choice, ("gtsrb", "optdigits", "mnist")), PANELS)
+USUAL = {"algorithms": ("dcn",), "variants": ("none", "recluster", "brb"), "pretrained": True}
 
 
-def draw_with_silhouette(runs: Runs, choice: Choice) -> Figure:
-    return curve_panels(analysed(runs, choice, ("mnist",)), (*PANELS, "silhouette"))
+def draw(panels: Sequence[str], runs: Runs, choice: Choice) -> Figure:
+    return curve_panels(runs.chosen(choice), panels)
 
 
-def analysed(runs: Runs, choice: Choice, datasets: Sequence[str]) -> Runs:
-    found = runs.chosen(choice, datasets=datasets, algorithms=("dcn",), pretrained=True)
-    return found.only(variants=("none", "recluster", "brb"))
-
-
-RECIPE = Recipe("analysis", CURVES, draw, "Accuracy, label change, and distances within and between classes.",
-                ("distances",))
-WITH_SILHOUETTE = Recipe("analysis-silhouette", CURVES, draw_with_silhouette,
-                         "The same with the silhouette of true labels.", ("distances",))
+RECIPE = Recipe("analysis", CURVES, partial(draw, PANELS), "Accuracy, label change, and distances within and between classes.",
+                ("distances",), USUAL | {"datasets": ("gtsrb", "optdigits", "mnist")})
+WITH_SILHOUETTE = Recipe("analysis-silhouette", CURVES, partial(draw, (*PANELS, "silhouette")),
+                         "The same with the silhouette of true labels.", ("distances",), USUAL | {"datasets": ("mnist",)})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,9 +44,11 @@ CURVES = ("training-curves", "acc-table")
 
 @dataclass(frozen=True)
 class Recipe:
-    """A figure: its name, the studies that feed it (the first that the store has is drawn), and what draws it.
+    """A figure: its name, the studies that feed it, and what draws it.
 
     measures: what these studies must have recorded beside scores, by the names of `reclust.studies.measures`.
+    usual: which datasets, algorithms, variants and start (pretrained) it shows unless others are asked for; what it does not
+    name is shown in full. Of several studies the one that has most of this is drawn, the first of equals.
     """
 
     name: str
@@ -54,6 +56,17 @@ class Recipe:
     draw: Callable[[Runs, Choice], Figure]
     about: str
     measures: tuple[str, ...] = ()
+    usual: Mapping[str, Any] = field(default_factory=dict)
+
+    def wanted(self, choice: Choice) -> dict[str, list[Any]]:
+        """Column of runs -> the values to show: those asked for, else the usual ones."""
+        wanted = {}
+        for name in ("datasets", "algorithms", "variants", "pretrained"):
+            asked = getattr(choice, name, None)
+            given = self.usual.get(name) if asked is None else asked
+            if given is not None:
+                wanted[name.removesuffix("s")] = [given] if isinstance(given, bool) else list(given)
+        return wanted
 
 
 @dataclass(frozen=True)
@@ -66,21 +79,32 @@ class Runs:
     frame: pandas.DataFrame
 
     @classmethod
-    def of(cls, reader: StoreReader, recipe: Recipe, study: str | None) -> Runs:
-        """Of the named study, else of the recipe's first that the store has, in full or in its small form."""
-        known = reader.studies()
+    def of(cls, reader: StoreReader, recipe: Recipe, choice: Choice) -> Runs:
+        """Of the named study, else of the recipe's that has most of what is to be shown, in full or in its small form."""
+        known, study = reader.studies(), choice.study
         wanted = [study] if study else [*recipe.studies, *(f"{name}-mini" for name in recipe.studies)]
-        found = next((name for name in wanted if name in known), None)
-        if found is None:
+        candidates = [cls._finished(reader, recipe, name) for name in wanted if name in known]
+        if not candidates:
             small = " --mini" if study is None and any(name.endswith("-mini") for name in known) else ""
             raise MissingData(f"The figure {recipe.name} is drawn from the study {' or '.join(wanted[: len(recipe.studies)])}, "
                               f"which {reader.path} does not have: run `reclust study run {wanted[0]}{small} "
                               f"--store {reader.path}`.")
-        frame = reader.runs(found)
-        runs = cls(reader, recipe, found, frame[frame["state"] == "finished"].reset_index(drop=True))
+        runs = max(candidates, key=lambda one: one._cells(recipe.wanted(choice)))
         if runs.frame.empty:
             raise runs.missing("no finished run")
         return runs
+
+    @classmethod
+    def _finished(cls, reader: StoreReader, recipe: Recipe, study: str) -> Runs:
+        frame = reader.runs(study)
+        return cls(reader, recipe, study, frame[frame["state"] == "finished"].reset_index(drop=True))
+
+    def _cells(self, wanted: Mapping[str, list[Any]]) -> int:
+        """In how many of the wanted combinations there are runs, over all that is not wanted in particular."""
+        frame = self.frame
+        for column, values in wanted.items():
+            frame = frame[frame[column].isin(values)]
+        return len(frame[["dataset", "algorithm", "variant", "pretrained"]].drop_duplicates())
 
     def missing(self, what: str) -> MissingData:
         return MissingData(f"The figure {self.recipe.name} finds {what} of the study {self.study} in {self.reader.path}: run "
@@ -100,19 +124,13 @@ class Runs:
                     raise self.missing(f"no {column} among {', '.join(map(str, given))} in the finished runs")
         return replace(self, frame=frame)
 
-    def chosen(self, choice: Choice, **usual: Any) -> Runs:
+    def chosen(self, choice: Choice) -> Runs:
         """`only` what was asked for, else what is usual; what the study does not have is replaced by the first it has: small
         forms have other data sets."""
-        runs = self
-        for name, default in usual.items():
-            asked = getattr(choice, name, None)
-            given = default if asked is None else asked
-            column = name if name == "pretrained" else name.removesuffix("s")
-            known = list(dict.fromkeys(runs.frame[column]))
-            kept = [one for one in (given if name != "pretrained" else [given]) if one in known] or known[:1]
-            chosen: dict[str, Any] = {name: kept[0] if name == "pretrained" else kept}
-            runs = runs.only(**chosen)
-        return runs
+        frame = self.frame
+        for column, values in self.recipe.wanted(choice).items():
+            frame = frame[frame[column].isin(values if frame[column].isin(values).any() else frame[column].iloc[:1])]
+        return replace(self, frame=frame)
 
     def values(self, column: str) -> list[Any]:
         """What occurs in a column, in the order of the plan."""

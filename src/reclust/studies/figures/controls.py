@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    chosen = runs.chosen(choice, datasets=("optdigits",), algorithms=("dcn",), pretrained=True)
-    return curve_panels(chosen, ("accuracy", "label_change", "intra_class_distance", "inter_class_distance"))
+    return curve_panels(runs.chosen(choice), ("accuracy", "label_change", "intra_class_distance", "inter_class_distance"))
 
 
 RECIPE = Recipe("controls", ("noise-and-disentangled",), draw,
                 "Controls of BRB: noise on embeddings, labels of a reset copy (disentangled), a reset without new targets "
-                "(recomputed centers). Mean and standard error; distances are cosine distances.", ("distances",))
+                "(recomputed centers). Mean and standard error; distances are cosine distances.", ("distances",),
+                {"datasets": ("optdigits",), "algorithms": ("dcn",), "pretrained": True})

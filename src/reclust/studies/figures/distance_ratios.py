@@ -17,8 +17,7 @@ MOMENTS = (("before the reset", "#0072B2", "-"), ("right after it", "#D55E00", "
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    runs = runs.chosen(choice, datasets=("gtsrb", "optdigits", "mnist"), algorithms=("dcn",), pretrained=True,
-                       variants=("brb",))
+    runs = runs.chosen(choice)
     figure, grid = panels(1, len(runs.values("dataset")), width=2.6, sharey=True)
     for axes, dataset in zip(grid[0], runs.values("dataset"), strict=True):
         own = runs.only(datasets=[dataset])
@@ -52,4 +51,5 @@ def ratio_shares(runs: Runs, epoch: int | None) -> tuple[int, np.ndarray]:
 
 
 RECIPE = Recipe("distance-ratios", ("training-curves",), draw,
-                "Histogram of the ratio of distances to the two nearest centres, before and after a reset.", ("ratios",))
+                "Histogram of the ratio of distances to the two nearest centres, before and after a reset.", ("ratios",),
+                {"datasets": ("gtsrb", "optdigits", "mnist"), "algorithms": ("dcn",), "variants": ("brb",), "pretrained": True})

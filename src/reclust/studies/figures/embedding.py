@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    runs = runs.chosen(choice, datasets=("usps",), algorithms=("idec",), pretrained=True)
+    runs = runs.chosen(choice)
     figure, grid = panels(len(runs.variants), 2, width=2.6, height=2.3)
     for row, variant in zip(grid, runs.variants, strict=True):
         run = runs.only(variants=[variant]).frame["run"].iloc[0]
@@ -29,4 +29,4 @@ def draw(runs: Runs, choice: Choice) -> Figure:
 
 RECIPE = Recipe("embedding", ("embeddings",), draw,
                 "Embeddings of one seed by true class at the start and at the end, each on its own principal axes.",
-                ("embeddings",))
+                ("embeddings",), {"datasets": ("usps",), "algorithms": ("idec",), "pretrained": True})

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    chosen = runs.chosen(choice, datasets=("usps",), algorithms=("idec",), pretrained=False)
-    figure = curve_panels(chosen.only(variants=[v for v in chosen.variants if v != "reset"]), ["accuracy"])
+    chosen = runs.chosen(choice)
+    figure = curve_panels(chosen, ["accuracy"])
     curves = chosen.curves("accuracy")
     base = curves[curves["variant"] == "none"].groupby("epoch")["accuracy"].mean()
     if len(base) and len(figure.axes) == 1:
@@ -24,4 +24,6 @@ def draw(runs: Runs, choice: Choice) -> Figure:
 
 
 RECIPE = Recipe("learning-curves", ("training-curves", "from-scratch", "acc-table"), draw,
-                "Accuracy by epoch, mean and standard error; resets are dotted, the dashed line is the barrier.")
+                "Accuracy by epoch, mean and standard error; resets are dotted, the dashed line is the barrier.",
+                usual={"datasets": ("usps",), "algorithms": ("idec",), "variants": ("none", "recluster", "brb"),
+                       "pretrained": False})

@@ -19,7 +19,7 @@ LINES = (("#0072B2", "-"), ("#D55E00", "--"), ("#009E73", "-."))
 def draw(runs: Runs, choice: Choice) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
-    runs = runs.chosen(choice, datasets=tuple(runs.values("dataset")), algorithms=("dec", "idec"), pretrained=False)
+    runs = runs.chosen(choice)
     datasets = runs.values("dataset")
     angles = np.linspace(0, 2 * np.pi, len(datasets), endpoint=False)
     figure, grid = panels(height=3.4, subplot_kw={"projection": "polar"})
@@ -48,4 +48,5 @@ def draw(runs: Runs, choice: Choice) -> Figure:
     return figure
 
 
-RECIPE = Recipe("radar", ("from-scratch", "acc-table"), draw, "Relative improvement of accuracy by BRB, by data set.")
+RECIPE = Recipe("radar", ("from-scratch", "acc-table"), draw, "Relative improvement of accuracy by BRB, by data set.",
+                usual={"algorithms": ("dec", "idec"), "pretrained": False})

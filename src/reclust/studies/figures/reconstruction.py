@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    chosen = runs.chosen(choice, datasets=("optdigits",), algorithms=("dcn",), pretrained=True).only(variants=("none", "brb"))
+    chosen = runs.chosen(choice)
     figure = curve_panels(chosen, ["reconstruction_loss"])
     after = chosen.curves("reconstruction_loss_after_reset").dropna(subset=["reconstruction_loss_after_reset"])
     for axes, (_, own) in zip(figure.axes, after.groupby("dataset", sort=False), strict=True):
@@ -24,4 +24,5 @@ def draw(runs: Runs, choice: Choice) -> Figure:
 
 
 RECIPE = Recipe("reconstruction", CURVES, draw, "Reconstruction loss by epoch, and right after each reset.",
-                ("reconstruction",))
+                ("reconstruction",),
+                {"datasets": ("optdigits",), "algorithms": ("dcn",), "variants": ("none", "brb"), "pretrained": True})

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    runs = runs.chosen(choice, datasets=tuple(runs.values("dataset")), algorithms=("dcn",), pretrained=True)
+    runs = runs.chosen(choice)
     changes = relative_changes(runs)
     variants = [variant for variant in runs.variants if variant != "none"]
     figure, grid = panels(width=max(3.4, 1.0 + 0.75 * len(runs.values("dataset"))))
@@ -36,4 +36,5 @@ def relative_changes(runs: Runs, measure: str = "acc") -> dict[tuple[str, str], 
             if variant != "none" and (dataset, "none") in found}
 
 
-RECIPE = Recipe("relative-change", ("acc-table",), draw, "Relative change of mean accuracy against no intervention.")
+RECIPE = Recipe("relative-change", ("acc-table",), draw, "Relative change of mean accuracy against no intervention.",
+                usual={"algorithms": ("dcn",), "pretrained": True})

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def draw(runs: Runs, choice: Choice) -> Figure:
     from matplotlib.figure import Figure
 
-    runs = runs.chosen(choice, datasets=("usps",), algorithms=("dec",), pretrained=True, variants=("brb",))
+    runs = runs.chosen(choice)
     run = runs.frame["run"].iloc[0]
     before, after = runs.columns(run, "embedding", "embedding_after_reset")
     resets = after.epochs.tolist()
@@ -64,4 +64,5 @@ def _nmi(axes: Axes, runs: Runs, run: str, window: tuple[int, int]) -> None:
 
 RECIPE = Recipe("reset-closeup", ("embeddings",), draw,
                 "Embeddings of one seed before, right after and later than one reset, and its NMI at the epochs that are "
-                "recorded.", ("embeddings",))
+                "recorded.", ("embeddings",),
+                {"datasets": ("usps",), "algorithms": ("dec",), "variants": ("brb",), "pretrained": True})

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def draw(runs: Runs, choice: Choice) -> Figure:
     import pandas
 
-    runs = runs.chosen(choice, datasets=tuple(runs.values("dataset")), algorithms=tuple(runs.values("algorithm")))
+    runs = runs.chosen(choice)
     for factor in ("keep", "interval", "lr"):
         if factor not in runs.frame:
             raise runs.missing(f"no factor {factor!r}")

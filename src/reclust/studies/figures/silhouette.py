@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    chosen = runs.chosen(choice, datasets=("usps", "gtsrb"), algorithms=("dcn",), pretrained=True)
-    figure = curve_panels(chosen.only(variants=("none", "brb")), ("accuracy", "silhouette", "silhouette_predicted"))
+    figure = curve_panels(runs.chosen(choice), ("accuracy", "silhouette", "silhouette_predicted"))
     for axes in figure.axes:
         axes.set_ylabel(axes.get_ylabel().replace(", ", ",\n"))
     return figure
 
 
 RECIPE = Recipe("silhouette", CURVES, draw, "Accuracy, and the silhouette by true and by predicted labels.",
-                ("distances",))
+                ("distances",),
+                {"datasets": ("usps", "gtsrb"), "algorithms": ("dcn",), "variants": ("none", "brb"), "pretrained": True})

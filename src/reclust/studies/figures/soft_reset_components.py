@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    return curve_panels(runs.chosen(choice, datasets=("usps", "optdigits"), algorithms=("dcn",), pretrained=True), ["accuracy"])
+    return curve_panels(runs.chosen(choice), ["accuracy"])
 
 
 RECIPE = Recipe("soft-reset-components", ("soft-reset-components",), draw,
-                "Accuracy with perturbation only, with contraction only, and with Gaussian noise in their place.")
+                "Accuracy with perturbation only, with contraction only, and with Gaussian noise in their place.",
+                usual={"datasets": ("usps", "optdigits"), "algorithms": ("dcn",), "pretrained": True})

@@ -18,7 +18,7 @@ CLOSE = 0.9
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    runs = runs.chosen(choice, datasets=("usps",), algorithms=("dec",), pretrained=True, variants=("brb",))
+    runs = runs.chosen(choice)
     run = runs.frame["run"].iloc[0]
     (after,) = runs.columns(run, "embedding_after_reset")
     epoch = int(after.epochs[0]) if choice.epoch is None else choice.epoch
@@ -65,4 +65,4 @@ def _samples(axes: Axes, shown: Moment, truth: np.ndarray) -> None:
 
 
 RECIPE = Recipe("voronoi", ("voronoi",), draw, "Voronoi cells of the centres in two dimensions before and after a reset.",
-                ("embeddings",))
+                ("embeddings",), {"datasets": ("usps",), "algorithms": ("dec",), "variants": ("brb",), "pretrained": True})
