@@ -56,6 +56,16 @@ def test_fit_and_predict_write_what_the_estimator_says(table, tmp_path, capsys):
     assert (tmp_path / "again.csv").read_text() == (out / "labels.csv").read_text()
     assert main(["predict", str(out / "model.reclust"), str(table), "--labels", "group", "--ids", "name"]) == 0
     assert capsys.readouterr().out == (out / "labels.csv").read_text()
+    page = tmp_path / "page.html"
+    assert main(["predict", str(out / "model.reclust"), str(table), "--labels", "group", "--ids", "name", "--report", str(page)]) == 0
+    assert capsys.readouterr().out == (out / "labels.csv").read_text() and "table in 4 clusters" in page.read_text()
+    fewer = tmp_path / "fewer.csv"
+    fewer.write_text("".join(table.open().readlines()[:8]))
+    assert main(["predict", str(out / "model.reclust"), str(fewer), "--labels", "group", "--ids", "name", "--report", str(page)]) == 1
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 8 and "fitted on 120" in said.err
+    assert main(["predict", str(out / "model.reclust"), str(table), "--report", str(table)]) == 1
+    assert "would be written over" in capsys.readouterr().err and table.read_text().startswith("name")
 
 
 def test_fit_of_an_array_reports_json(tmp_path, capsys):
@@ -144,6 +154,8 @@ def test_new_images_are_read_as_those_of_the_fit_were(tmp_path, monkeypatch, cap
         assert (model.predict(folder) == expected).all()
         assert main(["predict", "out/model.reclust", folder]) == 0
         assert [row["cluster"] for row in csv.DictReader(capsys.readouterr().out.splitlines())] == [str(label) for label in expected]
+        assert main(["predict", "out/model.reclust", f"{folder}/02.png"]) == 0
+        assert capsys.readouterr().out == f"id,cluster\n02.png,{expected[2]}\n" and model.predict(f"{folder}/02.png") == expected[2:3]
 
 
 @pytest.mark.parametrize(("given", "message"), [

@@ -14,6 +14,7 @@ from torch.nn.utils import parametrizations
 
 from reclust import (
     BRB,
+    IDEC,
     Autoencoder,
     Checkpoint,
     Every,
@@ -33,6 +34,7 @@ from reclust.objectives import Still
 from reclust.randomness import repeatable
 from reclust.representations.autoencoder import EncoderDecoder
 from reclust.representations.base import build_network, encoder_blocks
+from reclust.selection import Silhouette
 from reclust.values import from_json, to_json
 
 X = blobs(80)[0].astype(np.float32)
@@ -245,7 +247,7 @@ def test_a_replica_that_failed_does_not_stop_the_method_of_the_others():
     settings = [small_settings(objective=IDECObjective(weight), intervention=Every(1, (Recluster(picky),)))
                 for weight in (1.0, 1e39)]
     result = train(X, settings, seeds=[1, 2])
-    assert set(result.failed) == {1} and np.isfinite(result.state["centers"][0]).all()
+    assert set(result.failed) == {1} and torch.isfinite(result.state["centers"][0]).all()
 
 
 @value
@@ -305,6 +307,18 @@ def test_half_centres_and_autocast_are_welcome(step):
         half = torch.randn(3, 4, generator=torch.Generator().manual_seed(0)).half()
         Every(1, (step,))(1, Target.of(encoder, half, embed=lambda: exact))
         assert half.isfinite().all()
+
+
+def test_a_fit_and_its_answers_are_the_same_inside_autocast():
+    def answers():
+        model = IDEC(3, n_init=2, epochs=6, pretrain_epochs=2, intervention=BRB(2), random_state=0, device="cpu", select=Silhouette()).fit(X)
+        return model.labels_, model.transform(X), model.predict_proba(X), model.predict(X[:7]), [one.score for one in model.replicas_]
+
+    plain = answers()
+    with torch.autocast("cpu", torch.bfloat16):
+        inside = answers()
+    for one, other in zip(plain, inside, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_optimizers_and_weights_that_cannot_be_reset_are_named():

@@ -163,7 +163,8 @@ class DeepClustering(FittedClustering):
             seeds = list(begun.seeds)
         looking: list[Monitor] = [Living(), Evaluation(limit=LOOKED_AT) if y is None else Evaluation(y), *monitors]
         result = self._train(inputs, settings, seeds, looking, begun, checkpoint)
-        self._adopt(result, preparation, *_choose(result, inputs, found.select))
+        with torch.autocast(device.type, enabled=False):  # in which the caller may be
+            self._adopt(result, preparation, *_choose(result, inputs, found.select))
         self._label(X, settings.n_clusters)
         if self.consensus:
             weights = vote_weights(np.array([replica.score for replica in self.replicas_]))

@@ -141,7 +141,8 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         if not model.representation.stacks:  # too heavy for a processor that has a GPU beside it
             device = choose_device(self.device)
             model = model.to(device, torch.float64)
-        return torch.cat([function(model, model.embed(some.to(device))).cpu() for some in samples]).numpy()
+        with torch.autocast(device.type, enabled=False):  # in which the caller may be
+            return torch.cat([function(model, model.embed(some.to(device))).cpu() for some in samples]).numpy()
 
     @property
     def _n_features_out(self) -> int:

@@ -19,6 +19,7 @@ from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
 from .data import Dataset, read
+from .data.images import holds_images
 from .data.inputs import Inputs, ResidentInputs
 from .data.lens import Lens, light_is_uneven
 from .data.reading import as_names, as_numpy, channels_come_first, is_other_table
@@ -32,7 +33,7 @@ from .values import whole
 def opened(X: Any, image_shape: Sequence[int] | None = None) -> Any:
     """Files, folders, torch data sets, AnnData, tables of Arrow and polars are read into a `Dataset`; others are left alone.
 
-    image_shape: (h, w, channels) that the images of a folder are to have, whatever theirs are.
+    image_shape: (h, w, channels) that images in files are to have, whatever theirs are.
     """
     anndata = sys.modules.get("anndata")  # whoever brings one has imported it already
     if isinstance(X, TorchDataset) or (anndata is not None and isinstance(X, anndata.AnnData)) or is_other_table(X):
@@ -41,7 +42,7 @@ def opened(X: Any, image_shape: Sequence[int] | None = None) -> Any:
         raise ValueError("X is a DataLoader, whose batches and order are its own: give its data set, X.dataset.")
     if not isinstance(X, (str, os.PathLike)):
         return X
-    return read(X, size=image_shape if os.path.isdir(os.path.expanduser(X)) else None)
+    return read(X, size=image_shape if holds_images(X) else None)
 
 
 def names_of_rows(X: Any) -> np.ndarray | None:

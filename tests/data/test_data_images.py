@@ -34,6 +34,21 @@ def test_equal_images_come_back_unchanged_in_the_order_of_their_names(tmp_path):
     np.testing.assert_array_equal(found.images, [grey[name] for name in found.ids])
 
 
+def test_a_single_image_is_one_sample(tmp_path):
+    pixels = noise(9, 7, 3)
+    image.fromarray(pixels).save(tmp_path / "one.PNG")
+    found = read(tmp_path / "one.PNG")
+    assert found.ids.tolist() == ["one.PNG"] and found.image_shape == (3, 9, 7) and found.name == "one"
+    np.testing.assert_array_equal(found.images, pixels[None])
+    assert read(tmp_path / "one.PNG", size=(4, 4, 1)).image_shape == (1, 4, 4)
+    (tmp_path / "broken.png").write_bytes(b"no image")
+    for options in ({}, {"on_error": "skip"}):
+        with pytest.raises(DataError, match=r"None of the 1 images.*broken\.png"):
+            read(tmp_path / "broken.png", **options)
+    with pytest.raises(DataError, match="no file or folder"):
+        read(tmp_path / "nothing.png")
+
+
 def test_folders_give_labels(tmp_path):
     for name in ("cat/1.png", "dog/deep/2.PNG", "cat/3.bmp"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

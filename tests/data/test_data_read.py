@@ -226,7 +226,7 @@ def test_what_cannot_be_asked_of_such_data_is_refused(tmp_path):
         (tmp_path / "x.npy", r"a \.npy file, which holds one array", [*by_name, "size", "on_error"]),
         (tmp_path / "x.npz", r"a \.npz file", ["size", "on_error"]),
         (tmp_path / "x.csv", "a table", ["key", "size", "on_error"]),
-        (tmp_path / "folder", "a folder of images, where file names are the ids", ["key", "ids"]),
+        (tmp_path / "folder", "images, where file names are the ids", ["key", "ids"]),
         (TABLE, "a ndarray, which holds samples without names", by_name),
         (torch.from_numpy(TABLE), "a Tensor", by_name),
         (TABLE.tolist(), "a list", by_name),

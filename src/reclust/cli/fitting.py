@@ -65,12 +65,14 @@ def add(commands: argparse._SubParsersAction) -> None:
     predict.add_argument("model", metavar="MODEL")
     add_data(predict)
     predict.add_argument("-o", "--output", metavar="FILE", help="CSV to write (default: print it)")
+    predict.add_argument("--report", metavar="FILE",
+                         help="also write the HTML page of `reclust fit --report`; DATA must be what the model was fitted on")
     predict.set_defaults(run=_predict, size=None)
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", metavar="DATA", help=".npy, .npz, .csv, .tsv, .txt, .csv.gz, .parquet, .h5, .h5ad, a folder of "
-                        "images, or the name of a set (see `reclust data list`)")
+    parser.add_argument("data", metavar="DATA", help=".npy, .npz, .csv, .tsv, .txt, .csv.gz, .parquet, .h5, .h5ad, images "
+                        "(a file or a folder), or the name of a set (see `reclust data list`)")
     parser.add_argument("--labels", metavar="NAME", help="column or array of known classes, which is no feature: at most to be "
                         "scored against; `folder`: the first-level folders of images")
     parser.add_argument("--ids", metavar="NAME", help="column that names the samples")
@@ -95,7 +97,7 @@ def add_image_shape(parser: argparse.ArgumentParser) -> None:
 
 def add_size(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", type=int, nargs="+", metavar="N",
-                        help="height width [channels] that images of a folder are brought to (default: theirs where all have "
+                        help="height width [channels] that images in files are brought to (default: theirs where all have "
                              "the same, else 28 28 for grey and 32 32 for colour)")
 
 
@@ -143,7 +145,7 @@ def _fit(arguments: argparse.Namespace) -> int:
     model.save(kept)
     write_text(table, _table(found, model.labels_))
     if arguments.report is not None:
-        model.report(arguments.report, found, found.labels, title=f"{found.name} in {model.n_clusters_} clusters")
+        _write_report(model, found, arguments.report)
     _report(arguments, found, model, folder)
     if _cut_short(model):
         print("reclust: stopped before the end, with what there is: call again to go on", file=sys.stderr)
@@ -182,12 +184,13 @@ def _report(arguments: argparse.Namespace, found: Dataset, model: DeepClustering
 
 def _predict(arguments: argparse.Namespace) -> int:
     from .. import load
+    from ..data.images import holds_images
 
-    if arguments.output is not None:
-        check_folder(arguments.output)
-        spare([arguments.model, arguments.data], [arguments.output])
+    for output in filter(None, (arguments.output, arguments.report)):
+        check_folder(output)
+    spare([arguments.model, arguments.data], [arguments.output, arguments.report])
     model = load(arguments.model)
-    if Path(arguments.data).is_dir():  # images become what the model was fitted on
+    if holds_images(arguments.data):  # they become what the model was fitted on
         arguments.size = model._preparation.image_shape
     found = read_data(arguments)
     labels = model.predict(found)
@@ -195,7 +198,13 @@ def _predict(arguments: argparse.Namespace) -> int:
         sys.stdout.write(_table(found, labels).encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
     else:
         write_text(arguments.output, _table(found, labels))
+    if arguments.report is not None:
+        _write_report(model, found, arguments.report)
     return 0
+
+
+def _write_report(model: DeepClustering, found: Dataset, path: str) -> None:
+    model.report(path, found, found.labels, title=f"{found.name} in {model.n_clusters_} clusters")
 
 
 def spare(inputs: Sequence[str], outputs: Sequence[str | Path | None]) -> None:

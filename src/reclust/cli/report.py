@@ -30,9 +30,8 @@ def _run(arguments: argparse.Namespace) -> int:
     from ..studies.report import Limits, report
 
     if arguments.store.endswith(".reclust"):
-        raise ValueError(f"{arguments.store} is a model, and this command reports stores of studies. A fit is reported "
-                         "while its data are at hand: `reclust fit DATA -k K --report FILE`, or in Python "
-                         f"`reclust.load({arguments.store!r}).report(FILE, X)`.")
+        raise ValueError(f"{arguments.store} is a model, and this command reports stores of studies. That of a fit needs its "
+                         f"data: `reclust predict {arguments.store} DATA --report FILE`.")
     limits = Limits(**{name: getattr(arguments, name) for name in SHOWN})
     with studies.StoreReader(arguments.store) as store:
         report(store, arguments.output, data=arguments.data, title=arguments.title, limits=limits)

@@ -52,10 +52,17 @@ def decode(content: bytes, where: str, *, formats: Sequence[str] = FORMATS) -> A
         return opened
 
 
-def read_image_folder(
-    folder: Path, *, size: Sequence[int] | None = None, on_error: OnError = "raise"
+def holds_images(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a folder, or a file that is named as an image."""
+    path = Path(path).expanduser()
+    return path.is_dir() or (path.suffix.lower() in SUFFIXES and path.is_file())
+
+
+def read_images(
+    place: Path, *, size: Sequence[int] | None = None, on_error: OnError = "raise"
 ) -> tuple[NDArray[Any], list[str]]:
-    """All images below `folder` in the order of their names: (n, h, w) if all are grey, else (n, h, w, 3); their names.
+    """All images below a folder in the order of their names: (n, h, w) if all are grey, else (n, h, w, 3); their names. Or a
+    single image, if the place is a file.
 
     Values are 0..255, as bytes, or as float32 with fractions where an image has 16 bits: nothing is lost, and a model fitted
     on either kind can take the other. What is transparent is white. They are resized (bilinear) to `size` (h, w), by default
@@ -67,7 +74,7 @@ def read_image_folder(
         raise ValueError(f"size={tuple(size)}; needed: (height, width) or (height, width, channels), 1 or 3 channels.")
     if on_error not in ("raise", "skip"):
         raise ValueError(f"on_error={on_error!r}; needed: 'raise' or 'skip'.")
-    paths = sorted(_found(folder))
+    folder, paths = (place, sorted(_found(place))) if place.is_dir() else (place.parent, [place])
     if not paths:
         raise DataError(f"{folder} holds no images; looked for {', '.join(sorted(SUFFIXES))}.")
     headers, unreadable = _each(paths, _header)

@@ -19,7 +19,7 @@ from .dataset import Dataset, Samples
 from .delimited import read_csv
 from .errors import DataError, naming, reading, require
 from .hdf5 import open_hdf5
-from .images import OnError, read_image_folder
+from .images import OnError, holds_images, read_images
 from .tables import Table, from_frame, read_parquet, refuse_masked, warn_of_row_numbers
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _MEANT_FOR = {
     "key": "it chooses among the arrays of a .npz, .h5 or .h5ad file",
     "labels": "it names a column of a table or an array beside the samples; for other data give one value each",
     "ids": "it names a column of a table or an array beside the samples; for other data give one value each",
-    "size": "it is for folders of images",
+    "size": "it is for images and folders of them",
     "on_error": "only broken images in a folder can be left out (--skip-broken)",
     "drop": "it names columns of a table",
 }
@@ -72,7 +72,7 @@ def read(
     """A Dataset from an array, tensor, DataFrame, pyarrow.Table, sparse matrix, AnnData, torch Dataset, file or image folder.
 
     Files: .npy (memory-mapped), .npz (of numpy.savez or scipy.sparse.save_npz), .csv, .tsv and .txt (also packed, .csv.gz),
-    .parquet, .h5, .hdf5, .h5ad. Arrays of two axes are tables (n, d), of three grey images (n, h, w), of four images
+    .parquet, .h5, .hdf5, .h5ad, an image. Arrays of two axes are tables (n, d), of three grey images (n, h, w), of four images
     (n, h, w, c) or (n, c, h, w) with c = 1 or 3.
     `key` names the array in a file that holds several. `labels` and `ids` are n values, or name a column of a table or an
     array beside the samples; in a folder of images labels="folder" takes the names of the first-level folders. `drop` names
@@ -94,8 +94,8 @@ def read(
 
 
 def _from_path(path: Path, asked: Asked) -> dict[str, Any]:
-    if path.is_dir():
-        return _from_folder(path, asked)
+    if holds_images(path):
+        return _from_images(path, asked)
     if not path.is_file():
         raise DataError(f"There is no file or folder {path}.")
     suffix = path.name.removeprefix(_unpacked(path).stem).lower()
@@ -122,7 +122,7 @@ def _from_path(path: Path, asked: Asked) -> dict[str, Any]:
         with reading(path):
             return _from_anndata(anndata.read_h5ad(path), asked)
     texts = ", ".join([*_TEXTS, *(f"{text}.gz" for text in _TEXTS)])
-    known = f".npy, .npz, {texts}, .parquet, .h5, .hdf5, .h5ad or a folder of images"
+    known = f".npy, .npz, {texts}, .parquet, .h5, .hdf5, .h5ad, an image or a folder of images"
     raise DataError(f"{path} has the unknown ending {suffix!r}; needed: {known}.")
 
 
@@ -167,11 +167,11 @@ def _from_memory(source: Any, asked: Asked) -> dict[str, Any]:
     )
 
 
-def _from_folder(path: Path, asked: Asked) -> dict[str, Any]:
-    asked.only("labels", "size", "on_error", of="a folder of images, where file names are the ids")
+def _from_images(path: Path, asked: Asked) -> dict[str, Any]:
+    asked.only("labels", "size", "on_error", of="images, where file names are the ids")
     if asked.labels not in (None, "folder"):
         raise DataError(f"labels={asked.labels!r} for a folder of images; needed: 'folder' or one value each.")
-    images, names = read_image_folder(path, size=asked.size, on_error=asked.on_error)
+    images, names = read_images(path, size=asked.size, on_error=asked.on_error)
     found: dict[str, Any] = {"samples": images, "ids": np.array(names), "max_value": 255.0}
     if asked.labels == "folder":
         outside = [name for name in names if "/" not in name]
