@@ -19,10 +19,11 @@ from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
 from .data import Dataset, read
+from .data.assembling import as_names, channels_come_first
 from .data.images import holds_images
 from .data.inputs import Inputs, ResidentInputs
 from .data.lens import Lens, light_is_uneven
-from .data.reading import as_names, as_numpy, channels_come_first, is_other_table
+from .data.memory import as_numpy, is_other_table
 from .data.scaling import Scaling, identity, to_unit_range, z_score
 from .data.streams import StreamedInputs, dense_rows
 from .data.tables import check_complete, check_numeric, refuse_masked

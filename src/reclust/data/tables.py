@@ -234,3 +234,10 @@ def not_numeric(where: Path | str, wrong: Mapping[str, str]) -> str:
         f"{where}: not numeric: {shown}. Encode such columns (pandas.get_dummies, OneHotEncoder), leave them out, "
         "or say which one holds labels or ids: reclust.data.read(…, drop=[…], labels=…, ids=…), --drop, --labels and --ids."
     )
+
+
+def as_found(table: Table) -> dict[str, Any]:
+    """As `assemble` takes it, with a word about columns that only count the rows."""
+    names = table.names or [str(i) for i in range(table.values.shape[1])]
+    warn_of_row_numbers(names, lambda rows, columns: table.values[rows, columns].astype(np.float64))
+    return {"samples": table.values, "labels": table.labels, "ids": table.ids, "feature_names": table.names}
