@@ -160,6 +160,18 @@ def test_the_study_that_has_most_of_what_is_shown_is_drawn(store, monkeypatch, l
     np.testing.assert_allclose(line(axes, "BRB"), (epochs, 100 * mean))
 
 
+def test_an_algorithm_with_more_seeds_does_not_count_for_more(store, monkeypatch):
+    runs = store.runs
+    monkeypatch.setattr(store, "runs", lambda name: runs(name).query("algorithm != 'dcn' or seed == 1"))
+    frame = store.runs("acc-table").query("pretrained and variant == 'brb' and dataset == 'usps'")
+    by_algorithm = 100 * frame.groupby("algorithm")["nmi"].agg(["mean", "sem"])
+    bars = next(one for one in figure(store, "nmi-bars").axes[0].containers if one.get_label() == "BRB")
+    assert bars[0].get_height() == pytest.approx(by_algorithm["mean"].mean())
+    (low, high) = bars.errorbar.lines[2][0].get_segments()[0][:, 1]
+    assert high - low == pytest.approx(2 * np.sqrt((by_algorithm["sem"].fillna(0) ** 2).sum()) / 3)
+    assert figures.source(store, "nmi-bars") == "`acc-table`, 1 to 3 runs each"
+
+
 def test_the_barrier_is_the_best_mean_without_an_intervention(store):
     (axes,) = figure(store, "learning-curves").axes
     barrier = [one.get_ydata()[0] for one in axes.lines if one.get_linestyle() == "--" and len(one.get_ydata()) == 2]

@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
+from support import small_settings
 
-from reclust.studies import Store, named, published
+from reclust.history import Curve
+from reclust.studies import Outcome, PlannedRun, Store, named, published
 from reclust.studies import reproduction as made
 from reclust.studies.reproduction import cells, coverage
 from reclust.studies.reproduction.claims import CLAIMS
-from reclust.studies.reproduction.evidence import Above, Below, Evidence, Interval, Within, interval
+from reclust.studies.reproduction.evidence import Above, Below, Evidence, Interval, NoRecords, Where, Within, interval
 from reclust.studies.reproduction.page import cell_names
 from reclust.studies.reproduction.quantities import later_mean, share, slower
 from studies.invented import fill, paper
@@ -190,11 +192,6 @@ def test_of_six_cells_most_is_as_many_as_the_paper_has(better, verdict):
 
 
 def test_curves_without_numbers_are_none(tmp_path):
-    from support import small_settings
-
-    from reclust.history import Curve
-    from reclust.studies import Outcome, PlannedRun
-
     runs = [PlannedRun(f"{variant}{seed}", "g", "gtsrb", "dcn", variant, True, seed)
             for variant in ("none", "brb") for seed in (1, 2, 3)]
     values = np.array([[0.1, 0.2, np.nan, 0.5, 0.7, 0.9]])
@@ -205,8 +202,24 @@ def test_curves_without_numbers_are_none(tmp_path):
             {}, {"a": 1.0}, {}))
     with made.opened(tmp_path) as reader:
         found = {claim.name: claim.judge(Evidence(reader))[1] for claim in CLAIMS}
-    assert found["inter-class-distance"][0].ours.startswith("+0.450 (2 seeds"), "of the seeds that have numbers"
+    assert found["inter-class-distance"][0].ours.startswith("+0.4500 (2 seeds"), "of the seeds that have numbers"
     assert "no records yet" in found["silhouette"][1].ours
+
+
+def test_curves_are_of_the_study_that_has_most_seeds(tmp_path):
+    with Store(tmp_path / "store.sqlite") as store:
+        for study, seeds, value in (("training-curves", 2, 0.1), ("acc-table", 3, 0.2)):
+            runs = [PlannedRun(f"{study}{seed}", study, "mnist", "dcn", "brb", True, seed) for seed in range(seeds)]
+            store.plan(study, named(study), runs)
+            store.add(Outcome(study, [run.key for run in runs], [small_settings()] * seeds, {"acc": np.full(seeds, 0.5)}, {"clustering": {
+                "nmi": Curve(np.array([399]), np.full((1, seeds), value))}}, {}, {"a": 1.0}, {}))
+    with made.opened(tmp_path) as reader:
+        evidence, where = Evidence(reader), Where("mnist", "dcn")
+        for studies in (("training-curves", "acc-table"), ("acc-table", "training-curves")):
+            found = evidence.histories(studies, where, "brb", ("nmi",))
+            assert [columns["nmi"].values.item() for columns in found.values()] == pytest.approx([0.2] * 3)
+        with pytest.raises(NoRecords, match="training-curves or acc-table"):
+            evidence.histories(("training-curves", "acc-table"), where, "brb", ("ari",))
 
 
 def test_ablations_stand_beside_the_paper_and_beside_brb(tmp_path):
@@ -222,9 +235,9 @@ def test_ablations_stand_beside_the_paper_and_beside_brb(tmp_path):
 
 
 def test_remarks_on_figures_and_on_the_whole_have_their_places(main):
-    text = made.pages(main, {"summary": "so and so", "figures/controls": "One seed."}, ["controls"])["reproduction.md"]
+    text = made.pages(main, {"summary": "so and so", "figures/radar": "One seed."}, ["radar"])["reproduction.md"]
     assert "- **Against the paper**: so and so\n" in text and text.index("so and so") < text.index("## The main table")
-    assert "*controls*: " in text and "cosine distances. One seed.\n" in text and text.count("One seed.") == 1
+    assert "*radar*: " in text and text.count("One seed.") == 1 and re.search(r"From `acc-table`, .* runs each\. One seed\.\n", text)
 
 
 def test_remarks_name_cells_that_exist(tmp_path):

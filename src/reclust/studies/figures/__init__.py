@@ -82,6 +82,11 @@ def figure(reader: StoreReader, name: str, choice: Choice = Choice()) -> Figure:
         return recipe.draw(Runs.of(reader, recipe, choice), choice)
 
 
+def source(reader: StoreReader, name: str, choice: Choice = Choice()) -> str:
+    """From which study a figure is drawn, and of how many runs, for its caption."""
+    return Runs.of(reader, FIGURES[name], choice).chosen(choice).source
+
+
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     """As .pdf, .svg or .png: the same figure gives the same bytes."""
     matplotlib = require("matplotlib", purpose="Drawing figures", extra="plot")

@@ -18,9 +18,11 @@ Numbers = Mapping[tuple[Any, str], tuple[float, float]]
 
 
 def means(runs: Runs, measure: str, by: str = "dataset") -> Numbers:
-    """Percent, over all runs that agree in a column and the variant."""
-    grouped = 100 * runs.frame.groupby([by, "variant"], sort=False)[measure].agg(["mean", "sem"])
-    return {key: (row["mean"], np.nan_to_num(row["sem"])) for key, row in grouped.iterrows()}
+    """Percent with its standard error, for all runs that agree in a column and the variant: the mean of the algorithms' means,
+    so that one with more seeds than others does not count for more."""
+    grouped = 100 * runs.frame.groupby([by, "variant", "algorithm"], sort=False)[measure].agg(["mean", "sem"])
+    return {key: (own["mean"].mean(), np.sqrt(np.nan_to_num(own["sem"]) @ np.nan_to_num(own["sem"])) / len(own))
+            for key, own in grouped.groupby(level=[0, 1], sort=False)}
 
 
 def bars(axes: Axes, numbers: Numbers, groups: Sequence[Any], variants: Sequence[str], *, by: str = "dataset") -> None:

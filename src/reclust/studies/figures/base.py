@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import labels
-from ..reading import StoreReader
+from ..reading import CELL, StoreReader
 
 if TYPE_CHECKING:
     import pandas
@@ -48,7 +48,7 @@ class Recipe:
 
     measures: what these studies must have recorded beside scores, by the names of `reclust.studies.measures`.
     usual: which datasets, algorithms, variants and start (pretrained) it shows unless others are asked for; what it does not
-    name is shown in full. Of several studies the one that has most of this is drawn, the first of equals.
+    name is shown in full. Of several studies the one that has most of this is drawn, of equals that of more runs.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Runs:
             raise MissingData(f"The figure {recipe.name} is drawn from the study {' or '.join(wanted[: len(recipe.studies)])}, "
                               f"which {reader.path} does not have: run `reclust study run {wanted[0]}{small} "
                               f"--store {reader.path}`.")
-        runs = max(candidates, key=lambda one: one._cells(recipe.wanted(choice)))
+        runs = max(candidates, key=lambda one: one._extent(recipe.wanted(choice)))
         if runs.frame.empty:
             raise runs.missing("no finished run")
         return runs
@@ -99,12 +99,20 @@ class Runs:
         frame = reader.runs(study)
         return cls(reader, recipe, study, frame[frame["state"] == "finished"].reset_index(drop=True))
 
-    def _cells(self, wanted: Mapping[str, list[Any]]) -> int:
-        """In how many of the wanted combinations there are runs, over all that is not wanted in particular."""
+    def _extent(self, wanted: Mapping[str, list[Any]]) -> tuple[int, int]:
+        """In how many of the wanted cells there are runs, over all that is not wanted in particular; how many runs."""
         frame = self.frame
         for column, values in wanted.items():
             frame = frame[frame[column].isin(values)]
-        return len(frame[["dataset", "algorithm", "variant", "pretrained"]].drop_duplicates())
+        return len(frame[list(CELL)].drop_duplicates()), len(frame)
+
+    @property
+    def source(self) -> str:
+        """The study and how many runs each cell has, for a caption."""
+        counts = self.frame.groupby(list(CELL)).size()
+        few, many = counts.min(), counts.max()
+        each = f"{few} run{'s' if few > 1 else ''} each" if few == many else f"{few} to {many} runs each"
+        return f"`{self.study}`, {each}"
 
     def missing(self, what: str) -> MissingData:
         return MissingData(f"The figure {self.recipe.name} finds {what} of the study {self.study} in {self.reader.path}: run "

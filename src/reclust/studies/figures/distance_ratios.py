@@ -25,7 +25,7 @@ def draw(runs: Runs, choice: Choice) -> Figure:
         edges = np.linspace(0, 1, shares.shape[1] + 1)
         for values, (name, color, style) in zip(shares, MOMENTS, strict=True):
             axes.stairs(100 * values, edges, color=color, linestyle=style, linewidth=1.2, label=name)
-        method = labels.method(own.values("algorithm")[0], "brb")
+        method = labels.method(own.values("algorithm")[0], "brb", pretrained=own.values("pretrained")[0])
         axes.set_title(f"{method}, {labels.dataset(dataset)}, epoch {epoch}")
         axes.set_xlabel(r"distance ratio $\rho = d_1 / d_2$")
         axes.set_xlim(0, 1)
@@ -51,5 +51,6 @@ def ratio_shares(runs: Runs, epoch: int | None) -> tuple[int, np.ndarray]:
 
 
 RECIPE = Recipe("distance-ratios", ("training-curves",), draw,
-                "Histogram of the ratio of distances to the two nearest centres, before and after a reset.", ("ratios",),
+                "Histogram of the ratio of distances to the two nearest centres, before and after a reset; the mean over runs.",
+                ("ratios",),
                 {"datasets": ("gtsrb", "optdigits", "mnist"), "algorithms": ("dcn",), "variants": ("brb",), "pretrained": True})

@@ -24,6 +24,7 @@ def draw(runs: Runs, choice: Choice) -> Figure:
 
 
 RECIPE = Recipe("learning-curves", ("training-curves", "from-scratch", "acc-table"), draw,
-                "Accuracy by epoch, mean and standard error; resets are dotted, the dashed line is the barrier.",
+                "Accuracy by epoch, mean and standard error; resets are dotted. The dashed line, the barrier, is the highest "
+                "mean without an intervention.",
                 usual={"datasets": ("usps",), "algorithms": ("idec",), "variants": ("none", "recluster", "brb"),
                        "pretrained": False})

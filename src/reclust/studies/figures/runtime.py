@@ -37,6 +37,9 @@ def draw(runs: Runs, choice: Choice) -> Figure:
     full = [f"{labels.method(one.algorithm, one.variant, pretrained=one.pretrained)}, {labels.dataset(one.dataset)}"
             for one in cells]
     axes.set_yticks(range(len(cells)), full if several else [labels.variant(one.variant) for one in cells])
+    if not several:
+        one = cells[0]
+        axes.set_title(f"{labels.method(one.algorithm, 'none', pretrained=one.pretrained)}, {labels.dataset(one.dataset)}")
     axes.invert_yaxis()
     axes.set_xlim(0, 1.18 * left.max())
     axes.set_xlabel("seconds of an epoch with a reset; beside it what BRB adds to 20 epochs")

@@ -105,7 +105,7 @@ CLAIMS: tuple[Claim, ...] = (
         lambda where: Part(f"intra-class distance after 60 epochs, BRB less none, {where}",
                            curve_gain(where, "intra_class_distance", at("intra_class_distance", 59)), Above(), finely))),
     Claim("intra-class-mnist", "On MNIST the intra-class distance falls again after epoch 60.", [
-        Part("intra-class distance at the end less after 60 epochs, DCN+BRB on MNIST", curve(
+        Part("intra-class distance at the end less after 60 epochs, DCN+BRB+Pretrain on MNIST", curve(
             Where("mnist", "dcn"), "brb", "intra_class_distance",
             lambda trace: last("intra_class_distance")(trace) - at("intra_class_distance", 59)(trace)), Below(), finely)]),
     Claim("inter-class-distance", "Classes lie further apart with BRB.", _each(

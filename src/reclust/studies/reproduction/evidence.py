@@ -65,7 +65,7 @@ def plain(number: float) -> str:
 
 def finely(number: float) -> str:
     """Of differences between numbers below 1."""
-    return signed(number, 3)
+    return signed(number, 4)
 
 
 class Expected(Protocol):
@@ -192,13 +192,16 @@ class Evidence:
         return {seed: 100 * number for seed, number in found.items()}
 
     def histories(self, studies: Sequence[str], where: Where, variant: str, names: Sequence[str]) -> dict[int, Columns]:
-        """Seed -> these curves of its clustering, of the first of these studies that has all of them."""
+        """Seed -> these curves of its clustering, of the study that has them for most seeds, the first of equals."""
+        best: dict[int, Columns] = {}
         for study in studies:
             runs = self._finished(study, "run").get((where, variant), {})
             found: dict[int, Columns] = {
                 seed: self.reader.history(run, names).get("clustering", {}) for seed, run in runs.items()}
-            if found and all(name in columns for columns in found.values() for name in names):
-                return found
+            if len(found) > len(best) and all(name in columns for columns in found.values() for name in names):
+                best = found
+        if best:
+            return best
         raise NoRecords(f"{' or '.join(studies)}, {where}, variant {variant!r}, with the curves {', '.join(names)}")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from .. import labels
 from ..catalog import named
-from ..figures import FIGURES
+from ..figures import FIGURES, source
 from ..reading import StoreReader
 from ..tables import markdown, tables
 from ..tables.table import Cell, Row, Table
@@ -54,8 +54,8 @@ In parentheses the paper's number and the difference, where it prints one; most 
 unless a row or a study says otherwise. Baselines have ten seeds, UMAP five, on MNIST and FMNIST three and two.
 
 The same settings and seeds can stand in several studies with other numbers. Replicas are trained in stacks of other sizes
-there, and products are rounded otherwise: curves agree until about the first resets and then part. Means differ within the
-error.
+there, and products are rounded otherwise: curves agree at first, and part where small differences grow, as after resets.
+Means differ within the error, which can be several points.
 """
 
 
@@ -66,7 +66,7 @@ def pages(reader: StoreReader, remarks: Remarks, figures: Collection[str]) -> di
     main = [HEAD, summary(reader, [verdict for verdict, _ in judged], remarks), markdown(coverage_table(reader)),
             main_section(reader, remarks), brb_section(reader), claims_section(judged, remarks),
             ABLATIONS_HEAD, studies_section(reader, ABLATIONS, remarks),
-            "## Beyond the paper\n", studies_section(reader, BEYOND, remarks), figures_section(figures, remarks),
+            "## Beyond the paper\n", studies_section(reader, BEYOND, remarks), figures_section(reader, figures, remarks),
             "## Where the numbers come from\n", markdown(provenance_table(reader))]
     return {"reproduction.md": _joined(main), SECOND: _joined(second_page(reader))}
 
@@ -165,11 +165,12 @@ def studies_section(reader: StoreReader, studies: Sequence[str], remarks: Remark
     return "\n".join(parts)
 
 
-def figures_section(figures: Collection[str], remarks: Remarks) -> str:
-    said = {name: " ".join([recipe.about, *([own] if (own := remarks.get(f"figures/{name}")) else [])])
-            for name, recipe in FIGURES.items()}
-    drawn = [f"![{recipe.about}]({FIGURES_FOLDER}/{name}.svg)\n\n*{name}*: {said[name]}\n"
-             for name, recipe in FIGURES.items() if name in figures]
+def figures_section(reader: StoreReader, figures: Collection[str], remarks: Remarks) -> str:
+    drawn = []
+    for name, recipe in FIGURES.items():
+        if name in figures:
+            said = [recipe.about, f"From {source(reader, name)}.", *([own] if (own := remarks.get(f"figures/{name}")) else [])]
+            drawn.append(f"![{recipe.about}]({FIGURES_FOLDER}/{name}.svg)\n\n*{name}*: {' '.join(said)}\n")
     left = [f"{name} ({' or '.join(recipe.studies)})" for name, recipe in FIGURES.items() if name not in figures]
     missing = f"Not drawn for lack of records: {', '.join(left)}.\n" if left else ""
     return "\n".join(["## Figures\n", *drawn, missing])

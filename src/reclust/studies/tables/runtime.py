@@ -7,7 +7,7 @@ from math import fsum
 
 from .. import labels, published
 from ..reading import StoreReader
-from .table import Cell, Row, Table, number, score
+from .table import Cell, Row, Table, number
 
 PARTS = ("reset", "embedding", "clustering", "momentum")
 """What one firing of BRB consists of."""
@@ -107,9 +107,9 @@ def run_times(reader: StoreReader, study: str) -> Table:
     rows = []
     for entry in reader.means(study, by=("dataset",), measures=("seconds",)):
         paper = published.paper().get(("run-time", entry["dataset"], "", "", "", "seconds"))
+        numbers = {"": entry["seconds_mean"], "runs": float(entry["runs"])} | ({} if paper is None else {"paper": paper.mean})
         rows.append(Row(labels.dataset(entry["dataset"]), (
-            score(entry["seconds_mean"], entry["seconds_stderr"], None if paper is None else paper.mean,
-                  extra={"runs": float(entry["runs"]), "stderr": entry["seconds_stderr"]}),)))
+            Cell(f"{entry['seconds_mean']:.1f}", "" if paper is None else f"{paper.mean:g}", numbers),)))
     return Table(f"{study}: time of a run", ("", "seconds"), (tuple(rows),),
-                 "A run's share of what its stack of runs took, pretraining included; in parentheses the paper's number and "
-                 "the difference.")
+                 "A run's share of what its stack of runs took, pretraining included, as a mean over all runs; in parentheses "
+                 "the paper's number.")

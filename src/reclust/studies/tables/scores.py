@@ -56,7 +56,8 @@ def scores(reader: StoreReader, study: str, *layouts: Layout) -> list[Table]:
     count = sum(entry["runs"] for entry in entries[layouts[0].by])
     if not count:
         raise ValueError(f"No run of {study} has finished yet in {reader.path}: `reclust study run {study}` goes on.")
-    finished = f"{count} of {reader.planned(study)} planned runs of the study finished."
+    planned = reader.planned(study)
+    finished = f"{count} runs." if count == planned else f"{count} of {planned} planned runs of the study finished."
     return [table for layout in layouts for table in _laid_out(reader, study, layout, entries[layout.by], finished)]
 
 
