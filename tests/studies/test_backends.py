@@ -2,9 +2,11 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -98,6 +100,39 @@ def test_a_group_whose_workers_always_die_fails_alone(tmp_path, monkeypatch):
         end.set()
         killer.join()
     assert ran.finished == 0 and "The worker died 2 times" in ran.failures[0].error
+
+
+@pytest.mark.slow
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    """They go on as orphans otherwise, and what they finish is lost."""
+    program = f"""
+from dataclasses import replace
+from studies.tiny import tiny_study
+from reclust.studies import Conditions, Processes, Store, run
+if __name__ == "__main__":
+    study = replace(tiny_study(), protocol=replace(tiny_study().protocol, epochs=100_000))
+    with Store({str(tmp_path / "store")!r}) as store:
+        run(study, store, backend=Processes(2), progress=False, conditions=Conditions(work={str(tmp_path / "work")!r}, threads=1))
+"""
+    (tmp_path / "program.py").write_text(program)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    parent = subprocess.Popen([sys.executable, str(tmp_path / "program.py")], env=environment, start_new_session=True)
+    try:
+        deadline = time.time() + 120
+        while time.time() < deadline and not list((tmp_path / "work").glob("pretrained/*.reclust")):
+            time.sleep(0.5)
+        time.sleep(5)
+        parent.kill()
+        parent.wait()
+        deadline = time.time() + 60
+        with pytest.raises(ProcessLookupError):
+            while time.time() < deadline:
+                os.killpg(parent.pid, 0)  # raises once nobody of its group is left
+                time.sleep(0.5)
+        assert list((tmp_path / "work").glob("checkpoints/*.reclust"))
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(parent.pid, signal.SIGKILL)
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from reclust import BRB, Curve, Execution, ReclustWarning, train
+from reclust.data import DataError
 from reclust.interventions import WhenSettled
 from reclust.metrics import scores
 from reclust.phase import Phase
@@ -110,6 +111,36 @@ def test_runs_whose_data_was_missing_are_tried_again_by_themselves(tmp_path):
         assert (ran.finished, ran.failures) == (1, [])
 
 
+def test_data_of_ones_own_that_changed_is_not_mixed(tmp_path):
+    digits, study = load_digits(), tiny_study(datasets=("mine",), algorithms=("dec",), variants=(Variant("none"),), seeds=(3,),
+                                              protocol=replace(tiny_study().protocol, n_clusters=3))
+
+    def save(rows):
+        np.savez(tmp_path / "mine.npz", images=(15 * digits.images[rows]).astype(np.uint8), labels=digits.target[rows])
+
+    with Store(tmp_path / "store") as store:
+        conditions = Conditions(work=str(tmp_path / "work"), data=str(tmp_path), device="cpu")
+        save(slice(100))
+        assert run(study, store, conditions=conditions, progress=False).finished == 2
+        old = study.protocol.sample("mine", str(tmp_path))
+        save(slice(100, 200))
+        assert (study.protocol.sample("mine", str(tmp_path)).classes != old.classes).any(), "nor is it remembered"
+        with pytest.raises(DataError, match=r"mine\.npz has changed since runs of mine"):
+            run(replace(study, name="more", seeds=(4,)), store, conditions=conditions, progress=False)
+        assert store.studies() == ["tiny"]
+        save(slice(100))
+        assert run(replace(study, name="more", seeds=(4,)), store, conditions=conditions, progress=False).finished == 2
+
+
+def test_settings_of_the_machine_are_checked_before_anything_fails(tmp_path):
+    with pytest.raises(ValueError, match="threads"):
+        Conditions(work=str(tmp_path), threads=0)
+    with Store(tmp_path / "store") as store:
+        with pytest.raises((ValueError, RuntimeError), match="nonsense"):
+            run(tiny_study(), store, conditions=Conditions(work=str(tmp_path / "work"), device="nonsense"), progress=False)
+        assert store.failures() == []
+
+
 def test_some_variants_and_seeds_bring_what_trains_with_them(tmp_path):
     study = tiny_study(algorithms=("dec",), pretrained=(False,), largest_group=1)
     one, other = (variant.name for variant in study.variants[:2])
@@ -164,7 +195,7 @@ def test_what_training_did_not_cause_costs_no_checkpoint(tmp_path, monkeypatch):
         patched.setattr(execute, "train", lambda *_, **__: 1 / 0)
         assert "ZeroDivisionError" in attempt(group, conditions).error
     assert kept.is_file()
-    assert isinstance(attempt(group, conditions), Outcome) and not kept.exists()
+    assert isinstance(attempt(group, conditions), Outcome) and kept.is_file(), "until what came of it is stored"
 
 
 def test_missing_data_is_a_failure_of_its_groups_alone(tmp_path, monkeypatch):

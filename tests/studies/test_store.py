@@ -8,6 +8,7 @@ import sqlite3
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -165,6 +166,13 @@ def test_merging_takes_what_is_missing(tmp_path):
         np.testing.assert_array_equal(own.labels("d-1"), outcome("d", seed=ord("d")).arrays["labels"][1])
         assert own.means("t")[0]["runs"] == R
         assert own.merge(tmp_path / "other") == 0, "merging twice changes nothing"
+        assert own.planned("s") == 4 * R
+    with Store(tmp_path / "further") as further:
+        further.plan("s", "spec", planned("e", variant="other"))
+        further.add(outcome("e"))
+    with Store(tmp_path / "own") as own:
+        assert own.merge(tmp_path / "further") == R and own.merge(tmp_path / "further") == 0
+        assert own.planned("s") == 5 * R and own.runs("s")["variant"].tolist()[-R:] == ["other"] * R
 
 
 def test_exported_tables_hold_the_same_numbers(store, tmp_path):
@@ -266,7 +274,7 @@ def test_a_store_in_a_folder_that_cannot_be_written_is_read(tmp_path, monkeypatc
     with Store(folder / "store") as store:
         store.plan("s", "spec", planned("a"))
         store.add(outcome("a"))
-    monkeypatch.setattr("os.access", lambda path, mode: False)
+    monkeypatch.setattr("os.access", lambda path, mode: folder not in (Path(path), *Path(path).parents))
     with StoreReader(folder / "store") as reader, Store(tmp_path / "own") as own:
         assert "immutable" in readable(folder / "store") and reader.status()[0].finished == R
         assert own.merge(folder / "store") == R

@@ -197,8 +197,17 @@ def test_odd_names_survive_latex():
 
 def test_csv_has_every_number():
     rows = list(csv.reader(io.StringIO(made.comma_separated(ODD))))
-    assert rows == [["", "50 % #1", "50 % #1 paper", "50 % #1 difference", r"x\y"],
-                    ["k~means^{2} <b> $x$", "1", "2", "-1", "3"], ["plain, comma", "", "", "", "7"]]
+    title = "a|b & c_d*e"
+    assert rows == [["table", "", "50 % #1", "50 % #1 paper", "50 % #1 difference", r"x\y"],
+                    [title, "k~means^{2} <b> $x$", "1", "2", "-1", "3"], [title, "plain, comma", "", "", "", "7"]]
+
+
+def test_csv_of_several_tables_has_one_header():
+    one, other = (Table(title, ("", "a", column), ((Row("r", (Cell("1", numbers={"": 1.0}), Cell("2", numbers={"": 2.0, "paper": 3.0}))),),))
+                  for title, column in (("first", "b"), ("second", "c")))
+    rows = list(csv.DictReader(io.StringIO(made.together([one, other], "csv"))))
+    assert rows == [{"table": "first", "": "r", "a": "1", "b": "2", "b paper": "3", "c": "", "c paper": ""},
+                    {"table": "second", "": "r", "a": "1", "b": "", "b paper": "", "c": "2", "c paper": "3"}]
 
 
 @pytest.mark.parametrize("form", made.FORMATS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from functools import partial
 from pathlib import Path
 
 from .. import studies
@@ -24,21 +23,20 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from ..studies.tables import FORMATS, tables, terminal, write
+    from ..studies.tables import tables, together, write
 
     with studies.StoreReader(arguments.store) as store:
         wanted = [arguments.study] if arguments.study else [
             one.study for one in store.status() if one.finished and not one.study.startswith("baselines")]
         made = [table for study in wanted for table in tables(store, study)]
         if not made:
-            waiting = sum(one.waiting for one in store.status())
-            raise ValueError(f"No run of {arguments.store} is finished yet ({waiting} wait): `reclust study run` goes on with "
-                             "them.")
+            waiting, failed = (sum(getattr(one, what) for one in store.status()) for what in ("waiting", "failed"))
+            raise ValueError(f"No run of {arguments.store} is finished yet. {waiting} wait: `reclust study run` goes on with "
+                             f"them. {failed} failed: `reclust study status` says why, and `study run --retry` tries again.")
     if arguments.output:
         write(made, arguments.output)
         print(f"{arguments.output}: {len(made)} tables, {Path(arguments.output).stat().st_size / 1e3:.0f} kB")
     else:
         bold = ("\033[1m", "\033[0m") if sys.stdout.isatty() else ("*", "*")
-        text = partial(terminal, bold=bold) if arguments.format == "text" else FORMATS[ENDINGS[arguments.format]]
-        print("\n".join(map(text, made)), end="")
+        print(together(made, ENDINGS[arguments.format], bold=bold), end="")
     return 0

@@ -40,6 +40,8 @@ def load(name: str, *, folder: str | os.PathLike[str] | None = None, download: b
     if _is_packed(name, packed):
         return _from_npz(name, packed)
     if known is None:
+        if packed.is_file() and packed.name == f"{name}.npz":
+            raise DataError(f"{packed} cannot be loaded by its name: rename it, with letters, digits and . + - _ alone.")
         raise DataError(
             f"There is no set named {name!r} and no {packed}. Known: {', '.join(SETS)}. For other files: read(path)."
         )
@@ -58,6 +60,12 @@ def located(name: str, *, folder: str | os.PathLike[str] | None = None) -> tuple
     if original is not None:
         return tuple(original[1])
     return (packed,) if _is_packed(name, packed) else None
+
+
+def own_file(name: str, *, folder: str | os.PathLike[str] | None = None) -> Path | None:
+    """The NAME.npz that `load` would read of a set that nobody knows but its user, and may change; None for others."""
+    packed = data_folder(folder) / f"{name}.npz"
+    return packed if name not in SETS and _is_packed(name, packed) else None
 
 
 def _original(known: NamedSet, root: Path) -> tuple[Form, list[Path]] | None:

@@ -32,7 +32,7 @@ from ..selection import Candidates
 from ..selflabel import self_label
 from ..settings import Execution
 from ..training import train
-from ..values import value
+from ..values import value, whole
 from .measures import LABEL_FREE, MEASURES, shown_rows
 from .protocols import Sample
 from .spec import Group, Pretraining
@@ -58,6 +58,10 @@ class Conditions:
     device: str = "auto"
     until: float | None = None
     threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.threads is not None:
+            whole("threads", self.threads, 1)
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ def attempt(group: Group, conditions: Conditions, *, stop: Asked = never, tick: 
     """Train a group from its pretraining, which is shared, to its scores; whatever happens is an answer."""
     if stop() or over(conditions):
         return Stopped()
-    checkpoint = _checkpoint(conditions, group.key, group.settings[0].clustering)
+    checkpoint = kept_state(group, conditions)
     try:
         start = None if group.pretraining is None else pretrained(group.pretraining, conditions, stop=stop, tick=tick)
         sample = group.protocol.sample(group.dataset, conditions.data)
@@ -103,14 +107,18 @@ def attempt(group: Group, conditions: Conditions, *, stop: Asked = never, tick: 
         if isinstance(error, TrainingFailed):
             checkpoint.remove()  # it would lead to the same failure again
         return Failed(traceback.format_exc())
-    checkpoint.remove()
     return outcome
+
+
+def kept_state(group: Group, conditions: Conditions) -> Checkpoint:
+    """From which a group goes on; whoever has stored what came of it removes this."""
+    return _checkpoint(conditions, group.key, group.settings[0].clustering)
 
 
 def _clustered(group: Group, start: Result | None, sample: Sample, conditions: Conditions, watch: _Stop) -> Result:
     """The clustering of a group and, where it has one, its third stage. With that, the clustering is kept in a file, so that
     neither a stop nor another study of the same clustering has to train it again."""
-    checkpoint, execution = _checkpoint(conditions, group.key, group.settings[0].clustering), _execution(group, conditions)
+    checkpoint, execution = kept_state(group, conditions), _execution(group, conditions)
     kept = Path(conditions.work) / "clustered" / f"{group.clustering}.reclust"
     monitors: list[Monitor] = [
         Evaluation(sample.classes, every=group.evaluate_every), Extremes(),

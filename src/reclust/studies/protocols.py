@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from ..data import Dataset, Lens, Prepared, load, prepare
-from ..data.named import SETS
+from ..data.named import SETS, own_file
 from ..presets import (
     CLUSTERS,
     CONTRASTIVE_CLUSTERS,
@@ -131,7 +131,7 @@ class AutoencoderProtocol:
 
     def sample(self, dataset: str, folder: str | os.PathLike[str] | None) -> Sample:
         return _autoencoder_sample(dataset, self.side, self.rows, self.classes, Lens(self.least_side, self.light),
-                                   None if folder is None else os.fspath(folder))
+                                   None if folder is None else os.fspath(folder), _changed_at(dataset, folder))
 
     def size(self, dataset: str) -> int:
         return self.rows or (sum(SETS[dataset].counts) if dataset in SETS else 10_000)
@@ -213,7 +213,8 @@ class ContrastiveProtocol:
                              batch_size=min(published.training.batch_size, 2 * self.batch_size)))
 
     def sample(self, dataset: str, folder: str | os.PathLike[str] | None) -> Sample:
-        return _contrastive_sample(dataset, self.side, self.rows, None if folder is None else os.fspath(folder))
+        return _contrastive_sample(dataset, self.side, self.rows, None if folder is None else os.fspath(folder),
+                                   _changed_at(dataset, folder))
 
     def size(self, dataset: str) -> int:
         return self.rows or (SETS[dataset].counts[0] if dataset in SETS else 10_000)
@@ -245,9 +246,15 @@ def _labeled(dataset: str, side: int | None, rows: int | None, folder: str | Non
     return found if rows is None else found.take(slice(rows))
 
 
+def _changed_at(dataset: str, folder: str | os.PathLike[str] | None) -> float | None:
+    """When a file of one's own was written, which is not remembered beyond."""
+    own = own_file(dataset, folder=folder)
+    return None if own is None else own.stat().st_mtime
+
+
 @lru_cache(maxsize=1)  # groups of one set usually follow each other
 def _autoencoder_sample(dataset: str, side: int | None, rows: int | None, classes: tuple[int, ...],
-                        lens: Lens, folder: str | None) -> Sample:
+                        lens: Lens, folder: str | None, changed_at: float | None) -> Sample:
     found = _labeled(dataset, side, rows, folder)
     if classes:
         _check_classes(found, classes)
@@ -267,7 +274,8 @@ def _check_classes(found: Dataset, wanted: Sequence[int]) -> None:
 
 
 @lru_cache(maxsize=1)
-def _contrastive_sample(dataset: str, side: int | None, rows: int | None, folder: str | None) -> Sample:
+def _contrastive_sample(dataset: str, side: int | None, rows: int | None, folder: str | None,
+                        changed_at: float | None) -> Sample:
     found = _labeled(dataset, side, rows, folder)
     if found.split is None:
         return Sample(paper_data(found), np.asarray(found.labels))

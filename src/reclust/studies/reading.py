@@ -70,6 +70,8 @@ class StoreReader:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        if self.path.is_dir():
+            raise IsADirectoryError(f"{self.path} is a folder: name the store in it.")
         if not self.path.is_file():
             raise FileNotFoundError(f"There is no store {self.path}: `reclust study run NAME --store {self.path}` makes one.")
         self._db = self._connect()

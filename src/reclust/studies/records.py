@@ -98,6 +98,10 @@ def compact(stores: Sequence[str | os.PathLike[str]], path: str | os.PathLike[st
 
 def _write_compact(stores: Sequence[str | os.PathLike[str]], path: Path, kept: Kept) -> None:
     with gathered(stores) as reader, Store(path) as made, made._transaction() as db:
+        known = {name for (name,) in reader._db.execute("SELECT DISTINCT name FROM curves")}
+        for name in kept.curves or ():
+            if known and name not in known:
+                raise ValueError(f"No run has a curve {name!r}; there are {', '.join(sorted(known))}.")
         planned = "SELECT group_key FROM plan"
         for table, some, order in (
                 ("studies", "1", "name"), ("plan", "1", "study, position"), ("runs", f"group_key IN ({planned})", "run"),

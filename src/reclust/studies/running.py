@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import signal
 import sqlite3
 import sys
@@ -15,14 +16,16 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
+from ..atomic import write_text
 from ..data import DataError
+from ..data.named import own_file
 from ..exceptions import warn
 from ..interventions.adaptive import never_fires
 from .backends import Backend, InProcess
 from .backends.base import missing_pretraining
-from .execute import Attempt, Conditions, Failed, Stopped
+from .execute import Attempt, Conditions, Failed, Stopped, kept_state
 from .spec import Group, Study
-from .store import Failure, PlannedRun, Store
+from .store import Failure, Outcome, PlannedRun, Store
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None, bac
     runs = [run for group in groups for run in group.runs]
     check_known(study, wanted)
     with _only_one(Path(conditions.work), store.path), _Interrupt() as interrupt, ExitStack() as stack:
+        _check_own_data({group.dataset for group in groups}, conditions, store.path)
         _plan(store, study, runs)
         store.retry(study.name, because=_MISSING)
         waiting = store.waiting(study.name)
@@ -72,6 +76,8 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None, bac
         finished = 0
         for group, attempt in backend.attempts(backend.ordered(asked), conditions, interrupt.asked, bar.update):
             finished += _commit(store, group, attempt)
+            if isinstance(attempt, Outcome):
+                kept_state(group, conditions).remove()  # not before: a kill in between would cost all of it
             bar.set_postfix_str(f"{finished} runs finished", refresh=False)
     waiting = store.waiting(study.name)
     left = sum(len(group.runs) for group in asked if group.key in waiting)
@@ -80,12 +86,33 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None, bac
 
 def _plan(store: Store, study: Study, runs: Sequence[PlannedRun]) -> None:
     """Runs that train stacked are one group, so that other seeds or settings make other runs of all of them."""
-    before = store.status(study.name)[0].finished if study.name in store.studies() else 0
+    before = {run for (run,) in store.finished(study.name, (), ("run",))} if study.name in store.studies() else set()
     store.plan(study.name, study, runs)
-    lost = before - store.status(study.name)[0].finished
-    if lost > 0:
-        warn(f"{study.name} was planned differently before: {lost} finished runs no longer belong to it and leave its "
+    lost = before - {run.key for run in runs}
+    if lost:
+        warn(f"{study.name} was planned differently before: {len(lost)} finished runs no longer belong to it and leave its "
              "tables. They stay in the store; give the new plan another name to keep both.")
+
+
+def _check_own_data(datasets: set[str], conditions: Conditions, store: Path) -> None:
+    """Refuse data that changed since the first run: runs are known by the name of their data, and finished ones, encoders and
+    checkpoints would be of other samples than those to come."""
+    for name in sorted(datasets):
+        file = own_file(name, folder=conditions.data)
+        if file is None:
+            continue
+        noted = Path(conditions.work) / "data" / f"{name}.sha256"
+        digest = hashlib.sha256()
+        with open(file, "rb") as content:
+            while block := content.read(1 << 20):
+                digest.update(block)
+        found = digest.hexdigest()
+        if not noted.is_file():
+            noted.parent.mkdir(exist_ok=True)
+            write_text(noted, found)
+        elif noted.read_text() != found:
+            raise DataError(f"{file} has changed since runs of {name} were computed into {store}, which would be mixed: "
+                            "give the new data another name, or use another store.")
 
 
 Wanted = Mapping[str, Sequence[Any] | None]

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..atomic import write_bytes
+from ..atomic import check_folder, write_bytes
 from ..history import History
 from ..values import to_json
 from . import schema
-from .reading import Failure, Status, StoreReader, readable
+from .reading import CELL, Failure, Status, StoreReader, readable
 
 if TYPE_CHECKING:
     from ..settings import Settings
@@ -71,8 +71,9 @@ class Store(StoreReader):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        if not self.path.parent.is_dir():
-            raise FileNotFoundError(f"There is no folder {self.path.parent} for the store {self.path.name}: make it first.")
+        check_folder(self.path)
+        if self.path.exists() and not os.access(self.path, os.W_OK):
+            raise PermissionError(f"{self.path} is read-only: copy it to where you may write, or use another store.")
         self._db = self._connect()
         try:
             fresh = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
@@ -185,7 +186,13 @@ class Store(StoreReader):
                 db.execute("INSERT INTO main.measures SELECT m.* FROM other.measures m JOIN other.runs r USING (run) "
                            "WHERE r.group_key IN coming")
                 db.execute("INSERT OR IGNORE INTO main.contents SELECT * FROM other.contents")
-                db.execute("INSERT INTO main.plan SELECT * FROM other.plan WHERE study NOT IN (SELECT name FROM main.studies)")
+                # What both plan stays as it is here; other cells and seeds of the same study come after it.
+                same = " AND ".join(f"p.{name} = o.{name}" for name in ("study", *CELL, "seed"))
+                db.execute(
+                    "INSERT INTO main.plan SELECT o.study, o.position + "
+                    "(SELECT coalesce(max(position) + 1, 0) FROM main.plan p WHERE p.study = o.study), "
+                    "o.run, o.group_key, o.dataset, o.algorithm, o.variant, o.pretrained, o.seed, o.factors "
+                    f"FROM other.plan o WHERE NOT EXISTS (SELECT 1 FROM main.plan p WHERE {same})")
                 db.execute("INSERT OR IGNORE INTO main.studies SELECT * FROM other.studies")
                 db.execute("DROP TABLE coming")
                 return self._finished() - before

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
+from ...devices import choose_device
 from ...values import value
 from ..execute import Asked, Attempt, Conditions, Stopped, Tick, attempt, over, pretrained_path
 from ..spec import Group, Pretraining
@@ -30,6 +31,7 @@ class InProcess:
         return sorted(groups, key=lambda group: group.cost)
 
     def attempts(self, groups: Sequence[Group], conditions: Conditions, stop: Asked, tick: Tick) -> Attempts:
+        choose_device(conditions.device)
         for group in groups:
             if stop() or over(conditions):
                 return

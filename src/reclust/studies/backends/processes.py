@@ -6,6 +6,7 @@ import multiprocessing
 import signal
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -13,6 +14,7 @@ from typing import Any
 
 import torch
 
+from ...devices import choose_device
 from ...values import value, whole
 from ..execute import Asked, Attempt, Conditions, Failed, Stopped, Tick, attempt, attempt_pretraining, over
 from ..spec import Group, Pretraining
@@ -39,6 +41,7 @@ class Processes:
         return sorted(groups, key=lambda group: -group.cost)
 
     def attempts(self, groups: Sequence[Group], conditions: Conditions, stop: Asked, tick: Tick) -> Attempts:
+        choose_device(conditions.device)
         threads = conditions.threads or max(1, torch.get_num_threads() // self.count)
         pool = _Pool(self, replace(conditions, threads=threads), [*missing_pretraining(groups, conditions), *groups])
         try:
@@ -148,7 +151,13 @@ class _Worker:
 def _work(line: Connection, asked: Any, conditions: Conditions) -> None:
     """A worker's life: tasks come in, what came of them goes out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the parent passes it on
-    while True:
-        task = line.recv()
-        work = attempt if isinstance(task, Group) else attempt_pretraining
-        line.send(work(task, conditions, stop=asked.is_set))
+    parent = multiprocessing.parent_process()
+
+    def stop() -> bool:
+        return asked.is_set() or (parent is not None and not parent.is_alive())
+
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the parent was killed: what it began ends with it
+        while True:
+            task = line.recv()
+            work = attempt if isinstance(task, Group) else attempt_pretraining
+            line.send(work(task, conditions, stop=stop))

@@ -21,7 +21,8 @@ def draw(panels: Sequence[str], runs: Runs, choice: Choice) -> Figure:
     return curve_panels(runs.chosen(choice), panels)
 
 
-RECIPE = Recipe("analysis", CURVES, partial(draw, PANELS), "Accuracy, label change, and distances within and between classes.",
+RECIPE = Recipe("analysis", CURVES, partial(draw, PANELS), "Accuracy, label change from one epoch to the next, and distances "
+                "within and between classes.",
                 ("distances",), USUAL | {"datasets": ("gtsrb", "optdigits", "mnist")})
 WITH_SILHOUETTE = Recipe("analysis-silhouette", CURVES, partial(draw, (*PANELS, "silhouette")),
                          "The same with the silhouette of true labels.", ("distances",), USUAL | {"datasets": ("mnist",)})

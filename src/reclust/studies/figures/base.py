@@ -133,9 +133,9 @@ class Runs:
         return replace(self, frame=frame)
 
     def chosen(self, choice: Choice) -> Runs:
-        """`only` what was asked for, else what is usual; what the study does not have is replaced by the first it has: small
-        forms have other data sets."""
-        frame = self.frame
+        """`only` what was asked for, else what is usual; what is usual and the study does not have is replaced by the first it
+        has: small forms have other data sets."""
+        frame = self.only(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained).frame
         for column, values in self.recipe.wanted(choice).items():
             frame = frame[frame[column].isin(values if frame[column].isin(values).any() else frame[column].iloc[:1])]
         return replace(self, frame=frame)
@@ -163,6 +163,16 @@ class Runs:
         fired = self.reader.curves(self.study, ["fired"])
         fired = fired[(fired["fired"] == 1) & fired["run"].isin(self.frame["run"])]
         return {run: set(own) for run, own in fired.groupby("run")["epoch"]}
+
+    def resets_of(self, run: str, epoch: int | None = None) -> list[int]:
+        """Of one run, to which those of others that trained stacked with it do not belong; epoch: which must be among them."""
+        found = sorted(self.resets().get(run, ()))
+        if not found:
+            raise MissingData(f"The figure {self.recipe.name} shows a reset, and in the run of {self.study} that it would show "
+                              f"no intervention fired ({self.reader.path}).")
+        if epoch is not None and epoch not in found:
+            raise MissingData(f"There was no reset at the start of epoch {epoch}; there were at {', '.join(map(str, found))}.")
+        return found
 
     def columns(self, run: str, *names: str) -> list[Any]:
         """The curves of one run with their epochs, also those of more than one number."""
@@ -238,6 +248,9 @@ def curve_panels(runs: Runs, columns: Sequence[str], *, title: str = "") -> Figu
     from matplotlib.ticker import MaxNLocator
 
     curves, resets, kept = runs.curves(*columns), runs.resets(), runs.variants
+    if "label_change" in columns:  # since the last look at the labels: over one epoch, or it cannot be compared
+        curves = curves.sort_values(["run", "epoch"])
+        curves["label_change"] = curves["label_change"].where(curves.groupby("run")["epoch"].diff() == 1)
     cells = list(dict.fromkeys(runs.frame[["dataset", "algorithm", "pretrained"]].itertuples(index=False, name=None)))
     figure, grid = panels(len(columns), len(cells), height=2.4 if len(columns) == 1 else 1.7, sharex="col")
     for place, (dataset, algorithm, pretrained) in zip(grid.T, cells, strict=True):

@@ -40,11 +40,11 @@ def ratio_shares(runs: Runs, epoch: int | None) -> tuple[int, np.ndarray]:
     for run in runs.frame["run"]:
         runs.columns(run, "distance_ratio_histogram", "distance_ratio_histogram_after_reset", "fired")
         around = around_resets(runs.reader.history(run)["clustering"], "distance_ratio_histogram")
-        known = around.epochs.tolist()
+        known = [at for at in around.epochs.tolist() if at in runs.resets_of(run, epoch)]
         epoch = known[0] if epoch is None and known else epoch
         if epoch not in known:
-            raise runs.missing(f"no reset at epoch {epoch} (there are {', '.join(map(str, known)) or 'none'})")
-        counts = around.values[known.index(epoch)]
+            raise runs.missing(f"no distance ratios around the reset at epoch {epoch}")
+        counts = around.values[around.epochs.tolist().index(epoch)]
         found.append(counts / counts.sum(-1, keepdims=True))
     assert epoch is not None
     return epoch, np.mean(found, axis=0)

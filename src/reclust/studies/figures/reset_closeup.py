@@ -20,10 +20,10 @@ def draw(runs: Runs, choice: Choice) -> Figure:
     runs = runs.chosen(choice)
     run = runs.frame["run"].iloc[0]
     before, after = runs.columns(run, "embedding", "embedding_after_reset")
-    resets = after.epochs.tolist()
+    resets = [epoch for epoch in runs.resets_of(run, choice.epoch) if epoch in after.epochs]
+    if not resets:
+        raise runs.missing("no embeddings right after a reset")
     epoch = choice.epoch if choice.epoch is not None else resets[len(resets) // 2]
-    if epoch not in resets:
-        raise runs.missing(f"no reset at epoch {epoch} (there are {', '.join(map(str, resets))})")
     later = int(before.epochs[before.epochs > epoch].min(initial=before.epochs.max()))
     moments = in_the_plane([moment(runs, run, epoch - 1, name=f"(1) before, {epoch} epochs"),
                             moment(runs, run, epoch, name="(2) right after the reset", after_reset=True),
@@ -48,7 +48,7 @@ def _nmi(axes: Axes, runs: Runs, run: str, window: tuple[int, int]) -> None:
     order = epochs.argsort(kind="stable")
     epochs, values = epochs[order].round(3), 100 * np.concatenate([measured.values, right_after.values])[order]
     axes.plot(epochs, values, color="black", linewidth=1.2, marker=".", markersize=4)
-    mark_resets(axes, right_after.epochs.tolist())
+    mark_resets(axes, runs.resets_of(run))
     epoch, later = window
     span = max(later + 1 - epoch, 5)
     left, right = max(0, epoch - span), min(measured.epochs.max() + 1, later + 1 + span)

@@ -22,6 +22,7 @@ def draw(runs: Runs, choice: Choice) -> Figure:
     run = runs.frame["run"].iloc[0]
     (after,) = runs.columns(run, "embedding_after_reset")
     epoch = int(after.epochs[0]) if choice.epoch is None else choice.epoch
+    runs.resets_of(run, epoch)
     moments = [moment(runs, run, epoch - 1, name="before BRB"), moment(runs, run, epoch, name="after BRB", after_reset=True)]
     if moments[0].z.shape[-1] != 2:
         raise runs.missing(f"no embeddings of two dimensions (they have {moments[0].z.shape[-1]})")

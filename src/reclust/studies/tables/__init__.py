@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..reading import StoreReader
 from .comparison import Comparison, compare, comparison
-from .rendering import FORMATS, comma_separated, latex, markdown, terminal, write
+from .rendering import FORMATS, comma_separated, latex, markdown, terminal, together, write
 from .runtime import Spent, run_times, runtime, spent
 from .scores import Layout, scores
 from .selection import Pool, Repetition, chosen, n_init, pools, repetitions, variants
@@ -16,7 +16,7 @@ from .table import Cell, Row, Table
 __all__ = [
     "Cell", "Comparison", "FORMATS", "Layout", "NATURAL", "Pool", "Repetition", "Row", "Spent", "Table", "chosen",
     "comma_separated", "compare", "comparison", "latex", "markdown", "n_init", "pools", "repetitions", "run_times", "runtime",
-    "scores", "spent", "tables", "terminal", "variants", "write",
+    "scores", "spent", "tables", "terminal", "together", "variants", "write",
 ]
 
 Maker = Layout | Callable[[StoreReader, str], list[Table]]

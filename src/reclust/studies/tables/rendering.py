@@ -9,6 +9,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from ...atomic import write_text
@@ -50,16 +51,21 @@ def latex(table: Table) -> str:
         r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
-def comma_separated(table: Table) -> str:
-    """A row each, and for every column its main number and then what else is known of it."""
-    first, *others = map(_in_a_line, table.columns)
-    names = [(column, _names(table, i)) for i, column in enumerate(others)]
+def comma_separated(*tables: Table) -> str:
+    """One header for all: the title of the table, the label of the row, and every column's main number with what else is known
+    of it; empty where a table has no such column."""
+    made, header = [], dict.fromkeys(["table", ""])
+    for table in tables:
+        columns = list(map(_in_a_line, table.columns[1:]))
+        for row in _rows(table):
+            numbers = {f"{column} {name}".strip(): _plain(cell.numbers.get(name)) for i, (column, cell) in
+                       enumerate(zip(columns, row.cells, strict=True)) for name in _names(table, i)}
+            made.append({"table": _in_a_line(table.title), "": _in_a_line(row.label), **numbers})
+            header |= dict.fromkeys(numbers)
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([first, *(f"{column} {name}".strip() for column, own in names for name in own)])
-    for row in _rows(table):
-        writer.writerow([_in_a_line(row.label), *(_plain(cell.numbers.get(name)) for cell, own in
-                                      zip(row.cells, (own for _, own in names), strict=True) for name in own)])
+    writer = csv.DictWriter(out, list(header), restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(made)
     return out.getvalue()
 
 
@@ -90,14 +96,20 @@ FORMATS: dict[str, Callable[[Table], str]] = {"md": markdown, "tex": latex, "csv
 """By the ending of a file's name."""
 
 
+def together(tables: Sequence[Table], ending: str, *, bold: tuple[str, str] = ("*", "*")) -> str:
+    """All tables as one text of this format."""
+    if ending == "csv":
+        return comma_separated(*tables)
+    return "\n".join(map(partial(terminal, bold=bold) if ending == "txt" else FORMATS[ending], tables))
+
+
 def write(tables: Iterable[Table], path: str | os.PathLike[str]) -> None:
     """All tables into one file, of the format that the ending of its name says."""
     path = Path(path)
     ending = path.suffix.removeprefix(".")
     if ending not in FORMATS:
         raise ValueError(f"{path.name} does not say which format to write: end it with .{', .'.join(FORMATS)}.")
-    text = (lambda table: terminal(table, bold=("*", "*"))) if ending == "txt" else FORMATS[ending]
-    write_text(path, "\n".join(map(text, tables)))
+    write_text(path, together(list(tables), ending))
 
 
 def _numeric(table: Table, column: int) -> bool:
