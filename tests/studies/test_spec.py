@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from reclust import Every, SimCLR, SoftReset
+from reclust import BRB, Every, KMeans, SimCLR, SoftReset
 from reclust.objectives import DCNObjective
 from reclust.settings import one_each
 from reclust.studies import AutoencoderProtocol, ContrastiveProtocol, Study, Variant, named, names, read_study, write_study
@@ -129,7 +129,8 @@ def test_files_hold_only_what_differs(tmp_path):
     path.write_text("""
         base = "acc-table"
         datasets = ["usps"]
-        variants = ["none", {name = "harder", intervention = {kind = "Every", interval = 5, steps = [{kind = "SoftReset", keep = 0.5}]}}]
+        variants = ["none", {name = "harder", intervention = {kind = "Every", interval = 5, steps = [{kind = "SoftReset", keep = 0.5}]}},
+          {name = "gentler", intervention = {kind = "BRB", interval = 10, keep = {layer0 = 0.9}, method = {n_init = 3}}}]
         [protocol]
         epochs = 10
     """)
@@ -137,6 +138,7 @@ def test_files_hold_only_what_differs(tmp_path):
     assert study.name == "mine" and study.seeds == base.seeds and study.pretrained == base.pretrained
     assert study.protocol == dataclasses.replace(base.protocol, epochs=10)
     assert study.variants[1].intervention == Every(5, (SoftReset(0.5),))
+    assert study.variants[2].intervention == BRB(10, {"layer0": 0.9}, KMeans(n_init=3))
     assert write_study(Study("s", (Variant("none"),))) == 'name = "s"\nvariants = [\n  {name = "none"},\n]\n'
 
 
@@ -146,6 +148,8 @@ MINI = 'base = "acc-table-mini"\n'
 @pytest.mark.parametrize(("text", "message"), [
     ('base = "acc-table"\nsets = ["usps"]', "a study has no 'sets'.*It has base, name"),
     ('base = "acc-table"\nseed = [1]', "did you mean 'seeds'"),
+    ('base = "acc-table"\nseeds = [99999999999999999999]', r"below 2\*\*63"),
+    ('variants = [{name = "a", intervention = {kind = "BRB", intervall = 3}}]', "BRB has no 'intervall', did you mean 'interval'"),
     ('base = "acc-tabel"', "no study named 'acc-tabel'.*acc-table"),
     ("seeds = [1]", "needs variants"),
     ('variants = ["bbr"]', "no variant named 'bbr'"),

@@ -104,6 +104,8 @@ class Study:
                 raise ValueError(f"The study {self.name!r} has no {name}: give at least one.")
         for name in ("datasets", "algorithms", "pretrained", "seeds", "pretraining_seeds"):
             checks.distinct(name, getattr(self, name))
+        if max(self.seeds) >= 2**63:
+            raise ValueError(f"Seeds are below 2**63, got {max(self.seeds)}.")
         for name in ("evaluate_every", "largest_group"):
             object.__setattr__(self, name, whole(name, getattr(self, name), 1))
         if self.precision not in get_args(Precision):

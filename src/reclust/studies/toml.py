@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import inspect
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from ..data.errors import require
+from ..interventions import BRB
 from ..presets import PAPER_INTERVENTIONS
 from ..values import default_of, kind_named
 from .checks import several, text
@@ -50,7 +52,7 @@ def study_of(given: Mapping[str, Any]) -> Study:
     given = dict(given)
     base = given.pop("base", None)
     defaults = named(text("base", base)) if base is not None else Study("study", variants=(Variant("none"),))
-    _check_names("a study", given, Study)
+    _check_names("a study", given, _fields(Study))
     if base is None and "variants" not in given:
         raise ValueError('A study needs variants, such as variants = ["none", "brb"], or a base, such as base = "acc-table".')
     made: dict[str, Any] = {name: _value(part, getattr(defaults, name)) for name, part in given.items() if name != "variants"}
@@ -81,19 +83,26 @@ def _value(given: Any, default: Any = None) -> Any:
     parts = {name: part for name, part in given.items() if name != "kind"}
     if given.get("kind") == "None":
         return None
+    if given.get("kind") == "BRB":  # a function, of the values that stand for it
+        known = inspect.signature(BRB).parameters
+        _check_names("BRB", parts, list(known))
+        return BRB(**{name: _value(part, known[name].default) for name, part in parts.items()})
     if "kind" in given:
         kind = kind_named(given["kind"])
-        _check_names(given["kind"], parts, kind)
+        _check_names(given["kind"], parts, _fields(kind))
         defaults = {field.name: default_of(field) for field in dataclasses.fields(kind)}
         return kind(**{name: _value(part, defaults[name]) for name, part in parts.items()})
     if dataclasses.is_dataclass(default) and not isinstance(default, type):
-        _check_names(type(default).__name__, parts, type(default))
+        _check_names(type(default).__name__, parts, _fields(type(default)))
         return dataclasses.replace(default, **{name: _value(part, getattr(default, name)) for name, part in parts.items()})
     return {name: _value(part) for name, part in parts.items()}
 
 
-def _check_names(what: str, given: Iterable[str], kind: type) -> None:
-    known = [*(["base"] if kind is Study else []), *(field.name for field in dataclasses.fields(kind))]
+def _fields(kind: type) -> list[str]:
+    return [*(["base"] if kind is Study else []), *(field.name for field in dataclasses.fields(kind))]
+
+
+def _check_names(what: str, given: Iterable[str], known: Sequence[str]) -> None:
     for name in given:
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)
