@@ -163,6 +163,15 @@ def test_the_study_that_has_most_of_what_is_shown_is_drawn(store, monkeypatch, l
     np.testing.assert_allclose(line(axes, "BRB"), (epochs, 100 * mean))
 
 
+def test_what_is_asked_for_is_shown_or_missed(store):
+    (axes,) = figure(store, "learning-curves", Choice(variants=("reset",))).axes
+    assert [one.get_label() for one in axes.lines if one.get_label()[0] != "_"] == ["Reset"]
+    for name in ("learning-curves", "distance-ratios", "nmi-bars", "runtime", "embedding-reset"):
+        for choice in (Choice(datasets=("minst",)), Choice(algorithms=("dcm",)), Choice(variants=("brrb",))):
+            with pytest.raises(MissingData, match="minst|dcm|brrb"):
+                figure(store, name, choice)
+
+
 def test_an_algorithm_with_more_seeds_does_not_count_for_more(store, monkeypatch):
     runs = store.runs
     monkeypatch.setattr(store, "runs", lambda name: runs(name).query("algorithm != 'dcn' or seed == 1"))

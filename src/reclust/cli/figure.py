@@ -21,9 +21,10 @@ def add(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("name", metavar="FIGURE", nargs="?", help="(default: all that can be drawn, into the folder -o)")
     parser.add_argument("-o", "--output", metavar="FILE", default="figures", help="a file, or a folder (default: %(default)s)")
     parser.add_argument("--list", action="store_true", help="the figures, and the studies that feed them")
-    parser.add_argument("--study", metavar="NAME", help="(default: the first of its studies that the store has)")
+    parser.add_argument("--study", metavar="NAME", help="(default: of its studies the one that has most of what it shows)")
     parser.add_argument("--datasets", "--sets", nargs="+", metavar="SET", help="the data sets to show")
     parser.add_argument("--algorithms", nargs="+", metavar="NAME", help="the algorithms to show")
+    parser.add_argument("--variants", nargs="+", metavar="NAME", help="the variants to show")
     parser.add_argument("--epoch", type=int, metavar="E", help="which reset to look at, for figures of one")
     add_json(parser)
     parser.set_defaults(run=_run)
@@ -38,8 +39,9 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.store is None:
         raise ValueError("Name the store to draw from: reclust figure STORE [FIGURE]; --list tells the figures.")
-    datasets, algorithms = (None if given is None else tuple(given) for given in (arguments.datasets, arguments.algorithms))
-    choice = Choice(arguments.study, datasets=datasets, algorithms=algorithms, epoch=arguments.epoch)
+    datasets, algorithms, variants = (None if given is None else tuple(given)
+                                      for given in (arguments.datasets, arguments.algorithms, arguments.variants))
+    choice = Choice(arguments.study, datasets=datasets, algorithms=algorithms, variants=variants, epoch=arguments.epoch)
     with studies.StoreReader(arguments.store) as store:
         if arguments.name is not None:
             path = Path(arguments.output)

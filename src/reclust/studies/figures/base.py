@@ -28,7 +28,7 @@ class MissingData(LookupError):
 class Choice:
     """What to draw; None leaves it to the figure. study: a study of the store. epoch: at whose start a reset fired.
 
-    datasets, algorithms: those of the study to show, one of them where the figure has room for one.
+    datasets, algorithms, variants: those of the study to show, one of them where the figure has room for one.
     """
 
     study: str | None = None
@@ -36,6 +36,7 @@ class Choice:
     algorithms: tuple[str, ...] | None = None
     pretrained: bool | None = None
     epoch: int | None = None
+    variants: tuple[str, ...] | None = None
 
 
 CURVES = ("training-curves", "acc-table")
@@ -62,7 +63,7 @@ class Recipe:
         """Column of runs -> the values to show: those asked for, else the usual ones."""
         wanted = {}
         for name in ("datasets", "algorithms", "variants", "pretrained"):
-            asked = getattr(choice, name, None)
+            asked = getattr(choice, name)
             given = self.usual.get(name) if asked is None else asked
             if given is not None:
                 wanted[name.removesuffix("s")] = [given] if isinstance(given, bool) else list(given)
@@ -135,7 +136,8 @@ class Runs:
     def chosen(self, choice: Choice) -> Runs:
         """`only` what was asked for, else what is usual; what is usual and the study does not have is replaced by the first it
         has: small forms have other data sets."""
-        frame = self.only(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained).frame
+        frame = self.only(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained,
+                          variants=choice.variants).frame
         for column, values in self.recipe.wanted(choice).items():
             frame = frame[frame[column].isin(values if frame[column].isin(values).any() else frame[column].iloc[:1])]
         return replace(self, frame=frame)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def draw(runs: Runs, choice: Choice) -> Figure:
     """One panel for each algorithm."""
-    runs = runs.only(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained)
+    runs = runs.chosen(choice)
     algorithms, datasets = runs.values("algorithm"), runs.values("dataset")
     figure, grid = panels(1, len(algorithms), width=max(1.7, 0.62 * len(datasets) + 0.3), sharey=True)
     numbers = [means(runs.only(algorithms=[algorithm]), "acc") for algorithm in algorithms]

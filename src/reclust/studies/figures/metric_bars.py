@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def draw(measure: str, runs: Runs, choice: Choice) -> Figure:
     """One panel with and one without pretraining, as far as there are runs."""
-    runs = runs.only(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained)
+    runs = runs.chosen(choice)
     starts, datasets = sorted(runs.values("pretrained"), reverse=True), runs.values("dataset")
     figure, grid = panels(1, len(starts), width=max(3.0, 1.0 + 0.6 * len(datasets)), sharey=True)
     for axes, start in zip(grid[0], starts, strict=True):

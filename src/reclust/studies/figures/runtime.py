@@ -19,8 +19,7 @@ NAMES = {"epoch": "one epoch of training", "clustering": "clustering", "embeddin
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    known = set(runs.only(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained)
-                .frame[["dataset", "algorithm", "pretrained", "variant"]].itertuples(index=False, name=None))
+    known = set(runs.chosen(choice).frame[["dataset", "algorithm", "pretrained", "variant"]].itertuples(index=False, name=None))
     cells = [one for one in spent(runs.reader, runs.study)
              if (one.dataset, one.algorithm, one.pretrained, one.variant) in known]
     if not cells:
@@ -42,7 +41,7 @@ def draw(runs: Runs, choice: Choice) -> Figure:
         axes.set_title(f"{labels.method(one.algorithm, 'none', pretrained=one.pretrained)}, {labels.dataset(one.dataset)}")
     axes.invert_yaxis()
     axes.set_xlim(0, 1.18 * left.max())
-    axes.set_xlabel("seconds of an epoch with a reset; beside it what BRB adds to 20 epochs")
+    axes.set_xlabel("seconds of an epoch with a reset;\nbeside it what BRB adds to 20 epochs")
     legend(figure, axes, ncols=3)
     return figure
 
