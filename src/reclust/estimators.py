@@ -23,7 +23,7 @@ from .data.lens import Lens
 from .devices import choose_device, resident_limit
 from .fitted import FittedClustering
 from .interventions import Intervention
-from .monitors import Evaluation, Living, Monitor, Progress
+from .monitors import Evaluation, Living, Monitor, Progress, check_monitors
 from .objectives import DCNObjective, DECObjective, IDECObjective, Objective
 from .preparation import Preparation, as_array, check_samples, full_image_shape, names_of_rows, opened
 from .presets import PRESETS, Recipe, recipe, usual_objective
@@ -31,7 +31,7 @@ from .representations import Contrastive, Representation
 from .result import Result
 from .selection import Candidates, Selector
 from .settings import PRETRAINING, Execution, Schedule, Settings, check_kinds
-from .training import check_monitors, train
+from .training import train
 from .values import whole
 
 LOOKED_AT = 500

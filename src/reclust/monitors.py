@@ -85,6 +85,14 @@ class Monitor(Protocol):
         ...
 
 
+def check_monitors(monitors: Sequence[Monitor]) -> None:
+    if not isinstance(monitors, Sequence):
+        raise TypeError(f"monitors must be a sequence, got {monitors!r}: write [monitor].")
+    for monitor in monitors:
+        if isinstance(monitor, type) or not callable(monitor):
+            raise TypeError(f"Monitors are called with a snapshot, and {monitor!r} cannot be: write Progress(), for example.")
+
+
 class Remembering:
     """Parent of monitors whose next measure depends on their last look: checkpoints keep their memory."""
 

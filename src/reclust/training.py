@@ -28,7 +28,7 @@ from .history import Curve, History
 from .intervening import sharing
 from .interventions.adaptive import never_fires
 from .interventions.base import NothingToReset
-from .monitors import Deadline, Measured, Monitor, Remembering, of_each_replica
+from .monitors import Deadline, Measured, Monitor, Remembering, check_monitors, of_each_replica
 from .phase import Phase
 from .replicas import Replicas
 from .result import Result, group_of, joined, provenance, stacked_result_tensors
@@ -70,14 +70,6 @@ def train(
     device = choose_device(execution.device).type
     with torch.inference_mode(False), torch.enable_grad(), torch.autocast(device, enabled=False):  # whatever the caller is in
         return _trained(data, each, seeds, start, monitors, execution, Checkpoint.at(checkpoint))
-
-
-def check_monitors(monitors: Sequence[Monitor]) -> None:
-    if not isinstance(monitors, Sequence):
-        raise TypeError(f"monitors must be a sequence, got {monitors!r}: write [monitor].")
-    for monitor in monitors:
-        if isinstance(monitor, type) or not callable(monitor):
-            raise TypeError(f"Monitors are called with a snapshot, and {monitor!r} cannot be: write Progress(), for example.")
 
 
 def _warn_if_it_never_fires(each: Sequence[Settings]) -> None:

@@ -10,10 +10,12 @@ if TYPE_CHECKING:
     from .catalog import named, names
     from .execute import Conditions
     from .protocols import AutoencoderProtocol, ContrastiveProtocol
+    from .reading import StoreReader
     from .records import Kept, compact
     from .running import Ran, run
     from .spec import Study, Variant
-    from .store import Failure, Outcome, PlannedRun, Status, Store, StoreReader, export
+    from .store import Outcome, PlannedRun, Store, export
+    from .summaries import Failure, Status
     from .toml import read_study, write_study
 else:
     __getattr__, __dir__ = lazily(__name__, {
@@ -22,10 +24,12 @@ else:
         "catalog": "named names",
         "execute": "Conditions",
         "protocols": "AutoencoderProtocol ContrastiveProtocol",
+        "reading": "StoreReader",
         "records": "Kept compact",
         "running": "Ran run",
         "spec": "Study Variant",
-        "store": "Failure Outcome PlannedRun Status Store StoreReader export",
+        "store": "Outcome PlannedRun Store export",
+        "summaries": "Failure Status",
         "toml": "read_study write_study",
     })
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +16,7 @@ import numpy as np
 from ..history import Curve, History
 from ..values import from_json
 from . import schema
+from .summaries import Failure, Status, clustered_for, spread, times
 
 if TYPE_CHECKING:
     import pandas
@@ -31,35 +30,6 @@ COLUMNS = ("study", "run", "group", *CELL, "seed", "state", "acc", "nmi", "ari",
 CACHE = 1 << 16
 """KiB of a store that a reader remembers: runs of a plan are all over the file."""
 _PLANNED = "p.study, p.run, p.group_key, p.dataset, p.algorithm, p.variant, p.pretrained, p.seed, p.factors"
-
-
-@dataclass(frozen=True)
-class Status:
-    """How far a study is. seconds: what its finished runs took."""
-
-    study: str
-    planned: int
-    finished: int
-    failed: int
-    seconds: float
-
-    @property
-    def waiting(self) -> int:
-        return self.planned - self.finished - self.failed
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A run that did not finish: what it was, and why."""
-
-    study: str
-    run: str
-    dataset: str
-    algorithm: str
-    variant: str
-    pretrained: bool
-    seed: int
-    error: str
 
 
 class StoreReader:
@@ -143,7 +113,7 @@ class StoreReader:
             entry = {name: bool(given) if name == "pretrained" else given for name, given in zip(by, cell, strict=True)}
             entry["runs"] = len(rows)
             for name, values in zip(measures, list(zip(*rows, strict=True))[width:], strict=True):
-                entry |= {f"{name}_{what}": number for what, number in _spread(values).items()}
+                entry |= {f"{name}_{what}": number for what, number in spread(values).items()}
             made.append(entry)
         return made
 
@@ -177,7 +147,7 @@ class StoreReader:
             "SELECT found.*, r.position, c.content, f.epochs, f.shape, f.points FROM found "
             "JOIN runs r ON r.run = found.one JOIN contents c ON c.hash = r.settings LEFT JOIN curves f "
             "ON f.group_key = found.group_key AND f.phase = 'clustering' AND f.name = 'fired' ORDER BY found.place", (study,))
-        return [(*named, _clustered_for(settings), 0 if points is None else _times(fired, shape, points, position))
+        return [(*named, clustered_for(settings), 0 if points is None else times(fired, shape, points, position))
                 for *named, _, _, position, settings, fired, shape, points in rows]
 
     def shares(self) -> dict[str, dict[str, float]]:
@@ -341,18 +311,6 @@ def readable(path: str | os.PathLike[str]) -> str:
     return f"{path.as_uri()}?{'immutable=1' if frozen else 'mode=ro'}"
 
 
-@lru_cache(maxsize=256)  # most runs of a study have the same few settings
-def _clustered_for(settings: str) -> int:
-    """Epochs; read here since SQLite refuses numbers that are not finite, such as an infinite clip_norm."""
-    clustering = json.loads(settings)["fields"].get("clustering")
-    return clustering["fields"]["epochs"] if clustering else 0
-
-
-def _times(epochs: bytes, shape: str, points: bytes, position: int) -> int:
-    """At how many epochs a curve of marks has one for the run at this position of its group."""
-    return int(np.count_nonzero(schema.unpack_curve(epochs, shape, points)[1][:, position] == 1))
-
-
 def _measure(name: str) -> str:
     if name in ("run", "acc", "nmi", "ari", "seconds"):
         return f"r.{name}"
@@ -361,13 +319,3 @@ def _measure(name: str) -> str:
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-def _spread(values: Sequence[float | None]) -> dict[str, float]:
-    known = [value for value in values if value is not None]
-    if not known:
-        return dict.fromkeys(("mean", "std", "stderr", "best"), math.nan)
-    mean = math.fsum(known) / len(known)
-    squares = np.square(np.subtract(known, mean)).tolist()
-    std = math.sqrt(math.fsum(squares) / (len(known) - 1)) if len(known) > 1 else math.nan
-    return {"mean": mean, "std": std, "stderr": std / math.sqrt(len(known)), "best": max(known)}

@@ -17,8 +17,9 @@ from ..history import AFTER_RESET, Curve
 from ..values import value
 from ..version import __version__
 from .inside import Found, Insides, samples_in
-from .reading import CELL, Status, StoreReader
+from .reading import CELL, StoreReader
 from .spec import Study
+from .summaries import Status
 
 Plain = dict[str, Any]
 TRAINED = "train_acc"

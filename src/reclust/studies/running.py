@@ -25,7 +25,8 @@ from .backends import Backend, InProcess
 from .backends.base import missing_pretraining
 from .execute import Attempt, Conditions, Failed, Stopped, kept_state
 from .spec import Group, Study
-from .store import Failure, Outcome, PlannedRun, Store
+from .store import Outcome, PlannedRun, Store
+from .summaries import Failure
 
 
 @dataclass(frozen=True)

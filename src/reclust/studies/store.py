@@ -19,12 +19,12 @@ from ..atomic import check_folder, write_bytes
 from ..history import History
 from ..values import to_json
 from . import schema
-from .reading import CELL, Failure, Status, StoreReader, readable
+from .reading import CELL, StoreReader, readable
 
 if TYPE_CHECKING:
     from ..settings import Settings
 
-__all__ = ["Failure", "Outcome", "PlannedRun", "Status", "Store", "StoreReader", "export"]
+__all__ = ["Outcome", "PlannedRun", "Store", "export"]
 
 
 @dataclass(frozen=True)
