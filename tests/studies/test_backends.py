@@ -103,6 +103,7 @@ def test_a_group_whose_workers_always_die_fails_alone(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no groups of processes to look for")
 def test_workers_end_with_a_parent_that_is_killed(tmp_path):
     """They go on as orphans otherwise, and what they finish is lost."""
     program = f"""

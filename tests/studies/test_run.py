@@ -120,8 +120,11 @@ def test_data_of_ones_own_that_changed_is_not_mixed(tmp_path):
 
     with Store(tmp_path / "store") as store:
         conditions = Conditions(work=str(tmp_path / "work"), data=str(tmp_path), device="cpu")
+        np.savez(tmp_path / "mine.npz", images=np.zeros((9, 4, 4), np.uint8))
+        assert "no labels" in run(study, store, conditions=conditions, progress=False).failures[0].error
+        store.retry("tiny")
         save(slice(100))
-        assert run(study, store, conditions=conditions, progress=False).finished == 2
+        assert run(study, store, conditions=conditions, progress=False).finished == 2, "nothing was computed of what was mended"
         old = study.protocol.sample("mine", str(tmp_path))
         save(slice(100, 200))
         assert (study.protocol.sample("mine", str(tmp_path)).classes != old.classes).any(), "nor is it remembered"

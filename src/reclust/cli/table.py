@@ -32,7 +32,7 @@ def _run(arguments: argparse.Namespace) -> int:
         if not made:
             waiting, failed = (sum(getattr(one, what) for one in store.status()) for what in ("waiting", "failed"))
             raise ValueError(f"No run of {arguments.store} is finished yet. {waiting} wait: `reclust study run` goes on with "
-                             f"them. {failed} failed: `reclust study status` says why, and `study run --retry` tries again.")
+                             f"them. {failed} failed: `study status --failures` says why, `study run --retry` tries again.")
     if arguments.output:
         write(made, arguments.output)
         print(f"{arguments.output}: {len(made)} tables, {Path(arguments.output).stat().st_size / 1e3:.0f} kB")

@@ -8,7 +8,7 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -67,7 +67,7 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None, bac
     runs = [run for group in groups for run in group.runs]
     check_known(study, wanted)
     with _only_one(Path(conditions.work), store.path), _Interrupt() as interrupt, ExitStack() as stack:
-        _check_own_data({group.dataset for group in groups}, conditions, store.path)
+        _check_own_data(study, conditions, store.path)
         _plan(store, study, runs)
         store.retry(study.name, because=_MISSING)
         waiting = store.waiting(study.name)
@@ -95,10 +95,10 @@ def _plan(store: Store, study: Study, runs: Sequence[PlannedRun]) -> None:
              "tables. They stay in the store; give the new plan another name to keep both.")
 
 
-def _check_own_data(datasets: set[str], conditions: Conditions, store: Path) -> None:
+def _check_own_data(study: Study, conditions: Conditions, store: Path) -> None:
     """Refuse data that changed since the first run: runs are known by the name of their data, and finished ones, encoders and
     checkpoints would be of other samples than those to come."""
-    for name in sorted(datasets):
+    for name in study.datasets:
         file = own_file(name, folder=conditions.data)
         if file is None:
             continue
@@ -109,8 +109,10 @@ def _check_own_data(datasets: set[str], conditions: Conditions, store: Path) -> 
                 digest.update(block)
         found = digest.hexdigest()
         if not noted.is_file():
-            noted.parent.mkdir(exist_ok=True)
-            write_text(noted, found)
+            with suppress(ValueError):  # of what cannot be used nothing will have been computed once it is mended
+                study.protocol.sample(name, conditions.data)
+                noted.parent.mkdir(exist_ok=True)
+                write_text(noted, found)
         elif noted.read_text() != found:
             raise DataError(f"{file} has changed since runs of {name} were computed into {store}, which would be mixed: "
                             "give the new data another name, or use another store.")

@@ -168,7 +168,8 @@ class Runs:
 
     def resets_of(self, run: str, epoch: int | None = None) -> list[int]:
         """Of one run, to which those of others that trained stacked with it do not belong; epoch: which must be among them."""
-        found = sorted(self.resets().get(run, ()))
+        marks = self.reader.history(run, ["fired"]).get("clustering", {}).get("fired")
+        found = [] if marks is None else marks.epochs[marks.values == 1].tolist()
         if not found:
             raise MissingData(f"The figure {self.recipe.name} shows a reset, and in the run of {self.study} that it would show "
                               f"no intervention fired ({self.reader.path}).")
