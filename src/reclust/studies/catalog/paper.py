@@ -175,6 +175,34 @@ def reset_and_centers() -> Study:
                  about="DCN's centres after a reset: as they were, or recomputed from the old labels.")
 
 
+READINGS: dict[str, dict[str, str]] = {
+    "mean": {"reduction": "mean"}, "half sum": {"reduction": "half_sum"}, "counts": {"rate": "counts"},
+    "text": {"reduction": "half_sum", "rate": "counts"}}
+"""DCN where the authors' program and their text differ, other than as the program has it; "text" is all of the text."""
+
+
+@study
+def dcn_readings() -> Study:
+    variants = tuple(
+        replace(one, name=reading if one.name == "none" else f"{reading}, {one.name}", changes={"objective": changes})
+        for reading, changes in READINGS.items() for one in paper_variants("none", "brb", "reset"))
+    return Study("dcn-readings", variants, datasets=("usps", "optdigits"), algorithms=("dcn",),
+                 about="DCN by other readings of its loss and of how its centres follow.")
+
+
+@study
+def dcn_in_float32() -> Study:
+    return Study("dcn-in-float32", ALL_FOUR, datasets=("usps", "optdigits"), algorithms=("dcn",), precision="float32",
+                 about="DCN of the main table with products in float32, where a GPU would take bfloat16.")
+
+
+@study
+def dec_in_float32() -> Study:
+    variants = tuple(replace(variant, changes={"augment": None}) for variant in paper_variants("none", "brb"))
+    return Study("dec-in-float32", variants, datasets=("optdigits",), algorithms=("dec",), pretrained=(False,),
+                 precision="float32", about="DEC from scratch and without augmentation, with products in float32.")
+
+
 @study
 def subsample_size() -> Study:
     variants = tuple(Variant(f"{rows} rows", brb_with(subsample=rows), factors={"subsample": rows}) for rows in SUBSAMPLES)
