@@ -7,6 +7,7 @@ import random
 import sqlite3
 import sys
 import time
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 from support import small_settings
 
-from reclust import Curve
+from reclust import Curve, ReclustWarning
 from reclust.studies import Outcome, PlannedRun, Store, StoreReader, export
 from reclust.studies.reading import readable
 
@@ -173,6 +174,19 @@ def test_merging_takes_what_is_missing(tmp_path):
     with Store(tmp_path / "own") as own:
         assert own.merge(tmp_path / "further") == R and own.merge(tmp_path / "further") == 0
         assert own.planned("s") == 5 * R and own.runs("s")["variant"].tolist()[-R:] == ["other"] * R
+
+
+def test_merging_tells_where_data_of_one_name_differ(tmp_path):
+    for group, digest in ("a", "1" * 64), ("b", "1" * 64), ("c", "2" * 64):
+        with Store(tmp_path / group) as store:
+            store.plan("s", "spec", planned(group, variant=group))
+            store.add(replace(outcome(group), provenance={"data": {"name": "digits", "sha256": digest}}))
+    with Store(tmp_path / "own") as own:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert own.merge(tmp_path / "a") == own.merge(tmp_path / "b") == R
+        with pytest.warns(ReclustWarning, match="Runs of s on .* are of different samples under this name"):
+            assert own.merge(tmp_path / "c") == R, "all the same: it may be what was meant"
 
 
 def test_exported_tables_hold_the_same_numbers(store, tmp_path):

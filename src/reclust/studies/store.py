@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..atomic import check_folder, write_bytes
+from ..exceptions import warn
 from ..history import History
 from ..values import to_json
 from . import schema
@@ -195,6 +196,7 @@ class Store(StoreReader):
                     f"FROM other.plan o WHERE NOT EXISTS (SELECT 1 FROM main.plan p WHERE {same})")
                 db.execute("INSERT OR IGNORE INTO main.studies SELECT * FROM other.studies")
                 db.execute("DROP TABLE coming")
+                self._warn_of_two_data()
                 return self._finished() - before
         finally:
             self._db.execute("DETACH other")
@@ -205,6 +207,15 @@ class Store(StoreReader):
 
     def _finished(self) -> int:
         return self._db.execute("SELECT count(*) FROM runs WHERE state = 'finished'").fetchone()[0]
+
+    def _warn_of_two_data(self) -> None:
+        # No error: another version of an image library may round pixels otherwise.
+        for study, dataset in self._db.execute(
+                "SELECT p.study, p.dataset FROM main.plan p JOIN main.groups g USING (group_key) "
+                "JOIN main.contents c ON c.hash = g.provenance GROUP BY p.study, p.dataset "
+                "HAVING count(DISTINCT json_extract(c.content, '$.data.sha256')) > 1 ORDER BY 1, 2").fetchall():
+            warn(f"Runs of {study} on {dataset} are of different samples under this name: their tables would mix them. Was a file "
+                 "changed between the runs? Where it was, give one of the two another name and run it again.")
 
     def _forget(self, groups: Sequence[str]) -> None:
         keys = [(group,) for group in groups]
