@@ -180,7 +180,7 @@ def dcn_counts() -> Study:
     counted = tuple(replace(one, changes={"objective": {"rate": "counts"}}) for one in paper_variants("none", "brb", "reset"))
     return Study("dcn-counts", counted, datasets=("usps", "optdigits", "gtsrb", "mnist"), algorithms=("dcn",),
                  pretrained=(False, True),
-                 about="DCN whose centres follow ever more slowly, by 1/count as the paper's text has it.")
+                 about="DCN whose centres follow ever more slowly, by one over their counts as the paper's text has it.")
 
 
 @study
@@ -192,7 +192,7 @@ def dcn_readings() -> Study:
         for reading, changes in readings.items() for one in paper_variants("none", "brb", "reset"))
     return Study("dcn-readings", variants, datasets=("usps", "optdigits"), algorithms=("dcn",),
                  about="DCN with more weight on its cluster loss: a mean over samples, not clusters; half the sum, as in the "
-                       "paper's text; and all of the text, 1/count with it.")
+                       "paper's text; and all of the text, counts with it.")
 
 
 @study

@@ -166,6 +166,8 @@ def _paired(one: Comparison | Improvement) -> list[Cell]:
 
 
 def count(cells: Sequence[Agreement]) -> Mapping[str, int]:
-    """Of the cells of the paper's own sets: how many have records, agree, and differ."""
+    """Of the cells of the paper's own sets: how many have records, agree, and differ, and in which direction."""
     own = [cell for cell in cells if cell.dataset in SETS]
-    return {"known": len(own), "agree": sum(cell.agrees for cell in own), "differ": sum(cell.differs for cell in own)}
+    differ = [cell for cell in own if cell.differs]
+    return {"known": len(own), "agree": sum(cell.agrees for cell in own), "differ": len(differ),
+            "above": sum(cell.difference > 0 for cell in differ)}

@@ -75,8 +75,8 @@ def summary(reader: StoreReader, verdicts: Sequence[Verdict], remarks: Remarks) 
     cells, found = agreements(reader), improvements(reader)
     counted = count(cells)
     lines = [f"- **Cells of the main table**: {counted['known']} of {CELLS} have records; {counted['agree']} of these agree "
-             f"with the paper or lie above it. More than two combined standard errors apart, to "
-             f"either side: {counted['differ']}.",
+             "with the paper or lie above it; KMNIST is not counted. More than two combined standard errors apart: "
+             f"{counted['differ']}, {counted['above']} above and {counted['differ'] - counted['above']} below.",
              f"- **BRB against its baseline**, with KMNIST: {_counted(found)}",
              f"- **Claims**: of {len(verdicts)}, {verdicts.count('holds')} hold, {verdicts.count('does not hold')} do not"
              f"{_numbers(verdicts, 'does not hold')}, of {verdicts.count('cannot tell')} the records cannot tell (yet)."]
@@ -100,8 +100,9 @@ def _counted(found: Sequence) -> str:
         return "no records yet."
     better, paper = sum(one.difference > 0 for one in found), sum(one.paper > 0 for one in found)
     sure, against = (sum(one.sign == sign for one in found) for sign in ("better", "worse"))
-    return (f"higher mean in {better} of {len(found)} cells with records (the paper: {paper} of the same {len(found)}, 32 of "
-            f"all 36); by its 95 % interval better in {sure}, worse in {against}, open in {len(found) - sure - against}.")
+    whole = "" if len(found) == 36 else ", 32 of all 36"
+    return (f"higher mean in {better} of {len(found)} cells with records (the paper: {paper} of the same {len(found)}{whole}); "
+            f"by its 95 % interval better in {sure}, worse in {against}, open in {len(found) - sure - against}.")
 
 
 def main_section(reader: StoreReader, remarks: Remarks) -> str:
