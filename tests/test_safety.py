@@ -13,11 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 from support import blobs
 
 import reclust
 from reclust import BRB, DCN, DEC, IDEC, Autoencoder, KMeans, OwnAutoencoder, Recluster, ReclustWarning, TrainingFailed
 from reclust.arithmetic import Arithmetic
+from reclust.preparation import Preparation
 
 X, Y = blobs(n=60)
 
@@ -40,6 +42,55 @@ def test_awkward_data_is_clustered(kind, data):
     before = data.copy()
     model = small(kind).fit(data)
     assert (data == before).all() and np.isfinite(model.transform(data)).all() and (model.predict(data) == model.labels_).all()
+
+
+TABLE = np.random.default_rng(1).uniform(1, 10, (200, 3))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(("rows", "value", "said"), [(1, 1e5, "100000; 1 of"), (2, -99999, "-99999; 2 of"), (30, -999, "-999; 30 of")])
+def test_values_that_erase_their_column_are_told(rows, value, said, form):
+    data = TABLE.copy()
+    data[:rows, 1] = value
+    with pytest.warns(ReclustWarning, match=rf"A few values lie so far out .* in 'b' \({said} 200 rows\)\. Correct them"):
+        Preparation.fit(form(data), None, standardize=True, names=["a", "b", "c"])
+    with pytest.warns(ReclustWarning, match=r"in feature 1 \("):
+        Preparation.fit(form(data), None, standardize=True)
+
+
+@pytest.mark.parametrize("column", [
+    lambda rng: rng.lognormal(0, 2, 200), lambda rng: rng.standard_t(3, 200), lambda rng: rng.poisson(0.02, 200) * 50, lambda rng: np.arange(200) == 7,
+    lambda rng: np.where(np.arange(200) == 7, 1e5, rng.integers(0, 5, 200)), lambda rng: np.where(np.arange(200) % 2, 1e5, 0) + rng.normal(size=200),
+    lambda rng: np.full(200, 5.0),
+], ids=["skewed", "heavy tails", "sparse counts", "rare category", "few values", "two groups", "constant"])
+def test_columns_that_have_nothing_to_lose_are_not_told(column):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ReclustWarning)
+        for seed in range(5):
+            data = np.c_[TABLE, column(np.random.default_rng(seed))]
+            Preparation.fit(data, None, standardize=True)
+            Preparation.fit(data[:25], None, standardize=True)
+
+
+def test_new_rows_in_other_units_are_told():
+    frame = pytest.importorskip("pandas").DataFrame(TABLE, columns=["age", "glucose", "weight"])
+    model = small(k=2).fit(frame)
+    with pytest.warns(ReclustWarning, match=r"far from those that the model was fitted on: 'glucose' \(about 9\d, in the fit 5\.\d+ ± 2\.\d+\)\. Bring"):
+        model.predict(frame.assign(glucose=18 * frame["glucose"]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ReclustWarning)
+        model.predict(18 * frame[:4])  # so few may be unusual
+        model.predict(frame + 10)
+        small(k=2, standardize=False).fit(frame).predict(frame)
+
+
+def test_features_that_were_constant_stay_0(tmp_path):
+    constant = np.c_[X, np.full(60, 5.0)]
+    model = small().fit(constant)
+    other = np.c_[X, np.full(60, 5e4)]
+    assert (model.transform(other) == model.transform(constant)).all()
+    model.save(tmp_path / "m.reclust")
+    assert (reclust.load(tmp_path / "m.reclust").transform(other) == model.transform(constant)).all()
 
 
 @pytest.mark.parametrize("data", [np.ones((20, 3)), X * 1e-20], ids=["equal samples", "vanishing scale"])

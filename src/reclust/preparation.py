@@ -24,11 +24,17 @@ from .data.images import holds_images
 from .data.inputs import Inputs, ResidentInputs
 from .data.lens import Lens, light_is_uneven
 from .data.memory import as_numpy, is_other_table
+from .data.outliers import erased_columns, some_rows
 from .data.scaling import Scaling, identity, to_unit_range, z_score
 from .data.streams import StreamedInputs, dense_rows
 from .data.tables import check_complete, check_numeric, refuse_masked
 from .exceptions import warn
 from .values import whole
+
+FEW = 5
+"""In fewer new rows values may be far out by chance."""
+FAR_OUT = 10
+"""Standard deviations by which the median of new rows is off where their unit is another one; in the fit it is below 1.5."""
 
 
 def opened(X: Any, image_shape: Sequence[int] | None = None) -> Any:
@@ -69,7 +75,10 @@ def as_array(X: Any) -> Any:
 
 def check_samples(estimator: BaseEstimator, X: Any, *, reset: bool) -> np.ndarray:
     """Rows of numbers as scikit-learn checks them, or images (n, h, w) or (n, h, w, channels); at least two to fit."""
+    in_file = isinstance(X, (str, os.PathLike))
     X = opened(X, None if reset else estimator._preparation.image_shape)
+    if in_file and not reset:
+        X = in_columns_of(estimator, X)
     names = X.feature_names if isinstance(X, Dataset) else None
     X = as_array(X)
     pandas = sys.modules.get("pandas")  # whoever brings a DataFrame has imported it already
@@ -100,17 +109,41 @@ def _check_rows(estimator: BaseEstimator, X: Any, names: tuple[str, ...] | None,
                              ensure_min_samples=2 if reset else 1)
     if names is not None and reset:
         estimator.feature_names_in_ = np.asarray(names, dtype=object)
+    if not reset:
+        estimator._preparation.warn_of_another_unit(rows, getattr(estimator, "feature_names_in_", None))
     return rows
+
+
+def in_columns_of(estimator: BaseEstimator, found: Dataset) -> Dataset:
+    """A file's columns in the order of those of the fit, without others; as it is where one is lacking or names do not tell."""
+    names, fitted = found.feature_names, getattr(estimator, "feature_names_in_", None)
+    if names is None or fitted is None or list(names) == list(fitted):
+        return found
+    place, known = {name: i for i, name in enumerate(names)}, set(fitted)
+    mapped = isinstance(found.samples, np.memmap)  # which would be read into memory
+    if len(place) < len(names) or len(known) < len(fitted) or not place.keys() >= known or mapped:
+        return found
+    more = [name for name in names if name not in known]
+    if more:
+        warn(f"{found.name} has columns that the model was not fitted with, which are left out: {_listed(more)}.")
+    return replace(found, samples=found.samples[:, [place[name] for name in fitted]], feature_names=tuple(fitted))
 
 
 def _check_names(names: Sequence[str], fitted: Sequence[str]) -> None:
     if list(names) == list(fitted):
         return
     missing, more = ([name for name in one if name not in set(other)] for one, other in ((fitted, names), (names, fitted)))
-    said = [f"{what} {', '.join(map(repr, some[:5]))}{', …' if len(some) > 5 else ''}"
-            for what, some in (("it lacks", missing), ("it was not fitted with", more)) if some]
+    said = [f"{what} {_listed(some)}" for what, some in (("it lacks", missing), ("it was not fitted with", more)) if some]
     raise ValueError("X has other columns than the model was fitted on: " + ("; ".join(said) or "they come in another order") +
                      ". Bring the same columns in the same order.")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:5])) + ", …" * (len(names) > 5)
+
+
+def _called(names: Sequence[str] | None, column: int) -> str:
+    return f"feature {column}" if names is None else repr(names[column])
 
 
 def _channels_last(estimator: BaseEstimator, X: np.ndarray, *, reset: bool) -> np.ndarray:
@@ -141,12 +174,18 @@ class Preparation:
     lens: Lens = Lens()
 
     @classmethod
-    def fit(cls, X: np.ndarray, image_shape: Sequence[int] | None, *, standardize: bool, lens: Lens = Lens()) -> Preparation:
+    def fit(cls, X: np.ndarray, image_shape: Sequence[int] | None, *, standardize: bool, lens: Lens = Lens(),
+            names: Sequence[str] | None = None) -> Preparation:
+        """names: of the columns of a table, to speak of them."""
         shape = full_image_shape(X.shape[1:], image_shape)
         if shape is None:
             if lens != Lens():
                 raise ValueError(f"{lens} is for images: give image_shape=(height, width) for images in flat rows.")
-            return cls(None, z_score(X, identity()) if standardize else identity(), identity())
+            # No weights were trained for a column that never varied: whatever it holds later stays 0.
+            made = cls(None, z_score(X, identity(), constant=np.inf) if standardize else identity(), identity())
+            if standardize:
+                made._warn_of_erased_columns(X, names)
+            return made
         if X.ndim == 2 and channels_come_first(shape):
             warn(f"image_shape={shape} means a height of {shape[0]}, a width of {shape[1]} and {shape[2]} channels. "
                  "Where channels come first, give images (n, channels, height, width) instead of flat rows.")
@@ -184,6 +223,28 @@ class Preparation:
         if 0 < brightest < high / times or brightest > times * high > 0:
             warn(f"The brightest value is {brightest:g}, and the model was fitted on values from {low:g} to {high:g}: "
                  "bring images to the same scale, such as bytes (0 to 255) or fractions (0 to 1).")
+
+    def warn_of_another_unit(self, X: Any, names: Sequence[str] | None) -> None:
+        """Of columns of new rows that mostly lie far from those of the fit, as mg/dL do from mmol/L."""
+        standardized = self.first.shift.any() or (self.first.scale != 1).any()
+        if self.image_shape is not None or not standardized or X.shape[0] < FEW:
+            return
+        rows = dense_rows(X, some_rows(X))
+        far = np.flatnonzero(np.median(np.abs(self.first(rows)), axis=0) > FAR_OUT)
+        if len(far):
+            said = [f"{_called(names, i)} (about {np.median(rows[:, i]):.3g}, in the fit {self.first.shift[i]:.3g} ± "
+                    f"{self.first.scale[i]:.3g})" for i in far[:5].tolist()]
+            warn(f"Columns lie far from those that the model was fitted on: {', '.join(said)}{', …' * (len(far) > 5)}. "
+                 "Bring them to the same units; otherwise the clusters of these rows mean little.")
+
+    def _warn_of_erased_columns(self, X: Any, names: Sequence[str] | None) -> None:
+        found = list(erased_columns(X, self.first))
+        if found:
+            said = [f"{_called(names, column)} ({farthest:g}; {count} of {X.shape[0]} rows)"
+                    for column, count, farthest in found[:5]]
+            warn("A few values lie so far out that standardising all but erases the differences among all others in "
+                 f"{', '.join(said)}{', …' * (len(found) > 5)}. Correct them, leave out their rows, or fill them in where they "
+                 "stand for missing ones.")
 
     def hint_at_uneven_light(self, X: np.ndarray) -> None:
         """For whom has not said what to do with it."""

@@ -49,6 +49,16 @@ def test_a_single_image_is_one_sample(tmp_path):
         read(tmp_path / "nothing.png")
 
 
+def test_photos_in_formats_that_are_not_read_are_told(tmp_path):
+    for name in ("a.HEIC", "b.heic", "c.dng", "._d.heic"):
+        (tmp_path / name).write_bytes(b"ftyp")
+    with pytest.raises(DataError, match=r"holds no images; .* 3 photos in .* \(\.dng, \.heic\): convert them to JPEG or PNG first"):
+        read(tmp_path)
+    image.fromarray(noise(9, 7)).save(tmp_path / "e.jfif", format="JPEG")
+    with pytest.warns(ReclustWarning, match="^3 photos in .* are left out, .*: convert them"):
+        assert read(tmp_path).ids.tolist() == ["e.jfif"]
+
+
 def test_folders_give_labels(tmp_path):
     for name in ("cat/1.png", "dog/deep/2.PNG", "cat/3.bmp"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -194,10 +194,18 @@ def test_items_of_different_shapes_and_unknown_endings_are_named(tmp_path):
 
     with pytest.raises(DataError, match=r"item 2 \(3,\)"):
         read(Ragged())
-    for name, ending in (("x.xlsx", r"\.xlsx"), ("x.json.gz", r"\.json\.gz"), ("x.gz", r"\.gz")):
+    for name, ending in (("x.json", r"\.json"), ("x.json.gz", r"\.json\.gz"), ("x.gz", r"\.gz")):
         (tmp_path / name).write_bytes(b"PK")
         with pytest.raises(DataError, match=rf"{name} has the unknown ending '{ending}'; needed: \.npy, .*\.tsv, \.txt, \.csv\.gz, .*\.hdf5"):
             read(tmp_path / name)
+
+
+@pytest.mark.parametrize(("name", "said"), [("x.xlsx", "save it as CSV UTF-8, or give pandas.read_excel"), ("x.ODS", "save it as CSV UTF-8"),
+                                            ("x.heic", "convert it to JPEG or PNG first")])
+def test_other_programs_files_are_told_what_to_become(name, said, tmp_path):
+    (tmp_path / name).write_bytes(b"PK")
+    with pytest.raises(DataError, match=said):
+        read(tmp_path / name)
 
 
 def test_lengths_must_agree():

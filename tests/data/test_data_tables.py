@@ -391,12 +391,22 @@ def test_decimals_and_truths_of_arrow_are_numbers(form, tmp_path):
         bring(arrow.table({"d": decimals, "t": [[1.0, 2.0], [3.0, 4.0]]}))
 
 
-@pytest.mark.parametrize("kind", ["category", "string", "datetime64[ns]", "complex128"])
+@pytest.mark.parametrize("kind", ["category", "string", "complex128"])
 def test_columns_that_are_not_numeric_are_named_with_a_remedy(kind):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1.0, 2.0], "colour": pandas.Series([1, 2]).astype(kind), "b": [3, 4]})
     with pytest.raises(DataError, match=r"not numeric: 'colour' \(.*\)\. Encode such columns"):
         read(frame)
+
+
+@pytest.mark.parametrize("kind", ["datetime64[ns]", "timedelta64[ns]"])
+def test_dates_in_a_frame_are_told_to_become_days(kind):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.0, 2.0], "since": pandas.Series([1, 2]).astype(kind)})
+    with pytest.raises(DataError, match=r"not numeric: 'since' \(.*\)\. Give dates and times as numbers, such as days since the first one"):
+        read(frame)
+    with pytest.raises(DataError, match="Encode such columns .*, give dates and times as numbers"):
+        read(frame.assign(town="here"))
 
 
 def test_missing_values_and_empty_frames_are_named():

@@ -20,7 +20,9 @@ OnError = Literal["raise", "skip"]
 T = TypeVar("T")
 # Formats that are nothing but pixels; Pillow would start Ghostscript for an EPS file.
 FORMATS = ("PNG", "JPEG", "PPM", "BMP", "GIF", "TIFF", "WEBP")
-SUFFIXES = {".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".pbm", ".bmp", ".gif", ".tif", ".tiff", ".webp"}
+SUFFIXES = {".png", ".jpg", ".jpeg", ".jfif", ".ppm", ".pgm", ".pbm", ".bmp", ".gif", ".tif", ".tiff", ".webp"}
+UNREAD = {".heic", ".heif", ".avif", ".jxl", ".cr2", ".cr3", ".nef", ".arw", ".dng"}
+"""Endings of photos for which Pillow needs plugins, and of raw ones, of which it would read a preview."""
 _MOST_PIXELS = 1 << 26
 _LARGE = 1 << 14
 """Pixels of images that are told to be large: a network's first layer has a weight for each of them, five hundred times."""
@@ -74,9 +76,13 @@ def read_images(
         raise ValueError(f"size={tuple(size)}; needed: (height, width) or (height, width, channels), 1 or 3 channels.")
     if on_error not in ("raise", "skip"):
         raise ValueError(f"on_error={on_error!r}; needed: 'raise' or 'skip'.")
-    folder, paths = (place, sorted(_found(place))) if place.is_dir() else (place.parent, [place])
+    folder, found = (place, sorted(_found(place))) if place.is_dir() else (place.parent, [place])
+    paths = [path for path in found if path.suffix.lower() not in UNREAD]
+    unread = [path for path in found if path.suffix.lower() in UNREAD]
     if not paths:
-        raise DataError(f"{folder} holds no images; looked for {', '.join(sorted(SUFFIXES))}.")
+        raise DataError(f"{folder} holds no images; looked for {', '.join(sorted(SUFFIXES))}." + _left_out(unread, folder))
+    if unread:
+        warn(_left_out(unread, folder).strip())
     headers, unreadable = _each(paths, _header)
     pixels: dict[Path, NDArray[Any]] = {}
     while headers:
@@ -106,8 +112,16 @@ def _found(folder: Path) -> Iterator[Path]:
         folders[:] = [name for name in folders if not name.startswith(".")
                       and (here / name).resolve() not in (here.resolve(), *here.resolve().parents)]  # no link into itself
         for path in (here / name for name in files if not name.startswith(".")):
-            if path.suffix.lower() in SUFFIXES and (path.is_file() or path.is_symlink()):
+            if path.suffix.lower() in SUFFIXES | UNREAD and (path.is_file() or path.is_symlink()):
                 yield path
+
+
+def _left_out(unread: Sequence[Path], folder: Path) -> str:
+    if not unread:
+        return ""
+    endings = ", ".join(sorted({path.suffix.lower() for path in unread}))
+    return (f" {len(unread)} photos in {folder} are left out, in formats that are not read ({endings}): convert them to JPEG "
+            "or PNG first.")
 
 
 def _each(paths: Iterable[Path], do: Callable[[Path], T]) -> tuple[dict[Path, T], list[str]]:

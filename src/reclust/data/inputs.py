@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from .preprocess import Prepared
 from .streams import dense_rows
 
 
+@runtime_checkable
 class Inputs(Protocol):
     """Shapes: n samples. `take` gives samples as augmentation sees them, `normalize` turns those into what a network sees."""
 
@@ -93,4 +94,12 @@ def as_inputs(data: Inputs | Prepared | Tensor | np.ndarray) -> Inputs:
         return ResidentInputs(samples, torch.from_numpy(data.mean), torch.from_numpy(data.std))
     if isinstance(data, np.ndarray):
         data = torch.from_numpy(np.ascontiguousarray(data))
-    return ResidentInputs(data) if isinstance(data, Tensor) else data
+    if isinstance(data, Tensor):
+        if not data.sum().isfinite() and not data.isfinite().all():
+            raise ValueError("The data hold NaN or infinity, from which nothing is learned: fill such values in or leave their "
+                             "rows out first.")
+        return ResidentInputs(data.detach())
+    if not isinstance(data, Inputs):
+        raise TypeError(f"The data must be an array or a tensor (n, …) of scaled numbers, or what prepare(dataset) gives, got "
+                        f"{type(data).__name__}: an estimator's fit takes frames, lists and sets as they are.")
+    return data

@@ -39,11 +39,11 @@ class Moments:
         self._squares = squares + ((part - own_mean) ** 2).sum(**over) + delta**2 * (self._count * own_count / total)
         self._count, self._unit = total, unit
 
-    def result(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean and standard deviation, of a shape that broadcasts to one sample; 1 where all numbers are the same, and where
-        they are but for rounding their size, by which they become about 0."""
+    def result(self, constant: float = 1.0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean and standard deviation, of a shape that broadcasts to one sample; `constant` where all numbers are the same, and
+        where they are but for rounding their size, by which they become about 0."""
         spread = np.sqrt(self._squares / self._count)
-        scale = np.where(spread > 1e-14, spread * self._unit, np.where(spread > 0, self._unit, 1.0))
+        scale = np.where(spread > 1e-14, spread * self._unit, np.where(spread > 0, self._unit, constant))
         return (self._mean * self._unit)[0], scale[0]
 
 

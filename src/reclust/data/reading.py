@@ -18,7 +18,7 @@ from .dataset import Dataset
 from .delimited import read_csv
 from .errors import DataError, naming, reading, require
 from .hdf5 import open_hdf5
-from .images import OnError, holds_images, read_images
+from .images import UNREAD, OnError, holds_images, read_images
 from .memory import from_anndata, from_memory
 from .tables import as_found, read_parquet
 
@@ -26,6 +26,7 @@ PerSample: TypeAlias = "str | Sequence[Any] | NDArray[Any] | None"
 _SAMPLES = ("images", "samples", "data", "X", "x")
 _LABELS = ("labels", "target", "y")
 _TEXTS = (".csv", ".tsv", ".txt")
+_SPREADSHEETS = (".xls", ".xlsx", ".xlsm", ".xlsb", ".ods")
 
 
 def read(
@@ -90,6 +91,10 @@ def _from_path(path: Path, asked: Asked) -> dict[str, Any]:
         anndata = require("anndata", purpose="Reading .h5ad files", extra="anndata")
         with reading(path):
             return from_anndata(anndata.read_h5ad(path), asked)
+    if suffix in _SPREADSHEETS:
+        raise DataError(f"{path} is a spreadsheet, which is not read: save it as CSV UTF-8, or give pandas.read_excel(…).")
+    if suffix in UNREAD:
+        raise DataError(f"{path} is an image in a format that is not read: convert it to JPEG or PNG first.")
     texts = ", ".join([*_TEXTS, *(f"{text}.gz" for text in _TEXTS)])
     known = f".npy, .npz, {texts}, .parquet, .h5, .hdf5, .h5ad, an image or a folder of images"
     raise DataError(f"{path} has the unknown ending {suffix!r}; needed: {known}.")

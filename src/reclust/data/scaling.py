@@ -40,12 +40,12 @@ def to_unit_range(samples: np.ndarray) -> Scaling:
 
 
 def z_score(samples: Any, before: Callable[[np.ndarray], np.ndarray], *, axes: tuple[int, ...] = (0,),
-            growth: float = 1.0) -> Scaling:
+            growth: float = 1.0, constant: float = 1.0) -> Scaling:
     """Mean 0 and standard deviation 1 over these axes, of samples (n, ...) that went through `before`; constants become 0.
 
-    growth: by how much `before` makes samples larger.
+    growth: by how much `before` makes samples larger. constant: the scale of constants; infinity keeps new values of them at 0.
     """
     moments = Moments(axes)
     for rows in chunks(samples, growth):
         moments.add(before(dense_rows(samples, rows)))
-    return Scaling(*moments.result())
+    return Scaling(*moments.result(constant))

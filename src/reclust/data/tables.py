@@ -29,6 +29,9 @@ MANY = 20
 """In fewer rows numbers that count from another one than 0 or 1 may be years or the like."""
 _NAMES_OF_ROWS = re.compile(r"(?i:id|index|row|.*[_ ]id)|.*[a-z]I[dD]|Unnamed: 0")
 
+_DATES = ("datetime64", "timedelta64", "timestamp", "date32", "date64", "duration", "period")
+"""How pandas and Arrow name the types of columns of dates and times."""
+
 
 class Table(NamedTuple):
     """Numbers (n, d), where they were asked for or came along, labels (n,) and ids (n,), and the names of the d columns."""
@@ -223,15 +226,19 @@ def missing_values(where: Path | str, counts: Iterable[tuple[str, int]], n: int)
     found = [f"{name!r} ({count} of {n} rows)" for name, count in counts if count]
     return (
         f"{where}: missing or infinite values in {', '.join(found[:10])}{' …' * (len(found) > 10)}; "
-        "fill them in (SimpleImputer), or drop those rows or columns."
+        "fill them in (SimpleImputer), or drop those rows or columns (--drop)."
     )
 
 
 def not_numeric(where: Path | str, wrong: Mapping[str, str]) -> str:
     """What to say of columns that are not numbers."""
     shown = ", ".join(f"{name!r} ({what})" for name, what in list(wrong.items())[:10])
+    dates = {name for name, what in wrong.items() if what.startswith(_DATES)}
+    remedies = ["encode such columns (pandas.get_dummies, OneHotEncoder)"] * (len(dates) < len(wrong))
+    remedies += ["give dates and times as numbers, such as days since the first one"] * bool(dates)
+    said = ", ".join(remedies)
     return (
-        f"{where}: not numeric: {shown}. Encode such columns (pandas.get_dummies, OneHotEncoder), leave them out, "
+        f"{where}: not numeric: {shown}. {said[0].upper()}{said[1:]}, leave them out, "
         "or say which one holds labels or ids: reclust.data.read(…, drop=[…], labels=…, ids=…), --drop, --labels and --ids."
     )
 
