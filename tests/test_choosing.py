@@ -1,6 +1,7 @@
 """How many clusters: the measures against slow transcriptions, and answers where the answer is known."""
 
 import json
+import re
 from dataclasses import replace
 from itertools import combinations
 
@@ -11,7 +12,7 @@ from sklearn.datasets import load_digits, make_blobs
 from support import blobs
 
 from reclust import BRB, Autoencoder, IDECObjective, KMeans, KSuggestion, Schedule, Settings, suggest_k
-from reclust.choosing import STRONG, _mean_and_error, prediction_strength
+from reclust.choosing import MOST, STRONG, _mean_and_error, largest_k, prediction_strength
 from reclust.cli import main
 
 QUICK = Settings(2, IDECObjective(), representation=Autoencoder((24,), embedding=5), intervention=BRB(interval=4, method=KMeans(n_init=2)),
@@ -85,13 +86,41 @@ def test_groups_are_counted_and_none_are_invented(k):
 
 @pytest.mark.parametrize(("given", "message"), [
     ({"ks": [1, 2]}, "each k must be a whole number of at least 2, got 1"), ({"ks": []}, "ks is empty"), ({"ks": 3}, r"ks must be several whole numbers, such as \(3,\), got 3"),
-    ({"ks": [12]}, "k=12 needs 48 samples: X has 40"), ({"n_init": 0}, "n_init"), ({"splits": 0}, "splits"), ({"random_state": -1}, "random_state"),
+    ({"ks": [2, 12]}, r"k=12 needs 48 samples: X has 40; give ks=range\(2, 11\), on the command line --to 10\."), ({"standardize": 1}, "standardize must be True or False, got 1"), ({"n_init": 0}, "n_init"), ({"splits": 0}, "splits"), ({"random_state": -1}, "random_state"),
     ({"settings": replace(QUICK, representation=Autoencoder((24,)))}, r"pretrained once .* Autoencoder\(embedding=10\)"),
     ({"image_shape": (2, 2)}, "image_shape"), ({"device": "gpu"}, "device"),
 ])
 def test_mistakes_are_named(given, message):
     with pytest.raises(ValueError, match=message):
         suggest_k(np.random.default_rng(0).random((40, 3)), **{"ks": [2], "settings": QUICK, **given})
+
+
+def test_of_few_samples_no_more_than_a_quarter_is_tried():
+    X = blobs(n=14, k=2)[0]
+    assert suggest_k(X, n_init=1, splits=1, settings=QUICK).ks == (2, 3) and (largest_k(50), largest_k(5000)) == (12, MOST)
+    with pytest.raises(ValueError, match="k=2 needs 8 samples: X has 7; bring more samples"):
+        suggest_k(X[:7])
+
+
+def test_features_keep_their_scales_where_that_is_asked_for(tmp_path, monkeypatch, capsys):
+    X = np.random.default_rng(0).normal(size=(40, 4)) * [8, 4, 2, 1]
+    given = {"ks": [2], "n_init": 1, "splits": 1, "settings": QUICK}
+    scaled, own = (suggest_k(X, **given, standardize=standardize).silhouette[0, 0] for standardize in (True, False))
+    assert scaled != own
+    np.save(tmp_path / "x.npy", X)
+    monkeypatch.setattr("reclust.choosing._usual", lambda n: QUICK)
+    assert main(["suggest-k", str(tmp_path / "x.npy"), "--to", "2", "--n-init", "1", "--splits", "1", "--no-standardize", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["silhouette"] == own
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    (["--from", "5", "--to", "3"], "--from 5 is above --to 3: "), (["--from", "11"], "--from 11 is above 10, to which .* without --to"),
+    (["--to", "12"], "k=12 needs 48 samples: X has 40; .* --to 10"),
+])
+def test_the_command_line_names_its_own_options(given, message, tmp_path, capsys):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((40, 3)))
+    assert main(["suggest-k", str(tmp_path / "x.npy"), *given]) == 1
+    assert re.search(message, capsys.readouterr().err)
 
 
 def test_flat_rows_of_images_are_images(tmp_path, monkeypatch, capsys):

@@ -17,9 +17,11 @@ from studies.tiny import same_table, tiny_study
 from support import blobs
 
 import reclust
-from reclust import estimators, presets
+from reclust import choosing, estimators, presets
+from reclust.cli import choosing as suggesting
 from reclust.cli import fitting, main, parser, report, reproduce, study
 from reclust.data import Lens
+from reclust.locking import only_one
 from reclust.studies import Kept, Store, Variant, listing, named, names, write_study
 from reclust.studies.baselines import METHODS, baselines_of
 from reclust.studies.measures import LABEL_FREE
@@ -38,6 +40,19 @@ def table(tmp_path):
         writer.writerow(["name", *(f"x{i}" for i in range(X.shape[1])), "group"])
         writer.writerows([f"s{i}", *row, f"g{label}"] for i, (row, label) in enumerate(zip(X, y, strict=True)))
     return path
+
+
+@pytest.mark.filterwarnings("ignore::reclust.ReclustWarning")
+def test_predict_finds_columns_by_their_names(table, tmp_path, capsys):
+    assert main(["fit", str(table), "-k", "4", "-o", str(tmp_path / "out"), "--drop", "group", "--ids", "name", "--seed", "0",
+                 "--pretrain-epochs", "1", "--epochs", "1", "--device", "cpu"]) == 0
+    rows = [[str(i) if i else "extra", *row[::-1][1:]] for i, row in enumerate(csv.reader(open(table)))]
+    other = tmp_path / "other.csv"
+    other.write_text("".join(",".join(row) + "\n" for row in rows))
+    capsys.readouterr()
+    assert main(["predict", str(tmp_path / "out"), str(other), "--ids", "name", "--report", str(tmp_path / "page.html")]) == 0
+    assert capsys.readouterr().out == (tmp_path / "out" / "labels.csv").read_text()
+    assert main(["predict", str(tmp_path / "out"), str(table), "--ids", "name"]) == 1 and "--drop" in capsys.readouterr().err
 
 
 def test_fit_and_predict_write_what_the_estimator_says(table, tmp_path, capsys):
@@ -86,6 +101,52 @@ def test_a_finished_model_is_not_written_over_unasked(tmp_path, capsys):
     assert (tmp_path / "out" / "model.reclust").read_bytes() == before
     assert main([*given, "--seed", "2", "--overwrite"]) == 0
     assert (tmp_path / "out" / "model.reclust").read_bytes() != before
+
+
+@pytest.fixture
+def quick(tmp_path, monkeypatch):
+    """A fit that takes a moment, in a folder with its data."""
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", blobs(n=60)[0] * np.arange(1, 1 + blobs(n=60)[0].shape[1]))
+    return ["fit", "x.npy", "-o", "deep/out", "--device", "cpu", "--seed", "0", "--pretrain-epochs", "2", "--epochs", "11", "-k"]
+
+
+def test_features_keep_their_scales_where_that_is_asked_for(quick, capsys):
+    assert main([*quick, "4", "--no-standardize"]) == 0
+    X, model = np.load("x.npy"), reclust.load("deep/out/model.reclust")
+    same = reclust.IDEC(4, standardize=False, random_state=0, device="cpu", pretrain_epochs=2, epochs=11, preset="everyday").fit(X)
+    assert not model.standardize and (model._preparation.first(X) == X).all() and (model.labels_ == same.labels_).all()
+    capsys.readouterr()
+    assert main(["predict", "deep/out", "x.npy"]) == 0, "the folder stands for the model in it"
+    with open("deep/out/labels.csv") as written:
+        assert capsys.readouterr().out == written.read()
+    assert main(["predict", "deep", "x.npy"]) == 1 and os.path.join("deep", "model.reclust") in capsys.readouterr().err
+
+
+def test_two_fits_do_not_write_to_one_folder(quick, tmp_path, capsys):
+    out = tmp_path / "deep" / "out"
+    out.mkdir(parents=True)
+    with only_one(out / "fit.lock", "held"):
+        assert main([*quick, "4"]) == 1
+        assert "Another `reclust fit` is writing to deep/out: wait for it" in capsys.readouterr().err.replace(os.sep, "/")
+    assert os.listdir(out) == ["fit.lock"], "as after a kill"
+    with pytest.raises(OSError, match="could not be locked"), only_one(out, "a folder is no lock"):
+        pass
+    assert main([*quick, "4"]) == 0 and sorted(os.listdir(out)) == ["labels.csv", "model.reclust"]
+
+
+def test_a_refused_fit_leaves_no_folder_that_it_made(quick, tmp_path, capsys):
+    assert main([*quick, "500"]) == 1 and "needs at least 500 samples" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["x.npy"]
+    (tmp_path / "deep" / "out").mkdir(parents=True)
+    assert main([*quick, "500"]) == 1 and not os.listdir(tmp_path / "deep" / "out"), "one that was there stays"
+
+
+def test_without_a_terminal_lines_say_how_far_training_is(quick, monkeypatch, capsys):
+    monkeypatch.setattr(fitting, "BETWEEN_LINES", 0.0)
+    assert main([*quick, "4"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 13 and said[1:3] == ["reclust: pretraining, epoch 2 of 2", "reclust: clustering, epoch 1 of 11"]
 
 
 @pytest.mark.filterwarnings("default::reclust.ReclustWarning")  # that the time is spent
@@ -187,16 +248,19 @@ def test_mistakes_are_said_in_a_line(given, message, tmp_path, monkeypatch, caps
 
 
 @pytest.mark.parametrize(("given", "patched", "goes_on"), [
-    (["fit", "x.npy", "-k", "3"], "reclust.cli.fitting.read_data", True), (["study", "run", "acc-table"], "reclust.cli.study._study", True),
+    (["fit", "x.npy", "-k", "3"], "reclust.cli.fitting.read_data", None), (["study", "run", "acc-table"], "reclust.cli.study._study", True),
     (["suggest-k", "x.npy"], "reclust.cli.choosing.read_data", False), (["study", "list"], "reclust.studies.listing.listed", False),
 ])
-def test_only_what_goes_on_after_a_stop_says_so(given, patched, goes_on, monkeypatch, capsys):
+def test_only_what_goes_on_after_a_stop_says_so(given, patched, goes_on, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
     def stop(*given):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(patched, stop)
     assert main(given) == 130
-    assert capsys.readouterr().err == ("reclust: stopped: call again to go on\n" if goes_on else "reclust: stopped\n")
+    what = {True: ": call again to go on", False: "", None: ": nothing was kept yet, so the next call starts anew"}[goes_on]
+    assert capsys.readouterr().err == f"reclust: stopped{what}\n"
 
 
 @pytest.mark.parametrize("given", [[], ["study"], ["fit"], ["fit", "x.npy"], ["study", "run"], ["no"]])
@@ -352,7 +416,7 @@ def test_what_the_parser_says_is_what_the_library_has():
     assert fitting.PRESETS == tuple(presets.PRESETS) and fitting.AUGMENTATIONS == tuple(estimators.AUGMENTATIONS)
     assert study.EVERY == Kept().every and study.BASELINES == tuple(METHODS) and f"OUTPUT/{REMARKS}." in reproduce.DESCRIPTION
     assert {name: default for name, (default, _) in report.SHOWN.items()}.items() <= vars(Limits()).items()
-    assert SCORES == tuple(LABEL_FREE) and listing.listed() == listing.computed(), "run tools/catalog.py"
+    assert suggesting.MOST == choosing.MOST and SCORES == tuple(LABEL_FREE) and listing.listed() == listing.computed(), "run tools/catalog.py"
 
 
 def test_every_command_has_help(capsys):

@@ -36,6 +36,10 @@ STRONG = 0.8
 """Prediction strength from which clusters count as found again."""
 LIMIT = 4000
 """Samples that are used; of more, so many are drawn at random."""
+MOST = 14
+"""The largest number of clusters that is tried unless told otherwise."""
+EACH = 4
+"""Samples that there must be for each cluster: two in each half."""
 
 
 @dataclass(frozen=True)
@@ -115,31 +119,40 @@ class KSuggestion:
         return ax
 
 
-def suggest_k(X: Any, ks: Iterable[int] = range(2, 15), *, n_init: int = 3, splits: int = 2,
-              image_shape: Sequence[int] | None = None, lens: Lens | None = None, settings: Settings | None = None,
-              device: str = "auto", random_state: int = 0) -> KSuggestion:
+def largest_k(n_samples: int) -> int:
+    """Up to which number of clusters to try, where nobody said so."""
+    return max(2, min(MOST, n_samples // EACH))
+
+
+def suggest_k(X: Any, ks: Iterable[int] | None = None, *, n_init: int = 3, splits: int = 2,
+              image_shape: Sequence[int] | None = None, standardize: bool = True, lens: Lens | None = None,
+              settings: Settings | None = None, device: str = "auto", random_state: int = 0) -> KSuggestion:
     """Which number of clusters is found again from another half of the data.
 
     X: samples as `DeepClustering.fit` takes them; at most LIMIT of them are used, drawn at random.
+    ks: numbers of clusters to try; None is 2 to 14, or to a quarter of the samples where that is less.
     n_init: replicas that train side by side on each half. splits: how often the data is halved.
     image_shape: (height, width) or (height, width, channels) of images that are given as flat rows.
+    standardize: scale each feature first, as in `DeepClustering`.
     lens: through which to look at images, as in `DeepClustering`; None is none.
     settings: how to train, None for a short run of IDEC with BRB. Its representation must not depend on the number of
         clusters (`Autoencoder(embedding=10)`), since it is pretrained once for all of them.
     device: as in `DeepClustering`.
     """
-    ks = tuple(sorted(set(wholes("ks", "each k", ks, 2))))
-    if not ks:
+    tried = None if ks is None else tuple(sorted(set(wholes("ks", "each k", ks, 2))))
+    if tried == ():
         raise ValueError("ks is empty: give numbers of clusters from the least to the most, such as range(2, 15).")
+    if not isinstance(standardize, (bool, np.bool_)):
+        raise ValueError(f"standardize must be True or False, got {standardize!r}.")
     n_init, splits = whole("n_init", n_init, 1), whole("splits", splits, 1)
     X = check_samples(IDEC(), opened(X), reset=True)
     key = draws.fold(draws.key(whole("random_state", random_state, 0)), "suggest_k")
     X = dense_rows(X, np.sort(draws.permutation(key, X.shape[0])[:LIMIT].numpy()))
-    if len(X) < 4 * ks[-1]:
-        raise ValueError(f"k={ks[-1]} needs {4 * ks[-1]} samples: X has {len(X)}.")
+    ks = tried or tuple(range(2, largest_k(len(X)) + 1))
+    _check_enough(len(X), ks[-1])
     settings = settings or _usual(len(X) // 2)
     _check_embedding(settings)
-    preparation = Preparation.fit(X, image_shape, standardize=True, lens=lens or Lens())
+    preparation = Preparation.fit(X, image_shape, standardize=standardize, lens=lens or Lens())
     if lens is None:
         preparation.hint_at_uneven_light(X)
     everything = preparation.inputs(X).to(choose_device(device), torch.float32)
@@ -254,6 +267,13 @@ def _mean_and_error(found: Sequence[np.ndarray]) -> np.ndarray:
     m = len(without)
     error = np.sqrt((m - 1) / m * np.square(np.array(without) - np.mean(without)).sum()) if m > 1 else np.nan
     return np.array([everything.mean(), error])
+
+
+def _check_enough(n: int, k: int) -> None:
+    if n < EACH * k:
+        most = n // EACH
+        instead = f"give ks=range(2, {most + 1}), on the command line --to {most}" if most >= 2 else "bring more samples"
+        raise ValueError(f"k={k} needs {EACH * k} samples: X has {n}; {instead}.")
 
 
 def _check_embedding(settings: Settings) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from .fitting import add_data, add_device, add_image_shape, add_light, add_seed, add_size, read_data
+from .fitting import add_data, add_device, add_image_shape, add_light, add_seed, add_size, add_standardize, read_data
 from .output import add_json, show
+
+MOST = 14
+"""As `reclust.choosing` has it."""
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -17,8 +20,10 @@ def add(commands: argparse._SubParsersAction) -> None:
     add_image_shape(parser)
     add_size(parser)
     add_light(parser)
+    add_standardize(parser)
     parser.add_argument("--from", dest="least", type=int, default=2, metavar="K", help="(default: %(default)s)")
-    parser.add_argument("--to", dest="most", type=int, default=14, metavar="K", help="(default: %(default)s)")
+    parser.add_argument("--to", dest="most", type=int, metavar="K",
+                        help=f"(default: {MOST}, or a quarter of the samples where that is less)")
     parser.add_argument("--n-init", type=int, default=3, metavar="N", help="models on each half (default: %(default)s)")
     parser.add_argument("--splits", type=int, default=2, metavar="N", help="how often to halve (default: %(default)s)")
     add_device(parser)
@@ -28,11 +33,17 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from ..choosing import suggest_k
+    from ..choosing import largest_k, suggest_k
     from ..data import Lens
 
-    found = suggest_k(read_data(arguments), range(arguments.least, arguments.most + 1), n_init=arguments.n_init,
-                      splits=arguments.splits, image_shape=arguments.image_shape,
+    data = read_data(arguments)
+    most = largest_k(len(data)) if arguments.most is None else arguments.most
+    if arguments.least > most:
+        given = f"--to {most}" if arguments.most is not None else f"{most}, to which these samples are tried without --to"
+        raise ValueError(f"--from {arguments.least} is above {given}: give --from the least number of clusters and --to the "
+                         "largest.")
+    found = suggest_k(data, range(arguments.least, most + 1), n_init=arguments.n_init, splits=arguments.splits,
+                      image_shape=arguments.image_shape, standardize=arguments.standardize,
                       lens=None if arguments.light is None else Lens(light=arguments.light), device=arguments.device,
                       random_state=arguments.seed)
     if not arguments.json:

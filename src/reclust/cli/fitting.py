@@ -6,13 +6,16 @@ import argparse
 import csv
 import io
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..atomic import check_folder, write_text
+from ..locking import only_one
 from .output import add_json, duration, positive, show
 
 if TYPE_CHECKING:
@@ -20,13 +23,18 @@ if TYPE_CHECKING:
 
     from ..data import Dataset
     from ..estimators import DeepClustering
+    from ..monitors import Snapshot
 
 ALGORITHMS = ("idec", "dec", "dcn")
 PRESETS = ("everyday", "paper", "best")
 AUGMENTATIONS = ("affine", "color", "noise")
 """As `presets` and `estimators` have them."""
 BETWEEN_STATES = 20.0
-"""Seconds of training that a kill may cost: large networks take one to be written, which every few epochs is too often."""
+"""Seconds of training that a kill may cost, and an epoch: large networks take one to be written, which after each is too
+often."""
+BETWEEN_LINES = 30.0
+"""Seconds from one line about training to the next, where there is no terminal for a progress bar."""
+CHECKPOINT = "fit.checkpoint"
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -50,6 +58,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     fit.add_argument("--pretrain-epochs", type=int, metavar="N", help="0 starts from scratch")
     fit.add_argument("--epochs", type=int, metavar="N")
     add_light(fit)
+    add_standardize(fit)
     add_image_shape(fit)
     add_size(fit)
     add_seed(fit)
@@ -58,11 +67,11 @@ def add(commands: argparse._SubParsersAction) -> None:
                      help="stop training after so long and write what there is; the same "
                      "command goes on from there")
     add_json(fit)
-    fit.set_defaults(run=_fit, stopped="stopped: call again to go on")
+    fit.set_defaults(run=_fit, stopped="stopped: nothing was kept yet, so the next call starts anew")
     predict = commands.add_parser(
         "predict", help="assign new samples to the clusters of a model",
         description="Assign the samples in DATA to the clusters of a model that `reclust fit` wrote.")
-    predict.add_argument("model", metavar="MODEL")
+    predict.add_argument("model", metavar="MODEL", help="model.reclust, or the folder that it is in")
     add_data(predict)
     predict.add_argument("-o", "--output", metavar="FILE", help="CSV to write (default: print it)")
     predict.add_argument("--report", metavar="FILE",
@@ -106,7 +115,21 @@ def add_light(parser: argparse.ArgumentParser) -> None:
                         help="of colour images: whether to go by colours alone, as in sun and shadow (default: kept)")
 
 
+def add_standardize(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--no-standardize", dest="standardize", action="store_false",
+                        help="leave features on their own scales, as principal components need it")
+
+
 def _fit(arguments: argparse.Namespace) -> int:
+    try:
+        return _fit_and_write(arguments)
+    except KeyboardInterrupt:
+        if any(Path(arguments.output).glob(f"{CHECKPOINT}*")):
+            arguments.stopped = "stopped: call again to go on"
+        raise
+
+
+def _fit_and_write(arguments: argparse.Namespace) -> int:
     from .. import DCN, DEC, IDEC, Checkpoint
     from ..checkpoint import OtherRun
 
@@ -117,41 +140,75 @@ def _fit(arguments: argparse.Namespace) -> int:
     model = made[arguments.algorithm](
         arguments.n_clusters, preset=preset, n_init=arguments.n_init, epochs=arguments.epochs,
         pretrain_epochs=arguments.pretrain_epochs, augment=None if arguments.augment == "none" else arguments.augment,
-        image_shape=arguments.image_shape, random_state=arguments.seed, device=arguments.device,
-        time_budget=None if arguments.minutes is None else 60 * arguments.minutes)
+        image_shape=arguments.image_shape, standardize=arguments.standardize, random_state=arguments.seed,
+        device=arguments.device, time_budget=None if arguments.minutes is None else 60 * arguments.minutes)
     if arguments.light is not None:
         model.set_params(lens=replace(model._recipe(3).lens, light=arguments.light))
     folder = Path(arguments.output)
-    checkpoint, kept = Checkpoint(folder / "fit.checkpoint", seconds=BETWEEN_STATES), folder / "model.reclust"
+    checkpoint, kept = Checkpoint(folder / CHECKPOINT, every=1, seconds=BETWEEN_STATES), folder / "model.reclust"
     table = folder / "labels.csv"
     spare([arguments.data], [table, kept, arguments.report])
-    if kept.exists() and not (checkpoint.exists() or arguments.overwrite):
-        raise FileExistsError(f"{kept} is a finished model: choose another folder with -o, or write over it with --overwrite.")
-    if table.exists() and not (kept.exists() or checkpoint.exists() or arguments.overwrite):
-        raise FileExistsError(f"{table} is there, and no model beside it that it would belong to: choose another folder with "
-                              "-o, or write over it with --overwrite.")
     if folder.is_file():
         raise FileExistsError(f"{folder} is a file: name a folder with -o.")
-    folder.mkdir(parents=True, exist_ok=True)  # before training: a folder that cannot be made should cost no time
-    if arguments.report is not None:
-        check_folder(arguments.report)
-    try:
-        model.fit(found, checkpoint=checkpoint)
-    except OtherRun:
-        if not arguments.overwrite:
-            raise
+    with _own(folder):  # before training: a folder that cannot be made should cost no time
+        if kept.exists() and not (checkpoint.exists() or arguments.overwrite):
+            raise FileExistsError(f"{kept} is a finished model: choose another folder with -o, or write over it with "
+                                  "--overwrite.")
+        if table.exists() and not (kept.exists() or checkpoint.exists() or arguments.overwrite):
+            raise FileExistsError(f"{table} is there, and no model beside it that it would belong to: choose another folder "
+                                  "with -o, or write over it with --overwrite.")
+        if arguments.report is not None:
+            check_folder(arguments.report)
+        monitors = [] if sys.stderr.isatty() else [_Lines()]
+        try:
+            model.fit(found, checkpoint=checkpoint, monitors=monitors)
+        except OtherRun:
+            if not arguments.overwrite:
+                raise
+            checkpoint.remove()
+            model.fit(found, checkpoint=checkpoint, monitors=monitors)
+        model.save(kept)
+        write_text(table, _table(found, model.labels_))
+        if arguments.report is not None:
+            _write_report(model, found, arguments.report)
+        _report(arguments, found, model, folder)
+        if _cut_short(model):
+            print("reclust: stopped before the end, with what there is: call again to go on", file=sys.stderr)
+            return 3
         checkpoint.remove()
-        model.fit(found, checkpoint=checkpoint)
-    model.save(kept)
-    write_text(table, _table(found, model.labels_))
-    if arguments.report is not None:
-        _write_report(model, found, arguments.report)
-    _report(arguments, found, model, folder)
-    if _cut_short(model):
-        print("reclust: stopped before the end, with what there is: call again to go on", file=sys.stderr)
-        return 3
-    checkpoint.remove()
-    return 0
+        return 0
+
+
+@contextmanager
+def _own(folder: Path) -> Iterator[None]:
+    """The folder for this process alone; what was made for it and is empty in the end goes again."""
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    lock = folder / "fit.lock"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        check_folder(lock)
+        with only_one(lock, f"Another `reclust fit` is writing to {folder}: wait for it, or choose another folder with -o."):
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # Windows keeps what is open
+                    lock.unlink()
+    finally:
+        with suppress(OSError):
+            for one in made:
+                one.rmdir()
+
+
+class _Lines:
+    """A monitor that writes now and then how far training is."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __call__(self, snapshot: Snapshot) -> None:
+        if snapshot.moment == "epoch" and time.monotonic() - self._last >= BETWEEN_LINES:
+            self._last = time.monotonic()
+            print(f"reclust: {snapshot.phase}, epoch {snapshot.epoch + 1} of {snapshot.epochs}", file=sys.stderr, flush=True)
 
 
 def _cut_short(model: DeepClustering) -> bool:
@@ -185,14 +242,17 @@ def _report(arguments: argparse.Namespace, found: Dataset, model: DeepClustering
 def _predict(arguments: argparse.Namespace) -> int:
     from .. import load
     from ..data.images import holds_images
+    from ..preparation import in_columns_of
 
+    if Path(arguments.model).is_dir():
+        arguments.model = str(Path(arguments.model) / "model.reclust")
     for output in filter(None, (arguments.output, arguments.report)):
         check_folder(output)
     spare([arguments.model, arguments.data], [arguments.output, arguments.report])
     model = load(arguments.model)
     if holds_images(arguments.data):  # they become what the model was fitted on
         arguments.size = model._preparation.image_shape
-    found = read_data(arguments)
+    found = in_columns_of(model, read_data(arguments))
     labels = model.predict(found)
     if arguments.output is None:
         sys.stdout.write(_table(found, labels).encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
