@@ -6,6 +6,7 @@ import itertools
 import os
 import subprocess
 import sys
+import types
 from dataclasses import replace
 from pathlib import Path
 
@@ -154,6 +155,118 @@ def test_different_things_have_different_fingerprints(views):
     ]
     for a, b in pairs:
         assert fingerprint(a) == fingerprint(a) and fingerprint(a) != fingerprint(b), (a, b)
+
+
+OWN = """
+import functools
+from typing import ClassVar
+import torch
+from torch import nn
+import reclust
+import own_numbers
+from reclust import Step, value
+
+SCALE, SIZES, calls = 1.0, (8, 4), 0
+
+def helper(x):
+    global calls
+    calls += 1
+    return deeper(x) if calls else helper(x)
+
+@functools.lru_cache
+def cached(x):
+    return x + 1
+
+@torch.no_grad()
+def deeper(x):
+    return x * SCALE + SIZES[0] + cached(1)
+
+def jitter(x, keys):
+    return helper(x) + own_numbers.shift()
+
+class Shift:
+    def __call__(self, x, keys):
+        return helper(x)
+
+@value
+class OwnStep(Step):
+    strength: ClassVar[float] = 0.5
+    calls: ClassVar[int] = 0
+    share: float = 0.1
+
+    def __call__(self, target):
+        OwnStep.calls += 1
+        target.centers.mul_(self.strength * deeper(1.0))
+
+class Encoder(nn.Module):
+    def __init__(self, scale=1.0, act=torch.relu):
+        super().__init__()
+        self.linear, self.scale, self.act = nn.Linear(12, 4), scale, act
+
+    def forward(self, x):
+        return self.act(self.linear(x)) * self.scale
+
+def things():
+    return [jitter, Shift(), OwnStep(0.1), reclust.OwnAutoencoder(Encoder(), nn.Linear(4, 12))]
+"""
+
+
+@pytest.fixture
+def edited(tmp_path, monkeypatch):
+    """An expression about own parts, whose code and that of a module beside them has some text replaced."""
+
+    def evaluated(before="", after="", expression="[fingerprint(thing) for thing in own.things()]"):
+        (tmp_path / "own_parts_here.py").write_text(OWN.replace(before, after))
+        (tmp_path / "own_numbers.py").write_text("BY = 2\ndef shift():\n    return BY\n".replace(before, after))
+        for name in ("own_numbers", "own_parts_here"):
+            made = types.ModuleType(name)
+            monkeypatch.setitem(sys.modules, name, made)
+            file = tmp_path / f"{name}.py"
+            exec(compile(file.read_text(), file, "exec"), vars(made))
+        return eval(expression, {"own": made, "fingerprint": fingerprint})
+
+    return evaluated
+
+
+@pytest.mark.parametrize(("before", "after", "changes"), [
+    ("SCALE, SIZES, calls = 1.0", "SCALE, SIZES, calls = 2.0", "jitter Shift OwnStep"),
+    ("x * SCALE", "x / SCALE", "jitter Shift OwnStep"),
+    ("(8, 4)", "(9, 4)", "jitter Shift OwnStep"),
+    ("return x + 1", "return x + 2", "jitter Shift OwnStep"),
+    ("BY = 2", "BY = 3", "jitter"),
+    ("return BY", "return -BY", "jitter"),
+    ("return helper(x)\n", "return -helper(x)\n", "Shift"),
+    ("strength: ClassVar[float] = 0.5", "strength: ClassVar[float] = 0.7", "OwnStep"),
+    ("scale=1.0", "scale=5.0", "OwnAutoencoder"),
+    ("act=torch.relu", "act=torch.tanh", "OwnAutoencoder"),
+    ("share: float = 0.1", "share: float = 0.2", ""),
+    ("calls: ClassVar[int] = 0", "calls: ClassVar[int] = 9", ""),
+    ("SIZES, calls = 1.0, (8, 4), 0", "SIZES, calls = 1.0, (8, 4), 7", ""),
+])
+def test_what_own_parts_use_belongs_to_their_code_and_what_they_count_does_not(edited, before, after, changes):
+    whole = edited()
+    names = ["jitter", "Shift", "OwnStep", "OwnAutoencoder"]
+    assert before in OWN + "BY = 2 return BY" and edited() == whole
+    assert [name for name, one, other in zip(names, whole, edited(before, after), strict=True) if one != other] == changes.split()
+
+
+def test_code_of_own_parts_is_the_same_in_another_process(edited, tmp_path):
+    here = edited()
+    code = "import own_parts_here as own; from reclust.checkpoint import fingerprint; print([fingerprint(t) for t in own.things()])"
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "1",
+                   "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(reclust.__file__).parents[1])])}
+    there = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
+    assert there.strip() == str(here)
+
+
+def test_a_run_goes_on_with_its_own_part_only(edited, checkpoint):
+    parts = "own.Encoder({}), own.nn.Linear(4, 12)"
+    one, other = (small_settings(representation=OwnAutoencoder(*edited(expression=parts.format(scale))), intervention=None)
+                  for scale in (1.0, 5.0))
+    stopped(checkpoint, one, seeds=(3,))
+    with pytest.raises(ValueError, match="other code of parts of your own"):
+        train(X, other, seeds=(3,), checkpoint=checkpoint)
+    assert_equal(train(X, one, seeds=(3,)), train(X, one, seeds=(3,), checkpoint=checkpoint))
 
 
 def test_what_refers_to_itself_has_a_fingerprint_too():

@@ -739,6 +739,51 @@ def test_what_replicas_could_not_see_or_repeat_is_found_before_training():
     assert result.buffers["encoder.mean"].any() and torch.equal(torch.get_rng_state(), state)
 
 
+class Remembering(nn.Module):
+    """Keeps something of what it saw in a plain attribute, by the function that it is given."""
+
+    def __init__(self, keep):
+        super().__init__()
+        self.linear, self.norm, self.keep = nn.Linear(12, 4), nn.BatchNorm1d(4), keep
+        self.mean, self.count, self.places = torch.zeros(4), 0, None
+
+    def forward(self, x):
+        h = self.norm(self.linear(x))
+        if self.training:
+            self.keep(self, h.detach())
+        return h + self.mean
+
+
+def averaged(module, h):
+    module.mean = 0.9 * module.mean + 0.1 * h[0]
+
+
+def averaged_in_place(module, h):
+    module.mean.mul_(0.9).add_(0.1 * h[0])
+
+
+def counted(module, h):
+    module.count += 1
+
+
+def cached(module, h):
+    if module.places is None:
+        module.places, module.count = torch.arange(4.0), 1
+    module.last = h - module.norm.running_mean
+
+
+def test_what_modules_keep_outside_of_buffers_is_found_before_training_and_what_they_make_once_is_not():
+    def trained(keep):
+        settings = quiet_settings(pretraining=None, clustering=Schedule(epochs=1))
+        own = OwnAutoencoder(nn.Sequential(Remembering(keep)), nn.Linear(4, 12))
+        return train(X, replace(settings, representation=own), seeds=[0])
+
+    for keep, attribute in {averaged: "mean", averaged_in_place: "mean", counted: "count"}.items():
+        with pytest.raises(ValueError, match=rf"the attribute '{attribute}' of encoder\.0 \(Remembering\).*keep it as a buffer"):
+            trained(keep)
+    assert trained(cached).seeds == (0,)
+
+
 def test_what_several_replicas_cannot_compute_at_once_is_told_with_what_to_do():
     branching = type("Branching", (DECObjective,), {"loss": lambda self, state, z: z.mean() if z.sum().item() > 0 else -z.mean()})()
     settings = quiet_settings(pretraining=None, objective=branching, clustering=Schedule(epochs=1))

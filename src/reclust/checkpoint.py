@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import dis
 import glob
 import hashlib
+import inspect
 import os
 import re
+import sys
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,6 +34,7 @@ from .version import __version__
 
 _ENDINGS = re.compile(r"(\.(previous|warmup|labeling|\d+-\d*|[0-9a-f]+\.tmp))*")
 """Of a checkpoint's own files: other names that begin as its own does are somebody else's."""
+_PART = re.compile(r"(\.\d+-\d*)+")
 
 
 @dataclass(frozen=True)
@@ -40,11 +44,13 @@ class Checkpoint:
     The state before the last is kept beside it, as `path`.previous, for when the last one is damaged.
 
     seconds: that pass at least between two writes. What a run that is asked to stop has reached is written in any case.
+    among: seeds of the whole run, where this belongs to some of its replicas.
     """
 
     path: str | os.PathLike[str]
     every: int = 10
     seconds: float = 0.0
+    among: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         whole("every", self.every, 1)
@@ -66,9 +72,9 @@ class Checkpoint:
             path = path / "fit.checkpoint"
         return cls(path) if every is None else cls(path, every)
 
-    def of(self, part: slice) -> Checkpoint:
-        """The one that belongs to some of the replicas."""
-        return self.named(f"{part.start or 0}-{part.stop or ''}")
+    def of(self, part: slice, seeds: Sequence[int]) -> Checkpoint:
+        """The one that belongs to some of the replicas, of which these are the seeds."""
+        return dataclasses.replace(self.named(f"{part.start or 0}-{part.stop or ''}"), among=self.among or tuple(seeds))
 
     def named(self, ending: str) -> Checkpoint:
         """One of its own beside this one."""
@@ -83,7 +89,12 @@ class Checkpoint:
 
     def seeds(self) -> list[int] | None:
         """Those of the run that this one belongs to, if there is one."""
-        return list(self.read()[0].get("seeds", ())) if self.exists() else None
+        if self.exists():
+            return list(self.read()[0].get("seeds", ()))
+        path = Path(self.path)  # perhaps only groups of its replicas came so far
+        parts = sorted(one for one in path.parent.glob(f"{glob.escape(path.name)}.*")
+                       if _PART.fullmatch(one.name.removeprefix(path.name)))
+        return dataclasses.replace(self, path=parts[0]).seeds() if parts else None
 
     def read(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """The last state that is whole."""
@@ -108,7 +119,7 @@ class Checkpoint:
 
 
 class OtherRun(ValueError):
-    """A checkpoint of a run with other settings, seeds, data or executor."""
+    """A checkpoint of a run with other settings, seeds, data or executor, or of other code of parts of one's own."""
 
 
 @dataclass
@@ -129,7 +140,8 @@ class Progressed:
         groups = {**self.tensors, "optimizer": self.optimizer, "memory": self.memory}
         tensors = {f"{group}/{name}": tensor for group, members in groups.items() for name, tensor in members.items()}
         header: dict[str, Any] = {
-            "version": __version__, "identity": identity, "seeds": list(seeds), "settings": pack_settings(settings),
+            "version": __version__, "identity": identity, "seeds": list(checkpoint.among or seeds),
+            "settings": pack_settings(settings),
             "phase": self.phase, "epoch": self.epoch, "seconds": self.seconds,
             "failed": [[replica, *when] for replica, when in self.failed.items()],
         }
@@ -143,9 +155,9 @@ class Progressed:
                              f"{__version__}: continue with that version, or remove the file to start anew.")
         if header.get("identity") != identity:
             raise OtherRun(
-                f"The checkpoint {checkpoint.path} belongs to a run with other settings, seeds, data or executor. "
-                "Continue with exactly those, choose another path, or remove the file to start anew (`reclust fit` does so "
-                "with --overwrite)."
+                f"The checkpoint {checkpoint.path} belongs to a run with other settings, seeds, data or executor, or with "
+                "other code of parts of your own. Continue with exactly those, choose another path, or remove the file to "
+                "start anew (`reclust fit` does so with --overwrite)."
             )
         with files.understood(checkpoint.path):
             return cls(
@@ -193,15 +205,15 @@ def fingerprint(thing: Any, within: tuple[int, ...] = ()) -> Any:
     if isinstance(thing, Tensor):
         return inner(thing.detach().cpu().contiguous().numpy())
     if isinstance(thing, nn.Module):
-        return (repr(thing), inner(thing.state_dict()), inner(_frozen(thing)), inner(_forwards(thing)))
+        return (repr(thing), inner(thing.state_dict()), inner(_frozen(thing)), inner(_programs(thing)))
     if isinstance(thing, (OwnAutoencoder, OwnSimCLR)) and thing.weights == "fresh":  # of free layers only the kind decides
         parts = [getattr(thing, field.name) for field in dataclasses.fields(thing)]
-        return [(repr(part), inner({**_frozen(part), **dict(part.named_buffers())}), inner(_forwards(part)))
+        return [(repr(part), inner({**_frozen(part), **dict(part.named_buffers())}), inner(_programs(part)))
                 if isinstance(part, nn.Module)
                 else inner(part) for part in parts]
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         return (type(thing).__name__, {field.name: inner(getattr(thing, field.name)) for field in dataclasses.fields(thing)},
-                inner(_own_methods(type(thing))))
+                inner(_own_code(type(thing))))
     if isinstance(thing, Mapping):
         return {name: inner(item) for name, item in sorted((str(name), item) for name, item in thing.items())}
     if isinstance(thing, (tuple, list, np.ndarray)):
@@ -210,7 +222,7 @@ def fingerprint(thing: Any, within: tuple[int, ...] = ()) -> Any:
         return sorted(repr(inner(item)) for item in thing)
     if isinstance(thing, types.FunctionType):
         given = (thing.__defaults__, thing.__kwdefaults__, [_enclosed(cell) for cell in thing.__closure__ or ()])
-        return (f"{thing.__module__}.{thing.__qualname__}", inner((thing.__code__, *given)))
+        return (f"{thing.__module__}.{thing.__qualname__}", inner((thing.__code__, *given)), inner(_used([thing])))
     if isinstance(thing, types.CodeType):
         return (thing.co_code, thing.co_names, inner(thing.co_consts))
     if isinstance(thing, types.MethodType):
@@ -220,8 +232,18 @@ def fingerprint(thing: Any, within: tuple[int, ...] = ()) -> Any:
     if isinstance(thing, (types.BuiltinFunctionType, type)):
         return f"{thing.__module__}.{thing.__qualname__}"
     if type(thing).__repr__ is object.__repr__:  # which would tell an address
-        return (inner(type(thing)), inner(getattr(thing, "__dict__", {})))
+        return (inner(type(thing)), inner(getattr(thing, "__dict__", {})), inner(_own_code(type(thing))))
     return repr(thing)
+
+
+def code_of(thing: Any) -> dict[str, str]:
+    """Name -> a hash of what it computes, of all classes of one's own that a value and its parts are of."""
+    if not dataclasses.is_dataclass(thing) or isinstance(thing, type):
+        parts = thing.values() if isinstance(thing, Mapping) else thing if isinstance(thing, (tuple, list)) else ()
+        return {name: digest for part in parts for name, digest in code_of(part).items()}
+    found = code_of([getattr(thing, field.name) for field in dataclasses.fields(thing)])
+    own = _own_code(type(thing))
+    return found | ({type(thing).__name__: hashlib.sha256(repr(fingerprint(own)).encode()).hexdigest()} if own else {})
 
 
 def _enclosed(cell: types.CellType) -> Any:
@@ -232,33 +254,108 @@ def _enclosed(cell: types.CellType) -> Any:
         return None
 
 
-_KNOWN = ("reclust", "torch", "builtins", "abc", "typing")
-"""Whose classes nobody edits between two runs."""
+_KNOWN = {"reclust", "torch", "numpy", *sys.stdlib_module_names}
+"""Whose classes and functions nobody edits between two runs."""
 
 
-def _own_methods(kind: type) -> dict[str, Any]:
-    """What a class outside this package computes: an edited one is another one. Methods that dataclasses write are no news."""
-    own = [parent for parent in kind.__mro__ if parent.__module__.split(".")[0] not in _KNOWN]
-    methods = {}
-    for parent in reversed(own):
+def _edited(thing: Any) -> bool:
+    """Whether somebody may have written this class or function for these runs."""
+    return str(thing.__module__).split(".")[0] not in _KNOWN
+
+
+def _own_code(kind: type) -> dict[str, Any]:
+    """What a class outside this package computes: an edited one is another one. Methods that dataclasses write are no news,
+    nor are defaults of fields, which their instances hold."""
+    found: dict[str, Any] = {}
+    methods = []
+    fields = {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
+    for parent in filter(_edited, reversed(kind.__mro__)):
         for name, member in vars(parent).items():
-            found = getattr(member, "func", None) or getattr(member, "fget", None) or getattr(member, "__func__", member)
-            if isinstance(found, types.FunctionType) and found.__code__.co_filename != "<string>":
-                methods[f"{parent.__qualname__}.{name}"] = _codes(found)
-    return methods
+            method = getattr(member, "func", None) or getattr(member, "fget", None) or getattr(member, "__func__", member)
+            if isinstance(method, types.FunctionType):
+                if method.__code__.co_filename != "<string>":
+                    found[f"{parent.__qualname__}.{name}"] = _codes(method)
+                    methods.append(method)
+            elif _constant(member) and name not in fields and not name.startswith("__"):
+                found[f"{parent.__qualname__}.{name}"] = member
+    counters = _names(methods, "STORE_ATTR")
+    return {name: part for name, part in found.items() if not (_constant(part) and name.rpartition(".")[2] in counters)} | (
+        {"used": used} if (used := _used(methods)) else {})
 
 
 def _codes(function: types.FunctionType, within: tuple[int, ...] = ()) -> list[Any]:
     """Of a method and of what it decorates. Decorators may keep what changes or has an address, such as counts and locks."""
     inner = [found for found in map(_enclosed, function.__closure__ or ()) if isinstance(found, types.FunctionType)]
-    plain = [given for given in function.__defaults__ or () if isinstance(given, (int, float, str, bool, type(None)))]
-    return [function.__code__, plain, *(_codes(one, (*within, id(function))) for one in inner if id(one) not in within)]
+    given = (*(function.__defaults__ or ()), *sorted((function.__kwdefaults__ or {}).items()))
+    return [function.__code__, list(filter(_constant, given)),
+            *(_codes(one, (*within, id(function))) for one in inner if id(one) not in within)]
 
 
-def _forwards(net: nn.Module) -> dict[str, Any]:
-    """Of modules of one's own."""
-    return {f"{name}/{method}": found for name, module in net.named_modules()
-            for method, found in _own_methods(type(module)).items()}
+def _used(functions: Sequence[types.FunctionType]) -> dict[str, Any]:
+    """What functions of one's own use of modules of one's own, by name: functions, as code, all the way down, and constants.
+    What is installed stays as it is, and what a function writes to is no constant."""
+    found: dict[str, Any] = {}
+    waiting = [*map(inspect.unwrap, functions)]
+    seen: list[types.FunctionType] = []
+    while waiting:
+        function = waiting.pop()
+        if function in seen or not isinstance(function, types.FunctionType) or not _edited(function) or _installed(function):
+            continue
+        seen.append(function)
+        for place, name, thing in _globals(function):
+            if _constant(thing):
+                found[f"{place}.{name}"] = thing
+            elif isinstance(used := inspect.unwrap(thing), types.FunctionType) and _edited(used) and not _installed(used):
+                found[f"{place}.{name}"] = _codes(used)
+                waiting.append(used)
+    written = _names(seen, "STORE_GLOBAL")
+    return {name: part for name, part in found.items() if not (_constant(part) and name.rpartition(".")[2] in written)}
+
+
+def _globals(function: types.FunctionType) -> Iterator[tuple[str, str, Any]]:
+    """Module, name and thing of all that a function takes from its module, and from others of one's own as `module.name`."""
+    for name in _names([function], "LOAD_GLOBAL") & function.__globals__.keys():
+        thing = function.__globals__[name]
+        if not isinstance(thing, types.ModuleType):
+            yield function.__module__, name, thing
+        elif thing.__name__.split(".")[0] not in _KNOWN:
+            for inner in _names([function], "LOAD_ATTR", "LOAD_METHOD") & vars(thing).keys():
+                yield thing.__name__, inner, vars(thing)[inner]
+
+
+def _names(functions: Iterable[types.FunctionType], *operations: str) -> set[str]:
+    """Which names these operations of functions, and of functions within them, are about."""
+    names, codes = set(), [function.__code__ for function in functions]
+    while codes:
+        code = codes.pop()
+        names |= {one.argval for one in dis.get_instructions(code) if one.opname in operations}
+        codes += [inner for inner in code.co_consts if isinstance(inner, types.CodeType)]
+    return names
+
+
+def _installed(function: types.FunctionType) -> bool:
+    return not {"site-packages", "dist-packages"}.isdisjoint(Path(function.__code__.co_filename).parts)
+
+
+def _constant(thing: Any) -> bool:
+    """Numbers, strings, None, and tuples and frozen sets of such."""
+    if isinstance(thing, (tuple, frozenset)):
+        return all(map(_constant, thing))
+    return thing is None or isinstance(thing, (int, float, complex, str, bytes))
+
+
+_OF_ANY_MODULE = frozenset(vars(nn.Module()))
+"""Attributes such as `training`, and what parameters, buffers and hooks are kept in."""
+
+
+def _programs(net: nn.Module) -> dict[str, Any]:
+    """Of each module its code, where it is of one's own, and its plain attributes, of which `repr` need not tell all."""
+    made = {}
+    for name, module in net.named_modules():
+        plain = {attribute: kept for attribute, kept in vars(module).items() if attribute not in _OF_ANY_MODULE
+                 and (_constant(kept) or isinstance(kept, (types.FunctionType, types.BuiltinFunctionType)))}
+        made[name] = (_own_code(type(module)), plain)
+    return made
 
 
 def _frozen(module: nn.Module) -> dict[str, Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +20,7 @@ from .representations.autoencoder import EncoderDecoder
 from .representations.base import Representation, tried
 from .representations.contrastive import EncoderProjector
 from .settings import Settings
+from .values import same
 
 
 def try_parts(replicas: Replicas, each: Sequence[Settings], inputs: Inputs, *, pretrains: bool) -> None:
@@ -44,24 +46,50 @@ def try_parts(replicas: Replicas, each: Sequence[Settings], inputs: Inputs, *, p
 
 
 def _try_training(representation: Representation, net: nn.Module, x: Tensor, with_loss: bool) -> None:
-    """A pass of a copy in training mode: whether it draws what no seed repeats, or keeps something where no replica looks."""
+    """Passes of a copy in training mode: whether it draws what no seed repeats, or keeps something where no replica looks."""
     copied = copy.deepcopy(net).train()
-    buffers = {name: buffer.data_ptr() for name, buffer in copied.named_buffers()}
+    before = {name: (buffer.data_ptr(), buffer.clone()) for name, buffer in copied.named_buffers()}
+    _training_pass(representation, copied, x, with_loss)
+    for name, buffer in copied.named_buffers():
+        if name not in before or buffer.data_ptr() != before[name][0]:
+            raise ValueError(f"The network puts another tensor in the place of its buffer {name} while it trains, which "
+                             "checkpoints and results would not see: write into it, as buffer.copy_(…) does.")
+        buffer.copy_(before[name][1])  # so that nothing but what is kept elsewhere tells the second pass from the first
+    once = _kept_outside(copied)  # with what is made in a first pass and stays, such as positional encodings
+    _training_pass(representation, copied, x, with_loss)
+    for (module, attribute), kept in _kept_outside(copied).items():
+        if not _unchanged(once.get((module, attribute)), kept):
+            kind = type(copied.get_submodule(module)).__name__
+            raise ValueError(f"The network changes the attribute {attribute!r} of {module or 'itself'} ({kind}) in each pass "
+                             "of training, which replicas, checkpoints and results would not see: keep it as a buffer "
+                             "(register_buffer) and write into it, as buffer.copy_(…) does.")
+
+
+@torch.no_grad()
+def _training_pass(representation: Representation, net: nn.Module, x: Tensor, with_loss: bool) -> None:
     try:
-        with torch.no_grad():
-            with repeatable("The encoder, as it trains,", x.device):
-                z = representation.encode(copied, x)
-            if with_loss:
-                with repeatable("The representation's loss, as of a decoder,", x.device):
-                    representation.loss(copied, torch.stack([x, x]), torch.stack([z, z]))
+        with repeatable("The encoder, as it trains,", x.device):
+            z = representation.encode(net, x)
+        if with_loss:
+            with repeatable("The representation's loss, as of a decoder,", x.device):
+                representation.loss(net, torch.stack([x, x]), torch.stack([z, z]))
     except NotRepeatable:
         raise
     except (RuntimeError, ValueError):
         pass  # norms may need more samples than these
-    for name, buffer in copied.named_buffers():
-        if buffer.data_ptr() != buffers.get(name):
-            raise ValueError(f"The network puts another tensor in the place of its buffer {name} while it trains, which "
-                             "checkpoints and results would not see: write into it, as buffer.copy_(…) does.")
+
+
+def _kept_outside(net: nn.Module) -> dict[tuple[str, str], Any]:
+    """(Module, attribute) -> tensors, numbers and strings that are neither parameters nor buffers."""
+    return {(module, attribute): kept.clone() if isinstance(kept, Tensor) else kept
+            for module, own in net.named_modules() for attribute, kept in vars(own).items()
+            if isinstance(kept, (Tensor, int, float, complex, str))}
+
+
+def _unchanged(before: Any, after: Any) -> bool:
+    if isinstance(before, Tensor) and isinstance(after, Tensor):
+        return before.dtype == after.dtype and torch.equal(before.nan_to_num(), after.nan_to_num())
+    return same(before, after)
 
 
 def _try_other_half(net: nn.Module, x: Tensor, z: Tensor) -> None:

@@ -359,6 +359,21 @@ def test_missing_data_says_what_to_run(tmp_path, store):
         draw(store, "radar", tmp_path / "a.txt", Choice(study="acc-table"))
 
 
+def test_a_study_of_other_variants_is_shown_whole_or_missed(tmp_path):
+    with Store(tmp_path / "store") as made:
+        runs = [PlannedRun(variant, variant, "usps", "idec", variant, False, 1) for variant in ("none", "mine", "other")]
+        made.plan("own", "spec", runs)
+        for one in runs:
+            made.add(Outcome(one.group, [one.key], [small_settings()], {"acc": np.ones(1)},
+                             {"clustering": {"accuracy": Curve(EPOCHS, np.ones((len(EPOCHS), 1)))}}, {}, {}, {}))
+        with pytest.raises(MissingData, match="no run with the variant brb of the study own"):
+            figure(made, "radar", Choice(study="own"))
+        (axes,) = figure(made, "learning-curves", Choice(study="own")).axes
+        assert {"no intervention", "mine", "other"} <= set(axes.get_legend_handles_labels()[1])
+        (axes,) = figure(made, "learning-curves", Choice(study="own", variants=("none",))).axes
+        assert axes.get_legend_handles_labels()[1] == ["no intervention"]
+
+
 def test_matplotlibs_state_is_left_alone(store):
     import matplotlib
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from support import small_settings
 
-from reclust import Curve, metrics
+from reclust import Curve, Every, Step, metrics, value, values
 from reclust.cli import main
 from reclust.data import load
-from reclust.studies import Outcome, PlannedRun, Store, StoreReader, compact, run
+from reclust.studies import Outcome, PlannedRun, Store, StoreReader, Variant, compact, run
 from reclust.studies.inside import samples_in
 from reclust.studies.report import Limits, report, report_data
 from studies.tiny import VARIANTS, tiny_study
@@ -107,6 +107,20 @@ def test_a_compact_store_has_a_report(store, tmp_path):
     with StoreReader(tmp_path / "small.sqlite") as small:
         insides = report_data(small, title="t", samples=samples_in(None))["insides"]
     assert insides and all("compact" in words for parts in insides.values() for words in parts.values())
+
+
+def test_parts_that_are_not_imported_are_shown_as_they_were_written(tmp_path, monkeypatch):
+    step = value(type("Forgotten", (Step,), {"__call__": lambda self, target: None, "__module__": __name__}))()
+    study = tiny_study(variants=(Variant("mine", Every(2, (step,))),), algorithms=("dec",), pretrained=(False,), about="Mine.")
+    with Store(tmp_path / "store.sqlite") as opened:
+        assert run(study, opened, progress=False).finished == 2
+        known = dict(report_data(opened, title="t", samples=samples_in(None))["settings"][0])
+    monkeypatch.delitem(values._KINDS, "Forgotten")
+    with StoreReader(tmp_path / "store.sqlite") as reader:
+        data = report_data(reader, title="t", samples=samples_in(None))
+    written = dict(data["settings"][0])
+    assert study_named(data, "tiny")["about"] == "Mine." and written["intervention.steps.1.kind"] == "Forgotten"
+    assert written["clustering.epochs"] == known["clustering.epochs"] == "4" and written["n_clusters"] == known["n_clusters"]
 
 
 def test_limits_hold(store):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -111,6 +112,17 @@ def take_steps(epoch: int, sentences: Sequence[tuple[Sequence[Step], Target]]) -
 
 
 @contextmanager
+def _named_in_errors(step: Step) -> Iterator[None]:
+    """Many variants may train side by side, and where one's own step fails, all do: it is told which one it was."""
+    try:
+        yield
+    except Exception as error:
+        if sys.version_info >= (3, 11) and type(step).__module__.split(".")[0] != "reclust":
+            error.add_note(f"Raised by the step {type(step).__name__}: {type(error).__name__}: {error}")
+        raise
+
+
+@contextmanager
 def _all_or_nothing(targets: Sequence[Target]) -> Iterator[None]:
     """Somebody's own loop, which nobody tried before, is left as it was where a step fails."""
     own = [target for target in targets if target.peers is None]
@@ -142,7 +154,7 @@ def _take(firings: Sequence[_Firing]) -> None:
             alike = [same(firing.steps[-left], step) for firing in waiting]
             targets = [firing.ready(len(firing.steps) - left) for firing in compress(waiting, alike)]
             waiting = [firing for firing, taken in zip(waiting, alike, strict=True) if not taken]
-            with targets[0].clock(step.part):
+            with targets[0].clock(step.part), _named_in_errors(step):
                 if "at_once" in vars(type(step)):
                     step.at_once(targets)  # type: ignore[attr-defined]
                 else:

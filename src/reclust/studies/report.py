@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -131,8 +132,8 @@ def _study(store: StoreReader, name: str, pools: Mapping[str, _Pool], limits: Li
 
 
 def _about(store: StoreReader, name: str) -> str:
-    spec = store.spec(name)
-    return spec.about if isinstance(spec, Study) else ""
+    spec = json.loads(store._one("SELECT spec FROM studies WHERE name = ?", name))  # also where a part of it is unknown
+    return spec["fields"].get("about", "") if isinstance(spec, dict) and spec.get("kind") == Study.__name__ else ""
 
 
 def _status(store: StoreReader, name: str) -> Plain:
@@ -145,7 +146,7 @@ def _status(store: StoreReader, name: str) -> Plain:
 def _run(store: StoreReader, row: Mapping[str, Any], pools: Mapping[str, _Pool]) -> int:
     """A run's place, with the places of its settings, which runs of one variant in a group share, and of its provenance."""
     def settings() -> int:
-        lines = page.records(store.settings(row["run"]))
+        lines = page.records(_settings(store, row["run"]))
         return pools["settings"].place(tuple(lines), lambda: lines)
 
     def provenance() -> int:
@@ -161,6 +162,26 @@ def _run(store: StoreReader, row: Mapping[str, Any], pools: Mapping[str, _Pool])
         return entry
 
     return pools["runs"].place(row["run"], make)
+
+
+def _settings(store: StoreReader, run: str) -> Any:
+    """As they are, or as they were written where a part of somebody's own was not imported."""
+    try:
+        return store.settings(run)
+    except (ValueError, TypeError):  # unknown, or known with other fields
+        written = store._one("SELECT content FROM contents WHERE hash = (SELECT settings FROM runs WHERE run = ?)", run)
+        return _as_written(json.loads(written)["fields"])
+
+
+def _as_written(stored: Any) -> Any:
+    """The JSON of a value as mappings, its kind among the fields."""
+    if isinstance(stored, dict):
+        kind = {"kind": stored["kind"]} if "kind" in stored else {}
+        fields: Plain = stored.get("fields" if kind else "mapping", stored)
+        return {**kind, **{name: _as_written(part) for name, part in fields.items()}}
+    if isinstance(stored, list) and any(isinstance(part, dict) for part in stored):
+        return {place: _as_written(part) for place, part in enumerate(stored, 1)}
+    return stored
 
 
 def _histories(store: StoreReader, study: str) -> dict[str, _History]:

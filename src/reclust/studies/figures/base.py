@@ -135,11 +135,14 @@ class Runs:
 
     def chosen(self, choice: Choice) -> Runs:
         """`only` what was asked for, else what is usual; what is usual and the study does not have is replaced by the first it
-        has: small forms have other data sets."""
+        has: small forms have other data sets. Of variants it is all, where of the usual ones only the baseline is there."""
         frame = self.only(datasets=choice.datasets, algorithms=choice.algorithms, pretrained=choice.pretrained,
                           variants=choice.variants).frame
         for column, values in self.recipe.wanted(choice).items():
-            frame = frame[frame[column].isin(values if frame[column].isin(values).any() else frame[column].iloc[:1])]
+            found = {*values} & {*frame[column]}
+            if column == "variant" and choice.variants is None and "none" in values and found <= {"none"}:
+                continue
+            frame = frame[frame[column].isin(values if found else frame[column].iloc[:1])]
         return replace(self, frame=frame)
 
     def values(self, column: str) -> list[Any]:

@@ -21,12 +21,16 @@ def draw(runs: Runs, choice: Choice) -> Figure:
 
     runs = runs.chosen(choice)
     datasets = runs.values("dataset")
+    if "brb" not in runs.values("variant"):
+        raise runs.missing("no run with the variant brb")
     angles = np.linspace(0, 2 * np.pi, len(datasets), endpoint=False)
     figure, grid = panels(height=3.4, subplot_kw={"projection": "polar"})
     axes, highest = grid[0, 0], 0.0
     for algorithm, (color, style) in zip(runs.values("algorithm"), LINES, strict=False):
         changes = relative_changes(runs.only(algorithms=[algorithm]))
         values = np.array([changes.get((dataset, "brb"), np.nan) for dataset in datasets])
+        if np.isnan(values).all():
+            continue
         closed = np.append(values, values[0])
         axes.plot(np.append(angles, angles[0]), closed, color=color, linestyle=style, marker="o", markersize=3,
                   label=f"{labels.algorithm(algorithm)}+BRB")
