@@ -352,8 +352,7 @@ def test_images_on_another_scale_than_those_of_the_fit_are_told(factor):
         model.predict(factor * fitted)
 
 
-@pytest.mark.parametrize("change", [lambda one: one.iloc[:, ::-1], lambda one: one.iloc[:, :6], lambda one: one.rename(columns={"gene3": "x"})],
-                         ids=["turned round", "too few", "another"])
+@pytest.mark.parametrize("change", [lambda one: one.iloc[:, :6], lambda one: one.rename(columns={"gene3": "x"})], ids=["too few", "another"])
 def test_a_file_with_other_columns_than_that_of_the_fit_is_refused(tmp_path, change):
     frame = pytest.importorskip("pandas").DataFrame(X, columns=[f"gene{i}" for i in range(12)])
     frame.to_csv(tmp_path / "fit.csv", index=False)
@@ -361,8 +360,22 @@ def test_a_file_with_other_columns_than_that_of_the_fit_is_refused(tmp_path, cha
     model = brief().fit(tmp_path / "fit.csv")
     assert list(model.feature_names_in_) == list(frame.columns)
     assert (model.predict(tmp_path / "fit.csv") == model.labels_).all() and (model.predict(frame) == model.labels_).all()
-    with pytest.raises(ValueError, match="other columns than the model was fitted on.*(another order|lacks 'gene)"):
+    with pytest.raises(ValueError, match="other columns than the model was fitted on.*lacks 'gene"):
         model.predict(tmp_path / "other.csv")
+
+
+def test_columns_of_a_file_are_found_by_their_names(tmp_path):
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=[f"gene{i}" for i in range(12)])
+    model, turned = brief().fit(frame), frame.iloc[:, ::-1]
+    turned.to_csv(tmp_path / "turned.csv", index=False)
+    turned.assign(batch=1.5, depth=2).to_csv(tmp_path / "more.csv", index=False)
+    assert (model.predict(tmp_path / "turned.csv") == model.labels_).all()
+    with pytest.warns(ReclustWarning, match="more has columns that the model was not fitted with, which are left out: 'batch', 'depth'"):
+        assert (model.predict(tmp_path / "more.csv") == model.labels_).all()
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(turned)
+    with pytest.raises(ValueError, match="they come in another order"):
+        model.predict(reclust.data.read(tmp_path / "turned.csv"))
 
 
 def test_a_fit_on_images_forgets_the_names_of_a_table():

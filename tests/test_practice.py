@@ -141,6 +141,26 @@ def test_a_fitted_estimator_is_a_start(tmp_path):
     assert (small().fit(X, start=load(tmp_path / "m.reclust")).labels_ == again.labels_).all()
 
 
+def test_a_fitted_estimator_hands_on_the_replica_that_it_kept():
+    first = small(n_init=4, epochs=4).fit(X)
+    object.__setattr__(first, "best_replica_", 3)
+    still = small(epochs=1, lr=1e-12, random_state=7, intervention=None).fit(X, start=first)
+    for name, stack in still.result_.parameters.items():
+        torch.testing.assert_close(stack[0], first.result_.parameters[name][3], rtol=0, atol=1e-6)
+    with pytest.raises(ValueError, match=r"start has no replica with seed .*: give it one of them to go on from, start.only\(0\)"):
+        small(random_state=7).fit(X, start=first.result_)
+
+
+def test_what_is_refused_leaves_an_earlier_fit_whole():
+    model = small().fit(X)
+    before, holes = model.predict(X), X.copy()
+    holes[0, 0] = np.nan
+    for wrong in (holes, X[:2], [["a", "b"]] * 9):
+        with pytest.raises(ValueError):
+            model.fit(wrong)
+        assert model.n_features_in_ == X.shape[1] and (model.predict(X) == before).all()
+
+
 def test_wrong_places_and_monitors_are_told_before_the_work(tmp_path):
     with pytest.raises(FileNotFoundError, match="There is no folder .*such to make states in"):
         small().fit(X, checkpoint=tmp_path / "such" / "states")

@@ -1,6 +1,8 @@
 """Stacked equals separate, resumed equals uninterrupted, and what happens when a replica fails."""
 
 import random
+import warnings
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import ClassVar
 
@@ -340,6 +342,47 @@ def test_replicas_that_do_not_fit_side_by_side_train_in_groups(monkeypatch, tmp_
     assert (loss == np.concatenate([one.history["clustering"]["loss"].values for one in apart], 1)).all()
     fired = together.history["clustering"]["fired"]
     assert fired.epochs.tolist() == [2, 4] and fired.values.tolist() == [[True, True, True, False, True]] * 2
+
+
+def test_replicas_in_groups_go_on_with_the_seeds_they_began_with(monkeypatch, tmp_path):
+    run = Run.run
+
+    def too_large(self):
+        if len(self.replicas) > 1:
+            raise torch.OutOfMemoryError
+        return run(self)
+
+    monkeypatch.setattr(Run, "run", too_large)
+    checkpoint = Checkpoint(tmp_path / "run", every=1)
+    for ends in (True, False):  # the second time where only the first replica was begun
+        with pytest.warns(ReclustWarning, match="do not fit"), (pytest.raises(Stop) if ends else nullcontext()):
+            train(X, small_settings(), seeds=(7, 8, 9), checkpoint=checkpoint, monitors=[stop_at("clustering", 2)] if ends else ())
+        assert checkpoint.seeds() == [7, 8, 9]
+        assert not (tmp_path / "run").exists(), "only its parts were written"
+
+
+def test_replicas_that_failed_before_are_not_blamed_on_this_run():
+    first = train(X, small_settings(clustering=None), seeds=(1, 2))
+    first = replace(first, failed={1: ("pretraining", 1)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ReclustWarning)
+        result = train(X, small_settings(), seeds=(2, 1), start=first)
+    assert result.failed == {0: ("pretraining", 1)} and result.living == [1]
+
+
+@pytest.mark.parametrize("wrong", [None, [[1.0, 2.0]], "X.csv"], ids=repr)
+def test_data_of_a_wrong_kind_is_told(wrong):
+    with pytest.raises(TypeError, match="The data must be an array or a tensor .* got"):
+        train(wrong, small_settings(), seeds=[1])
+
+
+def test_data_with_gaps_and_data_that_is_being_learned():
+    holes = X.copy()
+    holes[3, 1] = np.nan
+    with pytest.raises(ValueError, match="The data hold NaN or infinity"):
+        train(holes, small_settings(), seeds=[1])
+    leaf, plain = (train(data, small_settings(), seeds=[1]) for data in (torch.tensor(X, requires_grad=True), X))
+    assert (leaf.labels == plain.labels).all()
 
 
 @pytest.mark.parametrize("intervention", [BRB(5), WhenSettled(BRB().steps, look=3, shortest=4), WhenSettled(BRB().steps, threshold=0, look=1, shortest=1, longest=5)], ids=repr)

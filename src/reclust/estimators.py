@@ -63,7 +63,7 @@ class DeepClustering(FittedClustering):
         tells about that of the sample itself.
     consensus : also let the replicas vote on every sample, weighed by their scores.
     device : "auto" takes a GPU where there is one.
-    precision : "float32", "bf16" or "auto", see `Execution`; predictions are made in float64 in any case.
+    precision : "auto", "float32", "bf16" or "float64", see `Execution`; predictions are made in float64 in any case.
     random_state : int, RandomState or None.
     progress : show progress bars; None does where somebody is watching a terminal.
     time_budget : seconds after which training stops with what it has.
@@ -144,23 +144,23 @@ class DeepClustering(FittedClustering):
         """
         check_monitors(monitors)
         begun = _as_result(start)  # it may be this very estimator
-        self._forget()
-        X = opened(X)
-        self.ids_ = names_of_rows(X)
-        X = check_samples(self, X, reset=True)
-        found, preparation = self._prepared(X)
-        checkpoint = Checkpoint.at(checkpoint, every)
-        settings, seeds = found.settings, self._seeds(found.n_init, checkpoint)
-        if y is not None:
-            y = column_or_1d(as_array(y))
-            check_consistent_length(X, y)
-        if X.shape[0] < settings.n_clusters:
-            raise ValueError(f"n_clusters={settings.n_clusters} needs at least {settings.n_clusters} samples, "
-                             f"X has n_samples={X.shape[0]}. Ask for fewer clusters or bring more samples.")
-        device = choose_device(self.device)
-        inputs = preparation.inputs(X, limit=resident_limit(device)).to(device, torch.float32)
-        if begun is not None and 1 < len(begun) == found.n_init:
-            seeds = list(begun.seeds)
+        with self._anew():
+            X = opened(X)
+            self.ids_ = names_of_rows(X)
+            X = check_samples(self, X, reset=True)
+            found, preparation = self._prepared(X)
+            checkpoint = Checkpoint.at(checkpoint, every)
+            settings, seeds = found.settings, self._seeds(found.n_init, checkpoint)
+            if y is not None:
+                y = column_or_1d(as_array(y))
+                check_consistent_length(X, y)
+            if X.shape[0] < settings.n_clusters:
+                raise ValueError(f"n_clusters={settings.n_clusters} needs at least {settings.n_clusters} samples, "
+                                 f"X has n_samples={X.shape[0]}. Ask for fewer clusters or bring more samples.")
+            device = choose_device(self.device)
+            inputs = preparation.inputs(X, limit=resident_limit(device)).to(device, torch.float32)
+            if begun is not None and 1 < len(begun) == found.n_init:
+                seeds = list(begun.seeds)
         looking: list[Monitor] = [Living(), Evaluation(limit=LOOKED_AT) if y is None else Evaluation(y), *monitors]
         result = self._train(inputs, settings, seeds, looking, begun, checkpoint)
         with torch.autocast(device.type, enabled=False):  # in which the caller may be
@@ -202,7 +202,8 @@ class DeepClustering(FittedClustering):
                 raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
         shape = full_image_shape(X.shape[1:], self.image_shape)
         found = self._recipe(None if shape is None else shape[2], X.shape[0])
-        preparation = Preparation.fit(X, self.image_shape, standardize=self.standardize, lens=found.lens)
+        preparation = Preparation.fit(X, self.image_shape, standardize=self.standardize, lens=found.lens,
+                                      names=getattr(self, "feature_names_in_", None))
         if isinstance(self.lens, str) and not isinstance(found.settings.representation, Contrastive):
             preparation.hint_at_uneven_light(X)
         return found, preparation
@@ -307,7 +308,7 @@ def _as_result(start: Result | FittedClustering | str | os.PathLike[str] | None)
         return Result.load(start)
     if isinstance(start, FittedClustering):
         check_is_fitted(start, "result_")
-        return start.result_
+        return start.result_.only(start.best_replica_)
     if not isinstance(start, Result | None):
         raise TypeError(f"start must be a Result, a fitted estimator, or the path of a Result, got {type(start).__name__}.")
     return start

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,10 +84,18 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         q = soft_assignment(z, model.state["centers"])
         return q.nan_to_num(nan=1 / q.shape[-1])  # squares overflow for samples to which all centres are equally far
 
-    def _forget(self) -> None:
-        """A fit that fails leaves nothing of an earlier one behind."""
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+    @contextmanager
+    def _anew(self) -> Iterator[None]:
+        """What is refused before training leaves an earlier fit whole; training that fails leaves nothing of it."""
+        before = vars(self).copy()
+        for name in [name for name in before if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def _adopt(self, result: Result, preparation: Preparation, scores: list[float], best: int) -> None:
         """Take over what the chosen replica learned."""

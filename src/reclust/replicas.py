@@ -1,7 +1,7 @@
 """Many models as one: every tensor of r replicas lives in one stacked tensor (r, ...).
 
-Beside this module only `executors.py` knows of it, which lends replicas out one by one, and slices of them in
-`intervening.py` and `inspection.py`.
+`executors.py` lends replicas out one by one, `intervening.py` and `inspection.py` look at slices of them, `optimizer.py` steps
+each by its own state.
 """
 
 from __future__ import annotations

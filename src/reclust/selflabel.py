@@ -199,5 +199,4 @@ def self_label(
     watched = [Activity(how.threshold), *monitors]
     labeled = train(data, labeling, seeds=clustered.seeds, start=warm, monitors=watched, checkpoint=checkpoint,
                     execution=execution.since(begun))
-    return replace(labeled, history=warm.history | labeled.history, seconds=warm.seconds | labeled.seconds,
-                   failed=labeled.failed | warm.failed | clustered.failed)
+    return replace(labeled, history=warm.history | labeled.history, seconds=warm.seconds | labeled.seconds)

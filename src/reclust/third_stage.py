@@ -78,19 +78,19 @@ class SelfLabeling(FittedClustering):
     def fit(self, X: Any, y: Any = None, *, checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
             every: int | None = None) -> SelfLabeling:
         """Train on X, as `DeepClustering.fit` takes it, usually what the clusterer was fitted on; `y` is only scored."""
-        self._forget()
-        clusterer = self.clusterer
-        check_is_fitted(clusterer, "labels_")
-        X = opened(X, clusterer._preparation.image_shape)
-        self.ids_ = X.ids if isinstance(X, Dataset) else None
-        X = check_samples(clusterer, X, reset=False)
-        if y is not None:
-            y = column_or_1d(as_array(y))
-            check_consistent_length(X, y)
-        preparation, device = clusterer._preparation, choose_device(self.device)
-        start = clusterer.result_.only(clusterer.best_replica_)
-        how = self._how(preparation, start.settings[0].augment)
-        inputs = preparation.inputs(X, limit=resident_limit(device)).to(device, torch.float32)
+        with self._anew():
+            clusterer = self.clusterer
+            check_is_fitted(clusterer, "labels_")
+            X = opened(X, clusterer._preparation.image_shape)
+            self.ids_ = X.ids if isinstance(X, Dataset) else None
+            X = check_samples(clusterer, X, reset=False)
+            if y is not None:
+                y = column_or_1d(as_array(y))
+                check_consistent_length(X, y)
+            preparation, device = clusterer._preparation, choose_device(self.device)
+            start = clusterer.result_.only(clusterer.best_replica_)
+            how = self._how(preparation, start.settings[0].augment)
+            inputs = preparation.inputs(X, limit=resident_limit(device)).to(device, torch.float32)
         execution = Execution(device=self.device, precision=self.precision, time_budget=self.time_budget)
         progress = Progress(shown=self.progress)
         try:

@@ -87,8 +87,9 @@ def _trained(data: Inputs | Prepared | Tensor | np.ndarray, each: list[Settings]
     arithmetic = Arithmetic.choose(choose_device(execution.device), execution.precision)
     inputs = as_inputs(data).to(arithmetic.device, arithmetic.dtype)
     try:
-        return Run(_created(inputs, each, seeds, start, arithmetic), inputs, each, monitors, execution, arithmetic, checkpoint,
-                   start, one_of_several).run()
+        replicas = _created(inputs, each, seeds, start, arithmetic)
+        return Run(replicas, inputs, each, monitors, execution, arithmetic, checkpoint, start, one_of_several,
+                   {} if start is None else _failed_before(replicas, start)).run()
     except torch.OutOfMemoryError as error:
         if len(seeds) == 1:
             raise TrainingFailed(
@@ -104,7 +105,7 @@ def _trained(data: Inputs | Prepared | Tensor | np.ndarray, each: list[Settings]
     for part in (slice(half), slice(half, None)):
         parts.append(_trained(
             inputs, each[part], seeds[part], start if start is None or start.seeds != tuple(seeds) else start.only(part),
-            monitors, execution.since(begun), None if checkpoint is None else checkpoint.of(part),
+            monitors, execution.since(begun), None if checkpoint is None else checkpoint.of(part, seeds),
             one_of_several=True,
         ))
     result = joined(*parts)
@@ -162,8 +163,13 @@ def _rows(replicas: Replicas, start: Result) -> Tensor:
     wrong = [seed for seed in replicas.seeds if start.seeds.count(seed) != 1]
     if wrong:
         has = "no replica" if wrong[0] not in start.seeds else "several replicas"
-        raise ValueError(f"start has {has} with seed {wrong[0]}; its seeds are {', '.join(map(str, start.seeds))}.")
+        raise ValueError(f"start has {has} with seed {wrong[0]}; its seeds are {', '.join(map(str, start.seeds))}: give "
+                         "it one of them to go on from, start.only(0), or train with its seeds.")
     return torch.tensor([start.seeds.index(seed) for seed in replicas.seeds])
+
+
+def _failed_before(replicas: Replicas, start: Result) -> dict[int, tuple[str, int]]:
+    return {own: start.failed[row] for own, row in enumerate(_rows(replicas, start).tolist()) if row in start.failed}
 
 
 @dataclass

@@ -16,7 +16,7 @@ from reclust.preparation import Preparation
 from reclust.representations import ResNet
 from reclust.result import Result
 from reclust.studies import AutoencoderProtocol, Conditions, ContrastiveProtocol, Store, Study, named, names, run
-from reclust.studies.baselines import best_baselines
+from reclust.studies.baselines import baselines_of, best_baselines, run_baselines
 from reclust.studies.measures import LABEL_FREE, MEASURES
 from reclust.studies.reproduction.best import LINES
 from reclust.studies.tables import repetitions, tables
@@ -106,6 +106,15 @@ def test_contrastive_runs_are_scored_on_the_test_part(colours):
         np.testing.assert_array_equal(store.array(row.run, "test_labels"), labels)
         measured = store.measures("few").set_index(["run", "name"])["value"]
         assert measured[row.run, "train_acc"] == accuracy(sample.classes, store.labels(row.run))
+
+
+def test_rows_are_of_each_part_and_baselines_of_held_out_samples_are_refused(colours):
+    study = Study("few", VARIANTS[:1], datasets=("cifar10_few",), algorithms=("dec",), seeds=(1,), protocol=replace(SMALL, rows=20))
+    sample = study.protocol.sample("cifar10_few", str(colours))
+    assert len(sample.classes) == 20 and len(sample.held_out.classes) == 10
+    conditions = Conditions(work=str(colours / "work"), data=str(colours), device="cpu")
+    with Store(colours / "store") as store, pytest.raises(ValueError, match="scored on its test part"):
+        run_baselines(baselines_of(study), store, conditions)
 
 
 def test_self_labeling_goes_on_from_the_clustering_of_another_study(colours):

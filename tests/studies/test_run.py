@@ -7,13 +7,14 @@ import random
 import signal
 import sys
 import time
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from reclust import BRB, Curve, Execution, ReclustWarning, train
+from reclust import BRB, Curve, Every, Execution, ReclustWarning, Step, train, value
 from reclust.data import DataError
 from reclust.interventions import WhenSettled
 from reclust.metrics import scores
@@ -135,6 +136,34 @@ def test_data_of_ones_own_that_changed_is_not_mixed(tmp_path):
         assert run(replace(study, name="more", seeds=(4,)), store, conditions=conditions, progress=False).finished == 2
 
 
+def shrinking(by):
+    """A step of one's own, as it stands in a file that is edited between two runs."""
+    def shrink(self, target):
+        target.centers.mul_(0.9)
+
+    def edited(self, target):
+        target.centers.mul_(0.5)
+
+    return value(type("Shrinking", (Step,), {"__call__": shrink if by == 0.9 else edited, "__module__": __name__}))()
+
+
+def test_results_of_edited_parts_are_not_mixed_unsaid(tmp_path):
+    def study(by, **changes):
+        variants = (Variant("none"), Variant("mine", Every(2, (shrinking(by),))))
+        return tiny_study(algorithms=("dec",), pretrained=(False,), variants=variants, **changes)
+
+    with Store(tmp_path / "store") as store:
+        assert run(study(0.5), store, seeds=[], progress=False).finished == 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ReclustWarning)
+            assert run(study(0.9), store, progress=False).finished == 4, "nothing was computed with the other one"
+            assert run(study(0.9), store, progress=False).finished == 0
+            assert run(study(0.5, name="other", seeds=(9,)), store, progress=False).finished == 2
+        assert "Shrinking" in store.provenance(store.runs("tiny")["run"][0])["own parts"]
+        with pytest.warns(ReclustWarning, match="code of Shrinking has changed since 4 finished runs of tiny.*another name"):
+            run(study(0.5), store, progress=False)
+
+
 def test_settings_of_the_machine_are_checked_before_anything_fails(tmp_path):
     with pytest.raises(ValueError, match="threads"):
         Conditions(work=str(tmp_path), threads=0)
@@ -189,6 +218,20 @@ def test_failures_are_kept_listed_and_retried(tmp_path, monkeypatch):
         assert len(run(study, store, progress=False).failures) == 2
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="errors have no notes")
+def test_a_step_that_fails_is_named_with_the_variants_it_took_along(tmp_path):
+    def fail(self, target):
+        raise RuntimeError("out of luck")
+
+    failing = value(type("Failing", (Step,), {"__call__": fail, "__module__": __name__}))()
+    study = tiny_study(variants=(Variant("none"), Variant("mine", Every(2, (failing,)))), algorithms=("dec",), pretrained=(False,))
+    with Store(tmp_path / "store") as store:
+        ran = run(study, store, progress=False)
+        first, *_, last = ran.failures[0].error.strip().splitlines()
+        assert len(ran.failures) == 4 and first == "Of the variants none, mine, which train stacked:"
+        assert last == "Raised by the step Failing: RuntimeError: out of luck"
+
+
 def test_what_training_did_not_cause_costs_no_checkpoint(tmp_path, monkeypatch):
     (group,) = tiny_study(algorithms=("dec",), pretrained=(False,), variants=(Variant("none"),)).groups()
     conditions = Conditions(work=str(tmp_path))
@@ -208,6 +251,19 @@ def test_missing_data_is_a_failure_of_its_groups_alone(tmp_path, monkeypatch):
         ran = run(study, store, progress=False)
         assert ran.finished == 2 and {failure.dataset for failure in ran.failures} == {"mine_1"}
         assert "There is no set named 'mine_1'" in ran.failures[0].error
+
+
+def test_pretraining_that_fails_is_tried_once(tmp_path, monkeypatch):
+    tried = []
+
+    def failing(pretraining, *given, **more):
+        tried.append(pretraining.key)
+        raise RuntimeError("on purpose")
+
+    monkeypatch.setattr(execute, "pretrained", failing)
+    with Store(tmp_path / "store") as store:
+        ran = run(tiny_study(pretrained=(True,)), store, progress=False)
+    assert len(ran.failures) == 12 and len(tried) == len(set(tried)) == 1
 
 
 def test_a_replica_that_fails_does_not_take_the_others_along(tmp_path):

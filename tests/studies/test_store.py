@@ -18,6 +18,7 @@ from support import small_settings
 from reclust import Curve, ReclustWarning
 from reclust.studies import Outcome, PlannedRun, Store, StoreReader, export
 from reclust.studies.reading import readable
+from reclust.studies.records import gather
 
 R, N, K, D = 4, 30, 4, 3
 
@@ -174,6 +175,17 @@ def test_merging_takes_what_is_missing(tmp_path):
     with Store(tmp_path / "own") as own:
         assert own.merge(tmp_path / "further") == R and own.merge(tmp_path / "further") == 0
         assert own.planned("s") == 5 * R and own.runs("s")["variant"].tolist()[-R:] == ["other"] * R
+
+
+def test_a_run_under_two_names_is_one_run(tmp_path):
+    for name in ("none", "plain"):
+        with Store(tmp_path / name) as store:
+            store.plan("s", "spec", planned("a", variant=name))
+            store.add(outcome("a"))
+    gather([tmp_path / "none", tmp_path / "plain"], tmp_path / "both")
+    with Store(tmp_path / "none") as own, StoreReader(tmp_path / "both") as both:
+        assert own.merge(tmp_path / "plain") == 0
+        assert own.runs("s")["variant"].tolist() == both.runs("s")["variant"].tolist() == ["none"] * R
 
 
 def test_merging_tells_where_data_of_one_name_differ(tmp_path):

@@ -192,10 +192,13 @@ def _run(arguments: argparse.Namespace) -> int:
         ran = studies.run(study, store, conditions=conditions, backend=backend, datasets=arguments.datasets,
                           variants=arguments.variants, seeds=arguments.seeds,
                           progress=False if arguments.quiet or arguments.json else None)
+        _report(ran, time.time() - begun, arguments)
+        left = 0
         if arguments.baselines and not ran.waiting:
-            studies.run_baselines(studies.baselines_of(study), store, conditions, datasets=arguments.datasets)
-    _report(ran, time.time() - begun, arguments)
-    return 1 if ran.failures else 3 if ran.waiting else 0
+            _, left = studies.run_baselines(studies.baselines_of(study), store, conditions, datasets=arguments.datasets)
+        if left:
+            print(STOPPED, file=sys.stderr)
+    return 1 if ran.failures else 3 if ran.waiting or left else 0
 
 
 def _backend(arguments: argparse.Namespace) -> Backend:

@@ -197,6 +197,9 @@ def run_baselines(baselines: Baselines, store: Store, conditions: Conditions, *,
             break
         if material is None or material.pretraining is not pretraining:
             sample = baselines.protocol.sample(run.dataset, conditions.data)
+            if sample.held_out is not None:
+                raise ValueError(f"Runs on {run.dataset} are scored on its test part, of which baselines see nothing: there "
+                                 "are none for this study.")
             material = Material(sample, pretraining, conditions, pretraining.settings.n_clusters)
         try:
             store.add(_outcome(method, run, material))

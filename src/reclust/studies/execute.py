@@ -21,7 +21,7 @@ import torch
 
 from .. import metrics
 from ..analysis import Extremes
-from ..checkpoint import Checkpoint
+from ..checkpoint import Checkpoint, code_of
 from ..data.inputs import as_inputs
 from ..devices import choose_device
 from ..exceptions import ReclustWarning, StopTraining, TrainingFailed
@@ -139,12 +139,13 @@ def _clustered(group: Group, start: Result | None, sample: Sample, conditions: C
     return replace(labeled, history=result.history | labeled.history, seconds=result.seconds | labeled.seconds)
 
 
-def attempt_pretraining(pretraining: Pretraining, conditions: Conditions, *, stop: Asked = never) -> Path | Failed | Stopped:
+def attempt_pretraining(pretraining: Pretraining, conditions: Conditions, *, stop: Asked = never,
+                        tick: Tick = lambda cost: None) -> Path | Failed | Stopped:
     """Make sure that the encoders are there; the file that holds them."""
     if stop() or over(conditions):
         return Stopped()
     try:
-        pretrained(pretraining, conditions, stop=stop)
+        pretrained(pretraining, conditions, stop=stop, tick=tick)
     except StopTraining:
         return Stopped()
     except Exception as error:
@@ -288,11 +289,13 @@ def _at(curve: Curve, epochs: Iterable[int]) -> Curve:
 
 def _provenance(group: Group, sample: Sample) -> dict[str, Any]:
     samples = np.ascontiguousarray(sample.inputs.samples[:: max(1, len(sample.classes) // 1000)])
+    own = code_of(group)
     return {
         "commit": commit(), "system": platform.platform(), "replicas": len(group.seeds),
         "scipy": _version("scipy"), "scikit-learn": _version("scikit-learn"),
         "data": {"name": group.dataset, "samples": len(sample.classes),
                  "sha256": hashlib.sha256(samples.tobytes()).hexdigest()},
+        **({"own parts": own} if own else {}),
     }
 
 

@@ -197,7 +197,9 @@ class ContrastiveProtocol:
         return replace(base, epochs=epochs, batch_size=self.batch_size, warmup_epochs=min(base.warmup_epochs, epochs // 10))
 
     def pretrained_as(self, representation: Representation) -> Representation:
-        return self.representation  # type: ignore[return-value]
+        if not isinstance(representation, SimCLR):
+            return representation
+        return replace(representation, encoding=self.representation.encoding)  # type: ignore[return-value]
 
     def labeling(self, dataset: str, algorithm: str) -> SelfLabel | None:
         if not self.labeling_epochs:
@@ -276,9 +278,11 @@ def _check_classes(found: Dataset, wanted: Sequence[int]) -> None:
 @lru_cache(maxsize=1)
 def _contrastive_sample(dataset: str, side: int | None, rows: int | None, folder: str | None,
                         changed_at: float | None) -> Sample:
-    found = _labeled(dataset, side, rows, folder)
+    found, some = _labeled(dataset, side, None, folder), slice(rows)
     if found.split is None:
+        found = found.take(some)
         return Sample(paper_data(found), np.asarray(found.labels))
-    inputs, test = paper_data(found.train), paper_data(found.test)
-    held_out = Sample(replace(test, mean=inputs.mean, std=inputs.std), np.asarray(found.test.labels))
-    return Sample(inputs, np.asarray(found.train.labels), held_out)
+    train, test = found.train.take(some), found.test.take(some)
+    inputs = paper_data(train)
+    held_out = Sample(replace(paper_data(test), mean=inputs.mean, std=inputs.std), np.asarray(test.labels))
+    return Sample(inputs, np.asarray(train.labels), held_out)

@@ -56,7 +56,8 @@ def gather(stores: Iterable[str | os.PathLike[str]], path: str | os.PathLike[str
     """A new store at `path` with what several stores hold, whatever plans they ran by.
 
     study: how studies are called in the new store, so that parts of one become one. A run is in a study's plan once for each
-    seed of a cell: one that finished, of the group in which fewest did not, the first in the order of the stores.
+    seed of a cell: one that finished, of the group in which fewest did not, the first in the order of the stores. Of variants
+    that are one run under two names the first stays.
     """
     plans: dict[str, dict[tuple, list[tuple]]] = {}
     specs: dict[str, str] = {}
@@ -78,7 +79,7 @@ def gather(stores: Iterable[str | os.PathLike[str]], path: str | os.PathLike[str
             db.execute("DELETE FROM plan")
             db.execute("DELETE FROM studies")
             db.executemany("INSERT INTO studies VALUES (?, ?)", specs.items())
-            db.executemany("INSERT INTO plan VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [
+            db.executemany("INSERT OR IGNORE INTO plan VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [
                 (name, position, *min(runs, key=lambda own: (own[0] not in finished, unfinished[own[1]])), *cell)
                 for name, cells in plans.items() for position, (cell, runs) in enumerate(cells.items())])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import signal
-import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,13 +13,17 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import torch
 from tqdm.auto import tqdm
 
 from ..atomic import write_text
+from ..checkpoint import code_of
 from ..data import DataError
 from ..data.named import own_file
 from ..exceptions import warn
 from ..interventions.adaptive import never_fires
+from ..locking import only_one
+from ..result import provenance
 from .backends import Backend, InProcess
 from .backends.base import missing_pretraining
 from .execute import Attempt, Conditions, Failed, Stopped, kept_state
@@ -69,6 +72,7 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None, bac
     with _only_one(Path(conditions.work), store.path), _Interrupt() as interrupt, ExitStack() as stack:
         _check_own_data(study, conditions, store.path)
         _plan(store, study, runs)
+        _warn_of_changed_code(store, study, groups)
         store.retry(study.name, because=_MISSING)
         waiting = store.waiting(study.name)
         asked = [group for group in groups if group.key in waiting and _holds(group, wanted)]
@@ -118,6 +122,26 @@ def _check_own_data(study: Study, conditions: Conditions, store: Path) -> None:
                             "give the new data another name, or use another store.")
 
 
+def _warn_of_changed_code(store: Store, study: Study, groups: Sequence[Group]) -> None:
+    """Runs are known by the names of their parts: of two programs of one name, nothing else would tell the results apart."""
+    finished = {run for (run,) in store.finished(study.name, (), ("run",))}
+    versions = {name: provenance(torch.device("cpu"))[name] for name in ("python", "torch")}  # others write code otherwise
+    changed: dict[str, int] = {}
+    for group in groups:
+        done = [run.key for run in group.runs if run.key in finished]
+        now = code_of(group)
+        if done and now:
+            noted = store.provenance(done[0])
+            before = noted.get("own parts", {}) if versions.items() <= noted.items() else {}
+            for name in before:
+                if now.get(name, before[name]) != before[name]:
+                    changed[name] = changed.get(name, 0) + len(done)
+    for name, count in changed.items():
+        warn(f"The code of {name} has changed since {count} finished runs of {study.name} were computed with it. They are not "
+             "computed again, and those to come would be mixed with them: give the changed part another name, or use another "
+             "store.")
+
+
 Wanted = Mapping[str, Sequence[Any] | None]
 """What a run has to be one of, by the name of the field; None for any."""
 
@@ -151,7 +175,9 @@ def _warn_of_what_never_fires(study: Study, groups: Sequence[Group]) -> None:
 def _commit(store: Store, group: Group, attempt: Attempt) -> int:
     """How many runs finished by it."""
     if isinstance(attempt, Failed):
-        store.fail(group.key, [run.key for run in group.runs], attempt.error)
+        variants = list(dict.fromkeys(run.variant for run in group.runs))
+        together = f"Of the variants {', '.join(variants)}, which train stacked:\n" if len(variants) > 1 else ""
+        store.fail(group.key, [run.key for run in group.runs], together + attempt.error)
         return 0
     if isinstance(attempt, Stopped):
         return 0
@@ -168,20 +194,13 @@ def _bar(study: Study, groups: Sequence[Group], conditions: Conditions, shown: b
 
 @contextmanager
 def _only_one(work: Path, store: Path) -> Iterator[None]:
-    """Hold a lock that the system takes back even from a killed process: two runners would do everything twice."""
+    """Two runners would do everything twice."""
     work.mkdir(parents=True, exist_ok=True)
-    lock = sqlite3.connect(work / "lock", timeout=0, isolation_level=None)
-    try:
-        try:
-            lock.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
-            raise RuntimeError(f"Another process is running studies into {store}: wait for it, or use another store and "
-                               "merge the two.") from error
+    with only_one(work / "lock", f"Another process is running studies into {store}: wait for it, or use another store and "
+                                 "merge the two."):
         for unfinished in work.rglob(".*.tmp"):  # what a killed run was writing
             unfinished.unlink(missing_ok=True)
         yield
-    finally:
-        lock.close()
 
 
 class _Interrupt:

@@ -73,7 +73,7 @@ class Study:
     """Every data set × algorithm × with or without pretraining × variant × seed.
 
     about: what it is for, in a line. pretraining_seeds: seeds that are pretrained together, so that studies of fewer seeds
-    share the pretraining of larger ones; the study's own where empty. precision: of the arithmetic, see `Execution`.
+    share the pretraining of larger ones; those of a group where empty. precision: of the arithmetic, see `Execution`.
     measures: names of `MEASURES` to record. evaluate_every: epochs between two points of a curve; around interventions
     there are more. largest_group: how many runs train stacked. small_variants: those that the small form keeps, all where
     empty. scores: names of `LABEL_FREE` to give every run.
@@ -131,11 +131,18 @@ class Study:
             base = self.protocol.settings(dataset, algorithm, pretrained=pretrained)
             each = [(variant, _settings(base, variant)) for variant in self.variants]
             for _, stackable in _by_key(each, lambda pair: _canonical(replace(pair[1], intervention=None))):
-                members = [(variant, settings, seed) for variant, settings in stackable for seed in self.seeds]
-                for start in range(0, len(members), self.largest_group):
-                    made.append(self._group(dataset, algorithm, pretrained, members[start : start + self.largest_group]))
+                for members in self._stacks(stackable):
+                    made.append(self._group(dataset, algorithm, pretrained, members))
         checks.apart(self.name, [run for group in made for run in group.runs])
         return made
+
+    def _stacks(self, each: Sequence[tuple[Variant, Settings]]) -> Iterator[list[tuple[Variant, Settings, int]]]:
+        """Whole variants as long as that goes: groups of the same seeds in the same order start from the same encoders."""
+        whole = max(1, self.largest_group // len(self.seeds))
+        for first in range(0, len(each), whole):
+            members = [(*one, seed) for one in each[first : first + whole] for seed in self.seeds]
+            for start in range(0, len(members), self.largest_group):
+                yield members[start : start + self.largest_group]
 
     def _group(self, dataset: str, algorithm: str, pretrained: bool,
                members: Sequence[tuple[Variant, Settings, int]]) -> Group:

@@ -187,10 +187,10 @@ class Store(StoreReader):
                 db.execute("INSERT INTO main.measures SELECT m.* FROM other.measures m JOIN other.runs r USING (run) "
                            "WHERE r.group_key IN coming")
                 db.execute("INSERT OR IGNORE INTO main.contents SELECT * FROM other.contents")
-                # What both plan stays as it is here; other cells and seeds of the same study come after it.
+                # What both plan stays as it is here, by the name it has here; other cells and seeds of the study come after it.
                 same = " AND ".join(f"p.{name} = o.{name}" for name in ("study", *CELL, "seed"))
                 db.execute(
-                    "INSERT INTO main.plan SELECT o.study, o.position + "
+                    "INSERT OR IGNORE INTO main.plan SELECT o.study, o.position + "
                     "(SELECT coalesce(max(position) + 1, 0) FROM main.plan p WHERE p.study = o.study), "
                     "o.run, o.group_key, o.dataset, o.algorithm, o.variant, o.pretrained, o.seed, o.factors "
                     f"FROM other.plan o WHERE NOT EXISTS (SELECT 1 FROM main.plan p WHERE {same})")
@@ -214,8 +214,8 @@ class Store(StoreReader):
                 "SELECT p.study, p.dataset FROM main.plan p JOIN main.groups g USING (group_key) "
                 "JOIN main.contents c ON c.hash = g.provenance GROUP BY p.study, p.dataset "
                 "HAVING count(DISTINCT json_extract(c.content, '$.data.sha256')) > 1 ORDER BY 1, 2").fetchall():
-            warn(f"Runs of {study} on {dataset} are of different samples under this name: their tables would mix them. Was a file "
-                 "changed between the runs? Where it was, give one of the two another name and run it again.")
+            warn(f"Runs of {study} on {dataset} are of different samples under this name: their tables would mix them. Was a "
+                 "file changed between the runs? Where it was, give one of the two another name and run it again.")
 
     def _forget(self, groups: Sequence[str]) -> None:
         keys = [(group,) for group in groups]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from ...devices import choose_device
 from ...values import value
-from ..execute import Asked, Attempt, Conditions, Stopped, Tick, attempt, over, pretrained_path
+from ..execute import Asked, Attempt, Conditions, Failed, Stopped, Tick, attempt, attempt_pretraining, over, pretrained_path
 from ..spec import Group, Pretraining
 
 Attempts = Iterator[tuple[Group, Attempt]]
@@ -32,10 +33,17 @@ class InProcess:
 
     def attempts(self, groups: Sequence[Group], conditions: Conditions, stop: Asked, tick: Tick) -> Attempts:
         choose_device(conditions.device)
+        failed: dict[str, Failed] = {}
         for group in groups:
             if stop() or over(conditions):
                 return
-            made = attempt(group, conditions, stop=stop, tick=tick)
+            made: Path | Attempt | None = None
+            if (start := group.pretraining) is not None and not pretrained_path(start, conditions).is_file():
+                made = failed.get(start.key) or attempt_pretraining(start, conditions, stop=stop, tick=tick)
+                if isinstance(made, Failed):
+                    failed[start.key] = made  # as it would be for every group that starts from it
+            if not isinstance(made, Failed | Stopped):
+                made = attempt(group, conditions, stop=stop, tick=tick)
             yield group, made
             if isinstance(made, Stopped):
                 return

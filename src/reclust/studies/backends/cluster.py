@@ -22,7 +22,8 @@ POLL = 1.0
 
 @value
 class RayCluster:
-    """Tasks on the nodes of a Ray cluster; nothing is shared between nodes but what Ray carries.
+    """Tasks on the nodes of a Ray cluster. Ray carries encoders and results; checkpoints lie in the work folder, which nodes
+    have to share for a task to go on elsewhere. Ctrl-C cancels tasks where they are; they go on from their last checkpoints.
 
     address: "auto" finds the running cluster, None starts one on this machine. cpus, gpus: what each task is given; cpus
     are also its threads, None for as many as here, or beside GPUs for a node's share. retries: how often a task is repeated

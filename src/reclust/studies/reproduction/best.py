@@ -59,8 +59,8 @@ def best_table(reader: StoreReader) -> Table:
         f"average replica had, and the seconds of a repetition{_devices(reader)}. Baselines see the samples as networks do, "
         "resized and scaled as published (digits, enlarged: ours as estimators prepare them); the autoencoder is that of the "
         "main table's pretrained runs before their first epoch, or, of GTSRB, KMNIST and digits, one trained alike for "
-        "this. Published numbers are others' own, with other protocols, single runs or means, and those of KMNIST are of all 70,000 images. The highest of a row "
-        "is bold.")
+        "this. Published numbers are others' own, with other protocols, single runs or means, and those of KMNIST are of all "
+        "70,000 images. The highest of a row is bold.")
 
 
 def baselines(reader: StoreReader, study: str) -> dict[tuple[str, str], list[float]]:
