@@ -33,7 +33,7 @@ from reclust import (
     monitors,
     train,
 )  # fmt: skip
-from reclust.checkpoint import fingerprint
+from reclust.fingerprint import fingerprint
 
 X, Y = blobs(n=120)
 OTHER_RUN = "other settings, seeds, data or executor"
@@ -132,7 +132,7 @@ def views(tmp_path, monkeypatch):
 
 
 def test_equal_things_have_equal_fingerprints_in_every_process(views, tmp_path):
-    code = "import views_of_a_user as v; from reclust.checkpoint import fingerprint; print([fingerprint(t) for t in v.things()])"
+    code = "import views_of_a_user as v; from reclust.fingerprint import fingerprint; print([fingerprint(t) for t in v.things()])"
     environment = {**os.environ, "PYTHONHASHSEED": "123", "OMP_NUM_THREADS": "1",
                    "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(reclust.__file__).parents[1])])}
     there = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
@@ -252,7 +252,7 @@ def test_what_own_parts_use_belongs_to_their_code_and_what_they_count_does_not(e
 
 def test_code_of_own_parts_is_the_same_in_another_process(edited, tmp_path):
     here = edited()
-    code = "import own_parts_here as own; from reclust.checkpoint import fingerprint; print([fingerprint(t) for t in own.things()])"
+    code = "import own_parts_here as own; from reclust.fingerprint import fingerprint; print([fingerprint(t) for t in own.things()])"
     environment = {**os.environ, "PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "1",
                    "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(reclust.__file__).parents[1])])}
     there = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout

@@ -18,12 +18,13 @@ from . import draws, files
 from .arithmetic import Arithmetic
 from .atomic import check_folder
 from .batches import Batches, try_augmentation
-from .checkpoint import Checkpoint, Progressed, identity
+from .checkpoint import Checkpoint, Progressed
 from .data import Prepared
 from .data.inputs import Inputs, as_inputs
 from .devices import choose_device
 from .exceptions import TrainingFailed, warn
 from .executors import executor_kind
+from .fingerprint import identity
 from .history import Curve, History
 from .intervening import sharing
 from .interventions.adaptive import never_fires

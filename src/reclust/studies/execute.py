@@ -21,10 +21,11 @@ import torch
 
 from .. import metrics
 from ..analysis import Extremes
-from ..checkpoint import Checkpoint, code_of
+from ..checkpoint import Checkpoint
 from ..data.inputs import as_inputs
 from ..devices import choose_device
 from ..exceptions import ReclustWarning, StopTraining, TrainingFailed
+from ..fingerprint import code_of
 from ..history import Curve, History
 from ..monitors import Evaluation, Monitor, Snapshot
 from ..result import Result

@@ -17,10 +17,10 @@ import torch
 from tqdm.auto import tqdm
 
 from ..atomic import write_text
-from ..checkpoint import code_of
 from ..data import DataError
 from ..data.named import own_file
 from ..exceptions import warn
+from ..fingerprint import code_of
 from ..interventions.adaptive import never_fires
 from ..locking import only_one
 from ..result import provenance
