@@ -218,7 +218,7 @@ class Preparation:
         if self.image_shape is None:
             return
         low, high = self.first.shift.item(), (self.first.shift + self.first.scale).item()
-        brightest = float(dense_rows(X, _some(X)).max())
+        brightest = float(dense_rows(X, some_rows(X)).max())
         times = 10 if X.shape[0] >= 10 else 200  # a few images may be dark
         if 0 < brightest < high / times or brightest > times * high > 0:
             warn(f"The brightest value is {brightest:g}, and the model was fitted on values from {low:g} to {high:g}: "
@@ -248,7 +248,7 @@ class Preparation:
 
     def hint_at_uneven_light(self, X: np.ndarray) -> None:
         """For whom has not said what to do with it."""
-        if self.channels == 3 and light_is_uneven(self.first(self._arrange(dense_rows(X, _some(X))))):
+        if self.channels == 3 and light_is_uneven(self.first(self._arrange(dense_rows(X, some_rows(X))))):
             warn("Light varies much from image to image. Where the same things are lit differently and colours tell them "
                  f"apart, lens={replace(self.lens, light='removed')} (on the command line --light removed) takes it away; "
                  f"lens={self.lens} (--light kept) keeps it and this warning away.")
@@ -269,11 +269,6 @@ class Preparation:
         if X.ndim > 2:
             full_image_shape(X.shape[1:], self.image_shape)
         return _channels_first(X, self.image_shape)
-
-
-def _some(X: Any) -> slice:
-    """About a thousand rows of all parts."""
-    return slice(None, None, max(1, X.shape[0] // 1_000))
 
 
 def _channels_first(X: np.ndarray, shape: tuple[int, int, int]) -> np.ndarray:

@@ -61,5 +61,5 @@ def far_out(z: NDArray[np.float64]) -> int:
 
 
 def some_rows(X: Any) -> slice:
-    """About a thousand rows of all parts of a table, fewer of a wide one."""
+    """About a thousand rows of all parts, fewer of a wide table."""
     return slice(None, None, max(1, X.shape[0] // min(1_000, max(100, NUMBERS // X.shape[1]))))
