@@ -41,7 +41,8 @@ def test_a_compact_store_keeps_all_but_labels_centres_and_points_of_curves(whole
                 other = full.history(run)["clustering"][name]
                 rows = np.isin(other.epochs, curve.epochs)
                 np.testing.assert_array_equal(other.epochs[rows], curve.epochs)
-                np.testing.assert_allclose(curve.values, other.values[rows], rtol=2.0**-13)
+                bits = 12 if curve.values[0].size <= 64 else 7  # embeddings are only drawn
+                np.testing.assert_allclose(curve.values, other.values[rows], rtol=2.0 ** -(bits + 1))
         run = full.runs("embeddings")["run"][0]
         np.testing.assert_array_equal(*(store.array(run, "shown_classes") for store in (full, kept)))
 

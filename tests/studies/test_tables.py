@@ -334,3 +334,10 @@ def test_tables_of_a_hundred_thousand_runs_come_quickly(tmp_path):
             start = time.process_time()  # others may use the processor too
             ask()
             assert time.process_time() - start < 2
+
+
+def test_the_papers_numbers_of_runs_without_augmentation_are_none_of_the_main_table():
+    cell = {"dataset": "optdigits", "algorithm": "dec", "variant": "brb", "pretrained": False}
+    for study, known in (("without-augmentation", 77), ("dec-in-float32", 77), ("dcn-in-float32", 81.52)):
+        assert published.find(study, cell, "acc").mean == known, study
+    assert published.find("dec-in-float32", {**cell, "algorithm": "idec"}, "acc") is None

@@ -31,6 +31,8 @@ AROUND = (-1, 0, 1, 2, 4)
 comes back within a few."""
 BITS = 12
 """Of a curve's mantissas that are kept: a part in 8,000, far below what seeds differ by."""
+BITS_OF_MANY = 7
+"""Of curves with more than `FEW` numbers an epoch, which are only drawn: a part in 250, less than a dot is wide."""
 
 Naming = Callable[[StoreReader, str], str | None]
 """A store and a study of it -> the name that the study goes by among those of other stores; None leaves it out."""
@@ -144,8 +146,10 @@ def _smaller(reader: StoreReader, group: str, kept: Kept) -> Iterator[tuple]:
         if plain in OF_SAMPLES or not (kept.curves is None or plain in kept.curves or name == "fired"):
             continue
         fired = curves[phase, "fired"][0].tolist() if (phase, "fired") in curves else []
-        rows = np.isin(epochs, list(_epochs(epochs, fired, values[0, 0].size, kept.every)))
-        yield group, phase, name, *schema.pack_curve(epochs[rows], _rounded(values[rows]))
+        width = values[0, 0].size
+        rows = np.isin(epochs, list(_epochs(epochs, fired, width, kept.every)))
+        bits = BITS if width <= FEW else BITS_OF_MANY
+        yield group, phase, name, *schema.pack_curve(epochs[rows], _rounded(values[rows], bits))
 
 
 def _epochs(epochs: np.ndarray, fired: Sequence[int], width: int, every: int) -> set[int]:
@@ -158,9 +162,9 @@ def _epochs(epochs: np.ndarray, fired: Sequence[int], width: int, every: int) ->
     return first_and_last | around | ({e for e in epochs.tolist() if (e + 1) % every == 0} if width == 1 else set())
 
 
-def _rounded(values: np.ndarray) -> np.ndarray:
-    """In float32 with fewer bits, rounded half up: what is left compresses well."""
+def _rounded(values: np.ndarray, bits: int) -> np.ndarray:
+    """In float32 with so many bits of the mantissa, rounded half up: what is left compresses well."""
     values = np.ascontiguousarray(values, dtype=np.float32)
-    spare = 23 - BITS
-    bits = (values.view(np.uint32) + np.uint32(1 << (spare - 1))) & np.uint32(0xFFFFFFFF << spare & 0xFFFFFFFF)
-    return np.where(np.isfinite(values), bits.view(np.float32), values)
+    spare = 23 - bits
+    fewer = (values.view(np.uint32) + np.uint32(1 << (spare - 1))) & np.uint32(0xFFFFFFFF << spare & 0xFFFFFFFF)
+    return np.where(np.isfinite(values), fewer.view(np.float32), values)

@@ -17,8 +17,9 @@ from typing import Any
 MAIN = "acc-table"
 """Where variants of other studies are found too, if they are the same there."""
 
-OTHERWISE = ("without-augmentation", "voronoi")
-"""Studies whose variants of the same names are other runs than those."""
+OTHERWISE = MappingProxyType({"without-augmentation": "without-augmentation", "voronoi": "voronoi",
+                              "dec-in-float32": "without-augmentation"})
+"""Studies whose variants of the same names are other runs than those -> the study that the paper has of them."""
 
 BEST = "-best"
 """Ends the name of a study where the paper gives the best run and not the mean."""
@@ -39,7 +40,8 @@ Key = tuple[str, str, str, str, str, str]
 def find(study: str, cell: Mapping[str, Any], metric: str) -> Published | None:
     """The paper's number for a cell of a study's table: dataset, algorithm, variant and pretrained (bool) tell which."""
     pretrained = "yes" if cell["pretrained"] else "no"
-    for table in (study,) if study.endswith(BEST) or study in OTHERWISE else (study, MAIN):
+    tables = (OTHERWISE[study],) if study in OTHERWISE else (study,) if study.endswith(BEST) else (study, MAIN)
+    for table in tables:
         found = paper().get((table, cell["dataset"], pretrained, cell["algorithm"], cell["variant"], metric))
         if found is not None:
             return found

@@ -28,6 +28,8 @@ from .evidence import Evidence, Judged, Verdict
 
 CELLS = 120
 """How many there are beside KMNIST's."""
+BY_CHANCE = 0.06
+"""Share of differences of two means over ten seeds that exceed two of their standard errors (Student's t, 18 degrees)."""
 SECOND = "reproduction_nmi_ari.md"
 FIGURES_FOLDER = "figures/reproduction"
 NO_REMARK = "no remark yet"
@@ -76,7 +78,8 @@ def summary(reader: StoreReader, verdicts: Sequence[Verdict], remarks: Remarks) 
     counted = count(cells)
     lines = [f"- **Cells of the main table**: {counted['known']} of {CELLS} have records; {counted['agree']} of these agree "
              "with the paper or lie above it; KMNIST is not counted. More than two combined standard errors apart: "
-             f"{counted['differ']}, {counted['above']} above and {counted['differ'] - counted['above']} below.",
+             f"{counted['differ']}, {counted['above']} above and {counted['differ'] - counted['above']} below; by chance "
+             f"alone it would be about {round(BY_CHANCE * counted['known'])}.",
              f"- **BRB against its baseline**, with KMNIST: {_counted(found)}",
              f"- **Claims**: of {len(verdicts)}, {verdicts.count('holds')} hold, {verdicts.count('does not hold')} do not"
              f"{_numbers(verdicts, 'does not hold')}, of {verdicts.count('cannot tell')} the records cannot tell (yet)."]
