@@ -141,8 +141,11 @@ def test_the_command_line_prints_it(tmp_path, monkeypatch, capsys):
     np.save(tmp_path / "x.npy", blobs(n=80, k=2)[0])
     monkeypatch.setattr("reclust.choosing._usual", lambda n: QUICK)
     given = ["suggest-k", str(tmp_path / "x.npy"), "--from", "2", "--to", "3", "--n-init", "2", "--splits", "1", "--device", "cpu"]
+    monkeypatch.setattr("reclust.cli.output.BETWEEN_LINES", 0.0)
     assert main(given) == 0
-    assert "2 clusters" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "2 clusters" in said.out
+    assert [line.split(",")[0] for line in said.err.splitlines()] == [f"reclust: {share}%" for share in (25, 50, 75, 100)]
     assert main([*given, "--json"]) == 0
     assert '"suggested": 2' in capsys.readouterr().out
 

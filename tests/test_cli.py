@@ -19,7 +19,7 @@ from support import blobs
 import reclust
 from reclust import choosing, estimators, presets
 from reclust.cli import choosing as suggesting
-from reclust.cli import fitting, main, parser, report, reproduce, study
+from reclust.cli import fitting, main, output, parser, report, reproduce, study
 from reclust.data import Lens
 from reclust.locking import only_one
 from reclust.studies import Kept, Store, Variant, listing, named, names, write_study
@@ -143,7 +143,7 @@ def test_a_refused_fit_leaves_no_folder_that_it_made(quick, tmp_path, capsys):
 
 
 def test_without_a_terminal_lines_say_how_far_training_is(quick, monkeypatch, capsys):
-    monkeypatch.setattr(fitting, "BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(output, "BETWEEN_LINES", 0.0)
     assert main([*quick, "4"]) == 0
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 13 and said[1:3] == ["reclust: pretraining, epoch 2 of 2", "reclust: clustering, epoch 1 of 11"]

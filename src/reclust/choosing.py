@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from tqdm.auto import tqdm
 
 from . import draws, metrics
+from .bars import Shown, bar
 from .data.inputs import Inputs
 from .data.lens import Lens
 from .data.streams import dense_rows
@@ -126,7 +126,8 @@ def largest_k(n_samples: int) -> int:
 
 def suggest_k(X: Any, ks: Iterable[int] | None = None, *, n_init: int = 3, splits: int = 2,
               image_shape: Sequence[int] | None = None, standardize: bool = True, lens: Lens | None = None,
-              settings: Settings | None = None, device: str = "auto", random_state: int = 0) -> KSuggestion:
+              settings: Settings | None = None, device: str = "auto", random_state: int = 0,
+              progress: Shown = None) -> KSuggestion:
     """Which number of clusters is found again from another half of the data.
 
     X: samples as `DeepClustering.fit` takes them; at most LIMIT of them are used, drawn at random.
@@ -137,7 +138,8 @@ def suggest_k(X: Any, ks: Iterable[int] | None = None, *, n_init: int = 3, split
     lens: through which to look at images, as in `DeepClustering`; None is none.
     settings: how to train, None for a short run of IDEC with BRB. Its representation must not depend on the number of
         clusters (`Autoencoder(embedding=10)`), since it is pretrained once for all of them.
-    device: as in `DeepClustering`.
+    device: as in `DeepClustering`. progress: None shows a bar where somebody is watching a terminal; a function is told the
+        share that is done.
     """
     tried = None if ks is None else tuple(sorted(set(wholes("ks", "each k", ks, 2))))
     if tried == ():
@@ -157,8 +159,8 @@ def suggest_k(X: Any, ks: Iterable[int] | None = None, *, n_init: int = 3, split
         preparation.hint_at_uneven_light(X)
     everything = preparation.inputs(X).to(choose_device(device), torch.float32)
     trial = _Trial(ks, n_init, settings, Execution(device=device), everything, lambda rows: preparation.inputs(X[rows]))
-    with tqdm(total=2 * splits * len(ks), desc="suggest_k", unit="fit", disable=None, delay=1.0, leave=False) as bar:
-        halvings = [trial.halving(draws.fold(key, split), bar) for split in range(splits)]
+    with bar(2 * splits * len(ks), progress, desc="suggest_k", unit="fit", delay=1.0, leave=False) as fits:
+        halvings = [trial.halving(draws.fold(key, split), fits.update) for split in range(splits)]
     measures = {name: np.stack([_mean_and_error([one[i][name] for one in halvings]) for i in range(len(ks))])
                 for name in ("strength", "agreement", "resets", "silhouette")}
     return KSuggestion(ks, **measures, n_samples=len(X))
@@ -185,17 +187,17 @@ class _Trial:
     everything: Inputs
     some: Callable[[np.ndarray], Inputs]
 
-    def halving(self, key: torch.Tensor, bar: tqdm) -> list[dict[str, np.ndarray]]:
+    def halving(self, key: torch.Tensor, tick: Callable[[], Any]) -> list[dict[str, np.ndarray]]:
         """For each k: strength and agreement of each pair of models, (r, r), resets and silhouette of each model, (2 r,)."""
         order = draws.permutation(draws.fold(key, "halves"), self.everything.n_samples).numpy()
         halves = [np.sort(half) for half in np.array_split(order, 2)]
         found = []
         for number, rows in enumerate(halves):
             seeds = draws.integers(draws.fold(key, "seeds", number), 2**31 - 1, (self.n_init,)).tolist()
-            found.append(self._half(self.some(rows), seeds, bar))
+            found.append(self._half(self.some(rows), seeds, tick))
         return [_compared(k, halves, one, other) for k, one, other in zip(self.ks, *found, strict=True)]
 
-    def _half(self, inputs: Inputs, seeds: Sequence[int], bar: tqdm) -> list[_Half]:
+    def _half(self, inputs: Inputs, seeds: Sequence[int], tick: Callable[[], Any]) -> list[_Half]:
         start = None
         if self.settings.pretraining is not None:
             start = train(inputs, replace(self.settings, clustering=None), seeds=seeds, execution=self.execution)
@@ -205,7 +207,7 @@ class _Trial:
             result = train(inputs, replace(self.settings, n_clusters=k), seeds=seeds, start=start, monitors=[watch],
                            execution=self.execution)
             made.append(_Half.of(result, inputs, self.everything, watch))
-            bar.update()
+            tick()
         return made
 
 

@@ -85,6 +85,13 @@ def test_one_data_set_at_a_time_gives_the_same_groups(tmp_path):
             run(study, store, datasets=["mnist"], progress=False)
 
 
+def test_a_function_is_told_how_far_it_is(tmp_path):
+    shares = []
+    with Store(tmp_path / "store") as store:
+        run(tiny_study(algorithms=("idec",), pretrained=(True,)), store, progress=shares.append)
+    assert shares == sorted(shares) and shares[0] > 0 and shares[-1] == 1.0 and len(shares) > 4
+
+
 def test_variants_whose_intervention_never_fires_are_told_before_the_study_begins(tmp_path, monkeypatch):
     late = Variant("late", BRB(4)), Variant("settled", WhenSettled(BRB().steps, shortest=30))
     longer = Variant("late, longer", BRB(4), changes={"clustering": {"epochs": 5}})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from .fitting import add_data, add_device, add_image_shape, add_light, add_seed, add_size, add_standardize, read_data
-from .output import add_json, show
+from .output import add_json, progress, show
 
 MOST = 14
 """As `reclust.choosing` has it."""
@@ -45,7 +45,7 @@ def _run(arguments: argparse.Namespace) -> int:
     found = suggest_k(data, range(arguments.least, most + 1), n_init=arguments.n_init, splits=arguments.splits,
                       image_shape=arguments.image_shape, standardize=arguments.standardize,
                       lens=None if arguments.light is None else Lens(light=arguments.light), device=arguments.device,
-                      random_state=arguments.seed)
+                      random_state=arguments.seed, progress=progress(quiet=arguments.json))
     if not arguments.json:
         print(found)
         return 0

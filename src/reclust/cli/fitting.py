@@ -6,7 +6,6 @@ import argparse
 import csv
 import io
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..atomic import check_folder, write_text
 from ..locking import only_one
-from .output import add_json, duration, positive, show
+from .output import NowAndThen, add_json, duration, positive, show
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,8 +31,6 @@ AUGMENTATIONS = ("affine", "color", "noise")
 BETWEEN_STATES = 20.0
 """Seconds of training that a kill may cost, and an epoch: large networks take one to be written, which after each is too
 often."""
-BETWEEN_LINES = 30.0
-"""Seconds from one line about training to the next, where there is no terminal for a progress bar."""
 CHECKPOINT = "fit.checkpoint"
 
 
@@ -203,12 +200,11 @@ class _Lines:
     """A monitor that writes now and then how far training is."""
 
     def __init__(self) -> None:
-        self._last = time.monotonic()
+        self._now_and_then = NowAndThen()
 
     def __call__(self, snapshot: Snapshot) -> None:
-        if snapshot.moment == "epoch" and time.monotonic() - self._last >= BETWEEN_LINES:
-            self._last = time.monotonic()
-            print(f"reclust: {snapshot.phase}, epoch {snapshot.epoch + 1} of {snapshot.epochs}", file=sys.stderr, flush=True)
+        if snapshot.moment == "epoch":
+            self._now_and_then.say(f"{snapshot.phase}, epoch {snapshot.epoch + 1} of {snapshot.epochs}")
 
 
 def _cut_short(model: DeepClustering) -> bool:

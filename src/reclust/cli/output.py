@@ -6,10 +6,14 @@ import argparse
 import json
 import math
 import sys
+import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
+
+BETWEEN_LINES = 30.0
+"""Seconds from one line about how far something is to the next, where there is no terminal for a progress bar."""
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +43,28 @@ def plain_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *rest, **named: print(f"reclust: warning: {message}", file=sys.stderr)
         yield
+
+
+class NowAndThen:
+    """Lines about how far something is."""
+
+    def __init__(self) -> None:
+        self._begun = self._last = time.monotonic()
+
+    def say(self, text: str) -> None:
+        if time.monotonic() - self._last >= BETWEEN_LINES:
+            self._last = time.monotonic()
+            print(f"reclust: {text}", file=sys.stderr, flush=True)
+
+    def share(self, done: float) -> None:
+        """Of 0 to 1, and the time that the rest will take if it is like what is done."""
+        if done:
+            self.say(f"{done:.0%}, about {duration((time.monotonic() - self._begun) * (1 - done) / done)} left")
+
+
+def progress(*, quiet: bool = False) -> Callable[[float], None] | Literal[False] | None:
+    """How to show it: nothing, a bar where somebody watches a terminal, lines where not."""
+    return False if quiet else None if sys.stderr.isatty() else NowAndThen().share
 
 
 def duration(seconds: float) -> str:

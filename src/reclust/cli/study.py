@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from .. import studies
 from .fitting import add_device
-from .output import add_json, duration, positive, show
+from .output import add_json, duration, positive, progress, show
 
 if TYPE_CHECKING:
     from ..studies.backends import Backend
@@ -102,7 +102,7 @@ def _add_run(actions: argparse._SubParsersAction) -> None:
                        help="of each task, with --on ray (default: %(default)s)")
     where.add_argument("--threads", type=int, metavar="N", help="of each task; with --on ray also the CPUs that it is given")
     _add_conditions(where)
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar, and no lines in its place where there is no terminal")
     add_json(parser)
     parser.set_defaults(run=_run, stopped="stopped: call again to go on")
 
@@ -191,7 +191,7 @@ def _run(arguments: argparse.Namespace) -> int:
             store.retry(study.name)
         ran = studies.run(study, store, conditions=conditions, backend=backend, datasets=arguments.datasets,
                           variants=arguments.variants, seeds=arguments.seeds,
-                          progress=False if arguments.quiet or arguments.json else None)
+                          progress=progress(quiet=arguments.quiet or arguments.json))
         _report(ran, time.time() - begun, arguments)
         left = 0
         if arguments.baselines and not ran.waiting:

@@ -17,6 +17,7 @@ import torch
 from tqdm.auto import tqdm
 
 from ..atomic import write_text
+from ..bars import Shown, Told, bar
 from ..data import DataError
 from ..data.named import own_file
 from ..exceptions import warn
@@ -58,12 +59,13 @@ def work_folder(store: Path) -> Path:
 
 def run(study: Study, store: Store, *, conditions: Conditions | None = None, backend: Backend = InProcess(),
         datasets: Sequence[str] | None = None, variants: Sequence[str] | None = None, seeds: Sequence[int] | None = None,
-        progress: bool | None = None) -> Ran:
+        progress: Shown = None) -> Ran:
     """Compute the waiting runs of a study and commit each group as it arrives.
 
     datasets, variants, seeds: only these for now, and what trains stacked with them; groups are the same whether or not the
-    others run. progress: None shows a bar where somebody is watching a terminal. Ctrl-C, or the end of the time given in
-    `conditions`, stops after the current epoch with a checkpoint, from which the next call goes on.
+    others run. progress: None shows a bar where somebody is watching a terminal; a function is told the share that is done.
+    Ctrl-C, or the end of the time given in `conditions`, stops after the current epoch with a checkpoint, from which the next
+    call goes on.
     """
     conditions = conditions or Conditions(work=str(work_folder(store.path)))
     groups, wanted = study.groups(), {"dataset": datasets, "variant": variants, "seed": seeds}
@@ -77,13 +79,13 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None, bac
         waiting = store.waiting(study.name)
         asked = [group for group in groups if group.key in waiting and _holds(group, wanted)]
         _warn_of_what_never_fires(study, asked)
-        bar = stack.enter_context(_bar(study, asked, conditions, progress))
+        shown = stack.enter_context(_bar(study, asked, conditions, progress))
         finished = 0
-        for group, attempt in backend.attempts(backend.ordered(asked), conditions, interrupt.asked, bar.update):
+        for group, attempt in backend.attempts(backend.ordered(asked), conditions, interrupt.asked, shown.update):
             finished += _commit(store, group, attempt)
             if isinstance(attempt, Outcome):
                 kept_state(group, conditions).remove()  # not before: a kill in between would cost all of it
-            bar.set_postfix_str(f"{finished} runs finished", refresh=False)
+            shown.set_postfix_str(f"{finished} runs finished", refresh=False)
     waiting = store.waiting(study.name)
     left = sum(len(group.runs) for group in asked if group.key in waiting)
     return Ran(study.name, finished, left, store.failures(study.name))
@@ -185,11 +187,11 @@ def _commit(store: Store, group: Group, attempt: Attempt) -> int:
     return len(attempt.runs) - len(attempt.failed)
 
 
-def _bar(study: Study, groups: Sequence[Group], conditions: Conditions, shown: bool | None) -> tqdm:
+def _bar(study: Study, groups: Sequence[Group], conditions: Conditions, shown: Shown) -> tqdm | Told:
     """Counts cost, not runs, so that the time left means something."""
     cost = sum(group.cost for group in groups) + sum(one.cost for one in missing_pretraining(groups, conditions))
-    return tqdm(total=cost, desc=study.name, disable=None if shown is None else not shown, smoothing=0.05, leave=True,
-                bar_format="{desc} {percentage:3.0f}% |{bar}| {elapsed}, {remaining} left{postfix}")
+    return bar(cost, shown, desc=study.name, smoothing=0.05, leave=True,
+               bar_format="{desc} {percentage:3.0f}% |{bar}| {elapsed}, {remaining} left{postfix}")
 
 
 @contextmanager
