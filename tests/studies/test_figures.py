@@ -1,6 +1,7 @@
 """Figures draw what is in the store: the data of lines, bars and points are compared, not pixels."""
 
 import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -106,6 +107,18 @@ def test_the_same_store_gives_the_same_bytes(store, tmp_path, name):
             draw(reader, name, tmp_path / f"b.{ending}")
         content = (tmp_path / f"a.{ending}").read_bytes()
         assert content == (tmp_path / f"b.{ending}").read_bytes() and len(content) > 3000
+
+
+def test_identifiers_do_not_tell_of_the_processor(store, tmp_path):
+    digests = ('<clipPath id="p{0}"/><path id="image{1}"/><use clip-path="url(#p{0})" xlink:href="#image{1}"/><g id="axes_1"/>'
+               .format(*pair) for pair in (("0123456789", "abcdef0123"), ("9876543210", "eeeeeeeeee")))
+    (one,) = {figures._numbered(svg) for svg in digests}
+    assert re.fullmatch(r'<clipPath id="(p0_\w{8})"/><path id="(image1_\w{8})"/><use clip-path="url\(#\1\)" xlink:href="#\2"/>'
+                        '<g id="axes_1"/>', one)
+    draw(store, "voronoi", tmp_path / "a.svg")
+    svg = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    defined = re.findall(r'id="([^"]*)"', svg)
+    assert len(set(defined)) == len(defined) and set(re.findall(r'#(\w+)[")]', svg)) <= set(defined)
 
 
 @pytest.mark.parametrize("recipe", FIGURES.values(), ids=lambda recipe: recipe.name)

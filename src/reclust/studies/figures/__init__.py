@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from pathlib import Path
@@ -69,6 +70,7 @@ STYLE: dict[str, Any] = {
 }
 _LONG = 400
 _PLACES, _DIGITS = re.compile(r'\b(?:d|x|y)="[^"]*"'), re.compile(r"-?\d+\.\d{3,}")
+_IDENTIFIER = re.compile(r'(?<=["#])([A-Za-z]\w*)[0-9a-f]{10}(?=["()])')
 _UNDATED = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {"Software": None}}
 
 
@@ -96,7 +98,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     with matplotlib.rc_context(STYLE):
         figure.savefig(path, metadata=_UNDATED[path.suffix])
     if path.suffix == ".svg":
-        path.write_text(_shorter(path.read_text(encoding="utf-8")), encoding="utf-8", newline="\n")
+        path.write_text(_numbered(_shorter(path.read_text(encoding="utf-8"))), encoding="utf-8", newline="\n")
 
 
 def _shorter(svg: str) -> str:
@@ -107,6 +109,14 @@ def _shorter(svg: str) -> str:
         return _DIGITS.sub(lambda one: f"{float(one[0]):.{digits}f}", found[0])
 
     return _PLACES.sub(rounded, svg)
+
+
+def _numbered(svg: str) -> str:
+    """With identifiers in the order in which they appear. Matplotlib's are digests of places in full precision, whose last digits
+    differ from one processor to another; what all end with keeps those of several pictures on one page apart."""
+    seen: dict[str, int] = {}
+    drawing = hashlib.sha256(_IDENTIFIER.sub(r"\1", svg).encode()).hexdigest()[:8]
+    return _IDENTIFIER.sub(lambda found: f"{found[1]}{seen.setdefault(found[0], len(seen))}_{drawing}", svg)
 
 
 def draw(reader: StoreReader, name: str, path: str | os.PathLike[str], choice: Choice = Choice()) -> None:
