@@ -61,7 +61,7 @@ def numbers(text, *shape):
 
 def test_a_scene_depends_on_nothing_but_where_points_lie_to_each_other():
     columns, rows = embeddings(), np.arange(0, 60, 2)
-    made, other = scene(columns, rows, classes=np.arange(60)), scene(moved(columns), rows)
+    made, other = scene(columns, rows, classes=rows), scene(moved(columns), rows)
     assert made["frames"] == [{"epoch": 0, "reset": False}, {"epoch": 2, "reset": False}, {"epoch": 2, "reset": True},
                               {"epoch": 3, "reset": False}, {"epoch": 6, "reset": False}]
     assert np.abs(numbers(made["points"], 5, 34, 2).astype(int) - numbers(other["points"], 5, 34, 2)).max() <= 1

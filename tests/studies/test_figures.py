@@ -118,7 +118,7 @@ def test_identifiers_do_not_tell_of_the_processor(store, tmp_path):
     draw(store, "voronoi", tmp_path / "a.svg")
     svg = (tmp_path / "a.svg").read_text(encoding="utf-8")
     defined = re.findall(r'id="([^"]*)"', svg)
-    assert len(set(defined)) == len(defined) and set(re.findall(r'#(\w+)[")]', svg)) <= set(defined)
+    assert len(set(defined)) == len(defined) and set(re.findall(r'(?:url\(|href=")#(\w+)', svg)) <= set(defined)
 
 
 @pytest.mark.parametrize("recipe", FIGURES.values(), ids=lambda recipe: recipe.name)

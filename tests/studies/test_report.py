@@ -96,7 +96,7 @@ def test_what_is_missing_is_said_in_words(store, tmp_path):
 
     inside = next(iter(report_data(store, title="t", samples=nowhere)["insides"].values()))
     assert inside["sheet"] == inside["confusion"] == "no digits here"
-    assert inside["scene"]["classes"] is None
+    assert len(inside["scene"]["classes"]) == len(inside["scene"]["rows"]) == 100, "these the store has"
     wrong = load("digits").take(slice(None, None, -1))
     inside = next(iter(report_data(store, title="t", samples=lambda name: wrong)["insides"].values()))
     assert "not the one" in inside["confusion"]
@@ -106,7 +106,13 @@ def test_a_compact_store_has_a_report(store, tmp_path):
     compact([store.path], tmp_path / "small.sqlite")
     with StoreReader(tmp_path / "small.sqlite") as small:
         insides = report_data(small, title="t", samples=samples_in(None))["insides"]
-    assert insides and all("compact" in words for parts in insides.values() for words in parts.values())
+        whole = report_data(store, title="t", samples=samples_in(None))["insides"]
+    assert insides.keys() == whole.keys()
+    for key, parts in insides.items():
+        assert "compact" in parts["sheet"] and "compact" in parts["confusion"]
+        scene, other = parts["scene"], whole[key]["scene"]
+        assert scene["frames"] == [one for one in other["frames"] if one in scene["frames"]] and len(scene["frames"]) > 2
+        assert list(scene["classes"]) == list(other["classes"]) and list(scene["rows"]) == list(other["rows"])
 
 
 def test_parts_that_are_not_imported_are_shown_as_they_were_written(tmp_path, monkeypatch):

@@ -235,8 +235,8 @@ def test_ablations_stand_beside_the_paper_and_beside_brb(tmp_path):
 
 
 def test_remarks_on_figures_and_on_the_whole_have_their_places(main):
-    text = made.pages(main, {"summary": "so and so", "figures/radar": "One seed."}, ["radar"])["reproduction.md"]
-    assert "- **Against the paper**: so and so\n" in text and text.index("so and so") < text.index("## The main table")
+    text = made.pages(main, {"summary": "so and so\nand so", "figures/radar": "One seed."}, ["radar"])["reproduction.md"]
+    assert "- **Against the paper**:\n    - so and so\n    - and so\n" in text and text.index("so and so") < text.index("## The main table")
     assert "*radar*: " in text and text.count("One seed.") == 1 and re.search(r"From `acc-table`, .* runs each\. One seed\.\n", text)
 
 

@@ -102,7 +102,7 @@ def _add_run(actions: argparse._SubParsersAction) -> None:
                        help="of each task, with --on ray (default: %(default)s)")
     where.add_argument("--threads", type=int, metavar="N", help="of each task; with --on ray also the CPUs that it is given")
     _add_conditions(where)
-    parser.add_argument("--quiet", action="store_true", help="no progress bar, and no lines in its place where there is no terminal")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar, nor lines in its place")
     add_json(parser)
     parser.set_defaults(run=_run, stopped="stopped: call again to go on")
 

@@ -51,7 +51,7 @@ def scene(columns: Mapping[str, Curve], rows: np.ndarray, *, classes: np.ndarray
     """One replica's embeddings over training as frames of a plane, None where there are none.
 
     columns: of the clustering phase, as the monitor `EmbeddingRows` records them, values (m, s, d) and (m, k, d).
-    rows: the samples they belong to, (s,). classes: of all samples, (n,).
+    rows: the samples they belong to, (s,). classes: of these, (s,). A compact store has centres at more epochs than embeddings.
 
     All frames are shown from one direction, that of the two largest variances over all of them; each is centred and brought
     to the same spread, since lengths change a lot and directions are what is compared.
@@ -71,7 +71,7 @@ def scene(columns: Mapping[str, Curve], rows: np.ndarray, *, classes: np.ndarray
         "frames": [{"epoch": epoch, "reset": moment == 1} for (epoch, moment), _, _ in taken],
         "points": as_bytes(np.clip(np.stack(flat) / reach * 127 + 128, 0, 255)),
         "clusters": as_bytes(np.stack(clusters)), "rows": rows[kept], "n_clusters": len(centers[0]),
-        "classes": None if classes is None else classes[rows[kept]],
+        "classes": None if classes is None else classes[kept],
     }
 
 
@@ -82,8 +82,9 @@ def _frames(columns: Mapping[str, Curve], limit: int) -> list[tuple[tuple[int, i
     for moment, ending in enumerate(("", AFTER_RESET)):
         if "embedding" + ending in columns:
             z, centers = columns["embedding" + ending], columns["centers" + ending]
-            found += [((epoch + 1 - moment, moment), *pair)
-                      for epoch, *pair in zip(z.epochs.tolist(), z.values, centers.values, strict=True)]
+            places = {epoch: i for i, epoch in enumerate(centers.epochs.tolist())}
+            found += [((epoch + 1 - moment, moment), points, centers.values[places[epoch]])
+                      for epoch, points in zip(z.epochs.tolist(), z.values, strict=True)]
     found = sorted(((*frame,) for frame in found if all(np.isfinite(part).all() for part in frame[1:])), key=lambda one: one[0])
     if len(found) <= limit:
         return found

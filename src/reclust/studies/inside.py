@@ -44,22 +44,28 @@ class Insides:
         """accuracies: what the store says, by which the data at hand are known to be those of the run."""
         if run in self.runs or not any(self._left.values()):
             return
-        try:
-            labels = self._store.labels(run)
-        except KeyError:
-            why = "The store has no labels of this run: `reclust study compact` leaves them out."
-            self.runs[run] = dict.fromkeys(self._limits, why)
-            return
         columns = self._store.history(run).get("clustering", {})
-        data = _trained_on(self._samples(dataset), labels, accuracies)
-        made: dict[str, Any] = {"scene": _scene(columns, labels, data), "sheet": _sheet(columns, labels, data),
-                                "confusion": _confusion(labels, data)}
+        labels = self._array(run, "labels")
+        n = self._store.provenance(run)["data"]["samples"] if labels is None else len(labels)
+        made: dict[str, Any] = {"scene": _scene(columns, n, self._array(run, "shown_classes"))}
+        if labels is None:
+            why = "The store has no labels of this run: `reclust study compact` leaves them out."
+            made |= {"sheet": why, "confusion": why}
+        else:
+            data = _trained_on(self._samples(dataset), labels, accuracies)
+            made |= {"sheet": _sheet(columns, labels, data), "confusion": _confusion(labels, data)}
         for part, content in made.items():
             if not isinstance(content, str) and self._left[part] == 0:
                 made[part] = f"Left out to keep this file small: it shows this of {self._limits[part]} runs."
             elif not isinstance(content, str):
                 self._left[part] -= 1
         self.runs[run] = made
+
+    def _array(self, run: str, name: str) -> np.ndarray | None:
+        try:
+            return self._store.array(run, name)
+        except KeyError:
+            return None
 
 
 def _trained_on(found: Found, labels: np.ndarray, accuracies: Collection[float]) -> Found:
@@ -76,11 +82,11 @@ def _trained_on(found: Found, labels: np.ndarray, accuracies: Collection[float])
     return f"The data set {found.name} at hand where this report was written is not the one that the run was trained on."
 
 
-def _scene(columns: Mapping[str, Curve], labels: np.ndarray, data: Found) -> dict[str, Any] | str:
+def _scene(columns: Mapping[str, Curve], n: int, classes: np.ndarray | None) -> dict[str, Any] | str:
+    """classes: of the samples whose embeddings were kept."""
     if "embedding" not in columns:
         return "No embeddings of this run are in the store: its study does not record them (measures = [\"embeddings\"])."
-    classes = None if isinstance(data, str) else data.labels
-    made = report.scene(columns, shown_rows(len(labels)), classes=classes)
+    made = report.scene(columns, shown_rows(n), classes=classes)
     return made or "The embeddings of this run are not numbers."
 
 

@@ -92,7 +92,8 @@ function panel(title, lines, yTitle, resets, [y0, y1]) {
 
 function curvesView(report, study) {
   const cells = study.cells.filter((cell) => known(cell.series) && Object.keys(report.series[cell.series].curves).length);
-  if (!cells.length) return section("Curves", null, note("No curves yet: no run of this study has finished."));
+  if (!cells.length) return section("Curves", null, note(study.cells.some((cell) => known(cell.series))
+    ? "The store has no curves of this study." : "No curves yet: no run of this study has finished."));
   const variants = valuesOf(cells, "variant"), hidden = new Set(variants.slice(SHOWN_AT_FIRST));
   const metrics = report.metrics.filter((id) => cells.some((cell) => id in report.series[cell.series].curves));
   let metric = metrics.find((id) => id === "clustering.accuracy") || metrics[0], chosen = [];

@@ -112,8 +112,8 @@ def _shorter(svg: str) -> str:
 
 
 def _numbered(svg: str) -> str:
-    """With identifiers in the order in which they appear. Matplotlib's are digests of places in full precision, whose last digits
-    differ from one processor to another; what all end with keeps those of several pictures on one page apart."""
+    """With identifiers in the order in which they appear. Matplotlib's are digests of places in full precision, the last digits
+    of which differ from one processor to another; what all end with keeps those of several pictures on one page apart."""
     seen: dict[str, int] = {}
     drawing = hashlib.sha256(_IDENTIFIER.sub(r"\1", svg).encode()).hexdigest()[:8]
     return _IDENTIFIER.sub(lambda found: f"{found[1]}{seen.setdefault(found[0], len(seen))}_{drawing}", svg)

@@ -40,8 +40,9 @@ Remarks = Mapping[str, str]
 HEAD = """# The paper, reproduced
 
 Written by `make reproduction` from the records under `results/` and the remarks in `reproduction_remarks.toml`: do not edit it.
-Scores are in percent, mean ± standard error over seeds. KMNIST stands apart: here it is its 10,000 test images, the paper
-has all 70,000. NMI and ARI are on [a page of their own](reproduction_nmi_ari.md).
+Scores are in percent, mean ± standard error over seeds. Networks multiply in bfloat16 unless a study says otherwise. KMNIST
+stands apart: here it is its 10,000 test images, the paper has all 70,000. NMI and ARI are on
+[a page of their own](reproduction_nmi_ari.md).
 """
 CLAIMS_HEAD = """## The paper's claims
 
@@ -76,15 +77,16 @@ def pages(reader: StoreReader, remarks: Remarks, figures: Collection[str]) -> di
 def summary(reader: StoreReader, verdicts: Sequence[Verdict], remarks: Remarks) -> str:
     cells, found = agreements(reader), improvements(reader)
     counted = count(cells)
+    hardly = f" ({counted['hardly']} by less than two points, which counts as agreeing)" if counted["hardly"] else ""
     lines = [f"- **Cells of the main table**: {counted['known']} of {CELLS} have records; {counted['agree']} of these agree "
              "with the paper or lie above it; KMNIST is not counted. More than two combined standard errors apart: "
-             f"{counted['differ']}, {counted['above']} above and {counted['differ'] - counted['above']} below; by chance "
-             f"alone it would be about {round(BY_CHANCE * counted['known'])}.",
+             f"{counted['differ']}, {counted['above']} above and {counted['differ'] - counted['above']} below"
+             f"{hardly}; by chance alone it would be about {round(BY_CHANCE * counted['known'])}.",
              f"- **BRB against its baseline**, with KMNIST: {_counted(found)}",
              f"- **Claims**: of {len(verdicts)}, {verdicts.count('holds')} hold, {verdicts.count('does not hold')} do not"
              f"{_numbers(verdicts, 'does not hold')}, of {verdicts.count('cannot tell')} the records cannot tell (yet)."]
     if SUMMARY in remarks:
-        lines.append(f"- **Against the paper**: {remarks[SUMMARY]}")
+        lines += ["- **Against the paper**:", *(f"    - {point}" for point in remarks[SUMMARY].strip().splitlines())]
     whole = covered(reader, MAIN)
     if whole.missing:
         lines.append("- **Not there yet**: of the main table "
