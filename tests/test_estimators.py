@@ -5,6 +5,7 @@ import pickle
 import sys
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -374,8 +375,11 @@ def test_columns_of_a_file_are_found_by_their_names(tmp_path):
         assert (model.predict(tmp_path / "more.csv") == model.labels_).all()
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(turned)
-    with pytest.raises(ValueError, match="they come in another order"):
-        model.predict(reclust.data.read(tmp_path / "turned.csv"))
+    read = reclust.data.read(tmp_path / "turned.csv")
+    assert (model.predict(read) == model.labels_).all()
+    np.save(tmp_path / "turned.npy", turned.to_numpy())
+    with pytest.raises(ValueError, match="they come in another order"):  # which would have to be read into memory
+        model.predict(replace(read, samples=np.load(tmp_path / "turned.npy", mmap_mode="r")))
 
 
 def test_a_fit_on_images_forgets_the_names_of_a_table():

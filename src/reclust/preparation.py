@@ -75,9 +75,8 @@ def as_array(X: Any) -> Any:
 
 def check_samples(estimator: BaseEstimator, X: Any, *, reset: bool) -> np.ndarray:
     """Rows of numbers as scikit-learn checks them, or images (n, h, w) or (n, h, w, channels); at least two to fit."""
-    in_file = isinstance(X, (str, os.PathLike))
     X = opened(X, None if reset else estimator._preparation.image_shape)
-    if in_file and not reset:
+    if isinstance(X, Dataset) and not reset:
         X = in_columns_of(estimator, X)
     names = X.feature_names if isinstance(X, Dataset) else None
     X = as_array(X)
@@ -115,7 +114,7 @@ def _check_rows(estimator: BaseEstimator, X: Any, names: tuple[str, ...] | None,
 
 
 def in_columns_of(estimator: BaseEstimator, found: Dataset) -> Dataset:
-    """A file's columns in the order of those of the fit, without others; as it is where one is lacking or names do not tell."""
+    """Columns in the order of those of the fit, without others; as it is where one is lacking or names do not tell."""
     names, fitted = found.feature_names, getattr(estimator, "feature_names_in_", None)
     if names is None or fitted is None or list(names) == list(fitted):
         return found

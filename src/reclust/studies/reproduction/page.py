@@ -77,9 +77,10 @@ def pages(reader: StoreReader, remarks: Remarks, figures: Collection[str]) -> di
 def summary(reader: StoreReader, verdicts: Sequence[Verdict], remarks: Remarks) -> str:
     cells, found = agreements(reader), improvements(reader)
     counted = count(cells)
+    others = ", ".join(f"by {labels.measure(one)} {count(agreements(reader, one))['agree']}" for one in ("nmi", "ari"))
     hardly = f" ({counted['hardly']} by less than two points, which counts as agreeing)" if counted["hardly"] else ""
     lines = [f"- **Cells of the main table**: {counted['known']} of {CELLS} have records; {counted['agree']} of these agree "
-             "with the paper or lie above it; KMNIST is not counted. More than two combined standard errors apart: "
+             f"with the paper or lie above it ({others}); KMNIST is not counted. More than two combined standard errors apart: "
              f"{counted['differ']}, {counted['above']} above and {counted['differ'] - counted['above']} below"
              f"{hardly}; by chance alone it would be about {round(BY_CHANCE * counted['known'])}.",
              f"- **BRB against its baseline**, with KMNIST: {_counted(found)}",
