@@ -10,6 +10,7 @@ import sys
 import time
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from reclust.cli import choosing as suggesting
 from reclust.cli import fitting, main, output, parser, report, reproduce, study
 from reclust.data import Lens
 from reclust.locking import only_one
-from reclust.studies import Kept, Store, Variant, listing, named, names, write_study
+from reclust.studies import Failure, Kept, Ran, Store, Variant, listing, named, names, write_study
 from reclust.studies.baselines import METHODS, baselines_of
 from reclust.studies.measures import LABEL_FREE
 from reclust.studies.report import Limits
@@ -268,6 +269,14 @@ def test_wrong_usage_is_2(given, capsys):
     with pytest.raises(SystemExit) as ended:
         main(given)
     assert ended.value.code == 2 and "usage: reclust" in capsys.readouterr().err
+
+
+def test_failures_of_several_variants_are_told_together(capsys):
+    failures = [Failure("mine", variant, "digits", "dcn", variant, False, seed, "Traceback\nout of luck")
+                for variant in ("none", "mine") for seed in (1, 2)]
+    arguments = SimpleNamespace(json=False, store="s")
+    study._report(Ran("mine", 0, 0, failures), 1.0, arguments)
+    assert "failed: digits dcn none, seed 1 and 3 more, also of mine: out of luck\n" in capsys.readouterr().err
 
 
 def test_a_study_from_a_file_runs_stops_goes_on_and_tells_failures(tmp_path, monkeypatch, capsys):

@@ -218,7 +218,9 @@ def _report(ran: studies.Ran, seconds: float, arguments: argparse.Namespace) -> 
     print(f"{ran.study}: {ran.finished} runs finished in {duration(seconds)}, {ran.waiting} waiting, "
           f"{len(ran.failures)} failed; results are in {arguments.store}")
     for reason, (example, *others) in _by_reason(ran.failures).items():
+        variants = [one for one in dict.fromkeys(other.variant for other in others) if one != example.variant]
         more = f" and {len(others)} more" if others else ""
+        more += f", also of {', '.join(variants)}" if variants else ""
         print(f"failed: {example.dataset} {example.algorithm} {example.variant}, seed {example.seed}{more}: {reason}",
               file=sys.stderr)
     if ran.waiting:
