@@ -267,3 +267,10 @@ def test_the_number_of_clusters_counts_for_known_sets_too(protocol, algorithm):
 
     assert (found(), found(n_clusters=5)) == (10, 5)
     assert protocol(n_clusters=5).mini().n_clusters is None, "the digits have ten"
+
+
+def test_epochs_of_a_variants_own_are_fewer_in_the_small_form_too():
+    small = {variant.name: variant.changes for variant in named("best-variations-mini").variants}
+    assert small["longer"]["pretraining"]["epochs"] == 20 and small["longer"]["clustering"] == {"epochs": 40}
+    assert small["convolutional and residual, briefly"]["clustering"] == {"epochs": 5}
+    assert next(one for one in named("contrastive-mini").variants if one.name == "k-means").changes["clustering"] == {"epochs": 0}

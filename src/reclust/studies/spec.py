@@ -173,9 +173,10 @@ class Study:
     def mini(self) -> Study:
         """A form that finishes within minutes on two cores, with the embedded digits; a study of its own."""
         kept = [variant for variant in self.variants if not self.small_variants or variant.name in self.small_variants]
+        small = self.protocol.mini()
         return replace(
-            self, name=f"{self.name}-mini", datasets=("digits",), seeds=self.seeds[:2], pretraining_seeds=(),
-            protocol=self.protocol.mini(), variants=tuple(map(_sooner, kept)))
+            self, name=f"{self.name}-mini", datasets=("digits",), seeds=self.seeds[:2], pretraining_seeds=(), protocol=small,
+            variants=tuple(_shorter(_sooner(variant), self.protocol, small) for variant in kept))
 
 
 @dataclass(frozen=True)
@@ -286,6 +287,16 @@ def _sooner(variant: Variant) -> Variant:
         return replace(variant, intervention=sooner)
     return Variant(variant.name.replace(f"T={given.interval}", f"T={sooner.interval}"), sooner, variant.changes,
                    {**variant.factors, "interval": sooner.interval})
+
+
+def _shorter(variant: Variant, whole: StudyProtocol, small: StudyProtocol) -> Variant:
+    """Epochs of its own are fewer by as much as those of the protocol are."""
+    changes = dict(variant.changes)
+    for stage, name in (("pretraining", "pretraining_epochs"), ("clustering", "epochs")):
+        own = changes.get(stage)
+        if isinstance(own, Mapping) and own.get("epochs") and getattr(whole, name, 0):
+            changes[stage] = {**own, "epochs": max(1, round(own["epochs"] * getattr(small, name) / getattr(whole, name)))}
+    return replace(variant, changes=changes)
 
 
 def _cost(n: int, schedule: Any, replicas: int) -> float:
