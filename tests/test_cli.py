@@ -143,6 +143,11 @@ def test_a_refused_fit_leaves_no_folder_that_it_made(quick, tmp_path, capsys):
     assert main([*quick, "500"]) == 1 and not os.listdir(tmp_path / "deep" / "out"), "one that was there stays"
 
 
+def test_columns_to_leave_out_may_be_named_one_by_one():
+    given = parser().parse_args(["fit", "x.csv", "-k", "3", "--drop", "a", "--drop", "b", "c"])
+    assert given.drop == ["a", "b", "c"]
+
+
 def test_without_a_terminal_lines_say_how_far_training_is(quick, monkeypatch, capsys):
     monkeypatch.setattr(output, "BETWEEN_LINES", 0.0)
     assert main([*quick, "4"]) == 0

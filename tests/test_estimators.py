@@ -40,6 +40,7 @@ from reclust import (
     SoftReset,
     TrainingFailed,
 )  # fmt: skip
+from reclust.baseline import k_means_baseline
 from reclust.preparation import Preparation
 
 X, Y = blobs(n=120)
@@ -147,6 +148,24 @@ def test_the_baseline_is_k_means_on_the_standardised_samples():
     assert model.baseline_.labels_.shape == (120,) and model.baseline_.cluster_centers_.shape == (4, 12)
 
 
+def test_no_more_of_the_samples_becomes_dense_for_it_than_it_looks_at(monkeypatch):
+    monkeypatch.setattr("reclust.baseline.NUMBERS", 50 * 12)
+    seen, load = [], Preparation.network_input
+    monkeypatch.setattr(Preparation, "network_input", lambda self, rows: seen.append(rows.shape[0]) or load(self, rows))
+    preparation = Preparation.fit(X, None, standardize=True)
+    made = k_means_baseline(sparse.csr_matrix(X), preparation, 4, seed=0, device=torch.device("cpu"))
+    assert max(seen) == 6 and sum(seen) == 50 + 120, "of 12 numbers each, in eight parts; then all, to be labelled"
+    assert reclust.metrics.ari(made.labels_, Y) > 0.9
+
+
+@pytest.mark.parametrize("shape", [(60, 3), (3, 60)])
+def test_series_of_several_channels_are_no_images(shape):
+    series = np.random.default_rng(0).normal(size=(40, *shape))
+    with pytest.warns(ReclustWarning, match=rf"taken for grey images.*X.reshape.*image_shape=\({shape[0]}, {shape[1]}\) says so"):
+        brief(n_clusters=3).fit(series)
+    brief(n_clusters=3, image_shape=shape).fit(series)
+
+
 def test_dead_clusters_are_not_spoken_of():
     few = np.repeat([[0.0, 0.0], [1.0, 5.0], [9.0, 2.0]], 10, axis=0)
     with pytest.warns(ReclustWarning, match="clusters ended without samples"):
@@ -203,6 +222,8 @@ def test_files_that_are_no_models_are_refused(tmp_path):
         (tmp_path / "bad").write_bytes(content)
         with pytest.raises(ValueError, match="damaged or not a reclust file"):
             reclust.load(tmp_path / "bad")
+    with pytest.raises(FileNotFoundError, match="There is no file .*model.reclust"):
+        reclust.load(tmp_path)
     with pytest.raises(FileNotFoundError, match="There is no file"):
         reclust.load(tmp_path / "absent")
 

@@ -48,11 +48,11 @@ TABLE = np.random.default_rng(1).uniform(1, 10, (200, 3))
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize(("rows", "value", "said"), [(1, 1e5, "100000; 1 of"), (2, -99999, "-99999; 2 of"), (30, -999, "-999; 30 of")])
+@pytest.mark.parametrize(("rows", "value", "said"), [(1, 1e5, "100000; 1 of"), (2, -99999, "-99999; 2 of"), (30, -999, "-999; 30 of"), (80, -999, "-999; 80 of")])
 def test_values_that_erase_their_column_are_told(rows, value, said, form):
     data = TABLE.copy()
     data[:rows, 1] = value
-    with pytest.warns(ReclustWarning, match=rf"A few values lie so far out .* in 'b' \({said} 200 rows\)\. Correct them"):
+    with pytest.warns(ReclustWarning, match=rf"Some values lie so far out .* in 'b' \({said} 200 rows\)\. Correct them"):
         Preparation.fit(form(data), None, standardize=True, names=["a", "b", "c"])
     with pytest.warns(ReclustWarning, match=r"in feature 1 \("):
         Preparation.fit(form(data), None, standardize=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +18,11 @@ from .preparation import Preparation
 
 ROWS = 50_000
 """Samples that k-means looks at; the others go to the nearest of its centres."""
+NUMBERS = 2**26
+"""Numbers that it looks at, so that of wide and sparse rows no more than this becomes dense at once."""
 CHUNK = 4096
+RESTARTS = 10
+"""As many as reclustering has: with fewer, what k-means can find is often missed, and a deep model looks better than it is."""
 
 
 @dataclass(frozen=True)
@@ -29,17 +35,20 @@ class Baseline:
 
 
 def k_means_baseline(X: Any, preparation: Preparation, k: int, *, seed: int, device: torch.device) -> Baseline:
-    """The best of three restarts on X (n, ...) as a network would see it, one row a sample."""
-
-    def flat(rows: Any) -> Tensor:
-        return preparation.network_input(X[rows]).flatten(1).float().to(device)
+    """The best of `RESTARTS` on X (n, ...) as a network would see it, one row a sample."""
 
     n, key = X.shape[0], draws.fold(draws.key(seed, device=device), "baseline")
-    some = draws.permutation(key, n)[:ROWS].sort().values.cpu().numpy()
-    centers = kmeans(flat(some), k, key=key, n_init=3).centers
+    width = math.prod(preparation.sample_shape or X.shape[1:])
+    chunk = max(1, min(CHUNK, NUMBERS // 8 // width))
+
+    def flat(rows: np.ndarray) -> Iterator[Tensor]:
+        for start in range(0, len(rows), chunk):
+            yield preparation.network_input(X[rows[start : start + chunk]]).flatten(1).float().to(device)
+
+    some = draws.permutation(key, n)[: min(ROWS, max(2 * k, NUMBERS // width))].sort().values.cpu().numpy()
+    centers = kmeans(torch.cat(list(flat(some))), k, key=key, n_init=RESTARTS).centers
     labels, inertia = [], 0.0
-    for start in range(0, n, CHUNK):
-        samples = flat(slice(start, start + CHUNK))
+    for samples in flat(np.arange(n)):
         labels.append(nearest(samples, centers))
         inertia += float((samples - centers[labels[-1]]).double().pow(2).sum())
     return Baseline(torch.cat(labels).cpu().numpy(), centers.cpu().numpy(), inertia)

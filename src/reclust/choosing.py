@@ -147,7 +147,7 @@ def suggest_k(X: Any, ks: Iterable[int] | None = None, *, n_init: int = 3, split
     if not isinstance(standardize, (bool, np.bool_)):
         raise ValueError(f"standardize must be True or False, got {standardize!r}.")
     n_init, splits = whole("n_init", n_init, 1), whole("splits", splits, 1)
-    X = check_samples(IDEC(), opened(X), reset=True)
+    X = check_samples(IDEC(image_shape=image_shape), opened(X), reset=True)
     key = draws.fold(draws.key(whole("random_state", random_state, 0)), "suggest_k")
     X = dense_rows(X, np.sort(draws.permutation(key, X.shape[0])[:LIMIT].numpy()))
     ks = tried or tuple(range(2, largest_k(len(X)) + 1))

@@ -148,6 +148,10 @@ def _called(names: Sequence[str] | None, column: int) -> str:
 def _channels_last(estimator: BaseEstimator, X: np.ndarray, *, reset: bool) -> np.ndarray:
     """Images (n, channels, h, w), as torch has them, as (n, h, w, channels); others as they are."""
     if X.ndim == 3:
+        if reset and getattr(estimator, "image_shape", None) is None and max(X.shape[1:]) > 4 * min(X.shape[1:]):
+            warn(f"X of shape {X.shape} is taken for grey images of {X.shape[1]} × {X.shape[2]}, all on one scale. "
+                 "If these are series of several channels, give rows, X.reshape(len(X), -1), where each value has a scale of "
+                 f"its own; if they are images, image_shape={X.shape[1:]} says so.")
         return X
     known = getattr(estimator, "image_shape", None) if reset else estimator._preparation.image_shape
     shape = X.shape[1:]
@@ -241,7 +245,7 @@ class Preparation:
         if found:
             said = [f"{_called(names, column)} ({farthest:g}; {count} of {X.shape[0]} rows)"
                     for column, count, farthest in found[:5]]
-            warn("A few values lie so far out that standardising all but erases the differences among all others in "
+            warn("Some values lie so far out that standardising all but erases the differences among all others in "
                  f"{', '.join(said)}{', …' * (len(found) > 5)}. Correct them, leave out their rows, or fill them in where they "
                  "stand for missing ones.")
 

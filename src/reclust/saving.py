@@ -65,10 +65,13 @@ def save_estimator(model: FittedClustering, path: str | os.PathLike[str]) -> Non
 
 
 def load(path: str | os.PathLike[str], *, representation: Representation | None = None) -> Any:
-    """A model that `model.save(path)` wrote; its predictions are the same on every machine.
+    """A model that `model.save(path)` wrote, or of the folder that `reclust fit -o` did; its predictions are the same on every
+    machine.
 
     representation: needed where the model was fitted with modules of one's own, which no file can hold: the same again.
     """
+    if os.path.isdir(path):
+        path = os.path.join(path, "model.reclust")
     header, tensors = files.read(path, "model")
     with files.understood(path):
         model = _unpacked(path, header, tensors, representation)

@@ -82,7 +82,7 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--labels", metavar="NAME", help="column or array of known classes, which is no feature: at most to be "
                         "scored against; `folder`: the first-level folders of images")
     parser.add_argument("--ids", metavar="NAME", help="column that names the samples")
-    parser.add_argument("--drop", metavar="NAME", nargs="+", help="columns of a table to leave out")
+    parser.add_argument("--drop", metavar="NAME", nargs="+", action="extend", help="columns of a table to leave out")
     parser.add_argument("--key", metavar="NAME", help="which array of a file that holds several")
     parser.add_argument("--skip-broken", action="store_true", help="leave out images of a folder that cannot be read")
 

@@ -44,14 +44,14 @@ def erased_columns(X: Any, scaling: Scaling) -> Iterator[tuple[int, int, float]]
 
 
 def far_out(z: NDArray[np.float64]) -> int:
-    """How many of the standardised values (n,) erase all others: at most 1 % of them, or 20 % that are all the same.
+    """How many of the standardised values (n,) erase all others: at most 1 % of them, or less than half that are all the same.
 
     Heavy tails are no mistakes: far is what lies beyond all others by a larger factor than those beyond the usual distance.
     """
     off = np.abs(z - np.median(z))
     distance, n = np.sort(off), len(z)
     starts = np.array([np.searchsorted(distance, distance[-1]), *range(n - max(1, n // 100), n)])
-    starts = starts[starts >= 0.8 * n]
+    starts = starts[starts > n // 2]
     before, usual = distance[starts - 1], distance[n // 2]
     starts = starts[(usual > 0) & (distance[starts] * usual >= before * np.maximum(FAR * usual, before))]
     if not len(starts):

@@ -136,7 +136,8 @@ def _pick(
             raise DataError(f"{path} holds no array {name!r}; it holds {', '.join(names) or 'none'}.")
     usual = [name for name in _SAMPLES if name in names] or [name for name in names if len(shape(name)) >= 2]
     if key is None and len(usual) != 1 and not set(usual) & set(_SAMPLES):
-        raise DataError(f"{path} holds {', '.join(names) or 'no arrays'}; say with key= which of them are the samples.")
+        raise DataError(f"{path} holds {', '.join(names) or 'no arrays'}; say with key= of `reclust.data.read`, on the "
+                        "command line with --key, which of them are the samples.")
     found: dict[str, Any] = {"samples": load(key or usual[0])}
     ids = ids or ("ids" if "ids" in names else None)
     guessed = {"labels": None if labels else next((name for name in _LABELS if name in names), None),

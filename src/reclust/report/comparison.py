@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .. import draws, metrics
+from ..baseline import RESTARTS
 from ..data.augment import perturbation_of
 from ..geometry import local_purity, squared_silhouette
 from ..interventions import Every, Exchange, WhenSettled
@@ -128,10 +129,10 @@ def _under_views(model: FittedClustering, X: Any, rows: np.ndarray) -> tuple[flo
 
 
 def _k_means_again(model: FittedClustering, x: Tensor) -> float:
-    """Between k-means runs of other seeds, as many as there are replicas and at least four."""
+    """Between k-means runs of other seeds, each as that beside the fit, as many as there are replicas and at least four."""
     runs = max(4, len(model.replicas_))
     keys = draws.fold(_key("k-means"), torch.arange(runs))
-    labels = [kmeans(x, len(model.baseline_.cluster_centers_), key=key, n_init=1).labels.numpy() for key in keys]
+    labels = [kmeans(x, len(model.baseline_.cluster_centers_), key=key, n_init=RESTARTS).labels.numpy() for key in keys]
     between = _between(labels)
     assert between is not None
     return between
