@@ -257,7 +257,8 @@ def test_the_paper_preset_is_the_published_protocol():
 
 
 @pytest.mark.parametrize(("changes", "data", "message"), [
-    ({}, np.where(X > 3, np.nan, X), "NaN"), ({}, np.where(X > 3, np.inf, X), "infinity"), ({}, X[:0], "0 sample"),
+    ({}, np.where(X == X[7, 3], np.nan, X), r"X: missing or infinite values in 'feature 3' \(1 of 120 rows\)"),
+    ({}, np.where(X > 3, np.inf, X), "missing or infinite values in 'feature"), ({}, X[:0], "0 sample"),
     ({"n_clusters": 10}, X[:7], "n_clusters=10 needs at least 10 samples, X has n_samples=7"), ({}, [["a", "b"]] * 9, "could not convert"),
     ({"epochs": 0}, X, "epochs must be a whole number of at least 1"), ({"pretrain_epochs": -1}, X, "pretrain_epochs must be a whole number of at least 0"),
     ({"device": "abacus"}, X, "cannot be used here"), ({"n_init": 0}, X, "n_init must be"), ({"lr": -1.0}, X, "lr must be above 0"),

@@ -27,7 +27,7 @@ from .data.memory import as_numpy, is_other_table
 from .data.outliers import erased_columns, some_rows
 from .data.scaling import Scaling, identity, to_unit_range, z_score
 from .data.streams import StreamedInputs, dense_rows
-from .data.tables import check_complete, check_numeric, refuse_masked
+from .data.tables import check_complete, check_finite, check_numeric, refuse_masked
 from .exceptions import warn
 from .values import whole
 
@@ -104,8 +104,13 @@ def _check_rows(estimator: BaseEstimator, X: Any, names: tuple[str, ...] | None,
     with warnings.catch_warnings():
         if names is not None:
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-        rows = validate_data(estimator, X, reset=reset, dtype=(np.float64, np.float32), accept_sparse="csr",
-                             ensure_min_samples=2 if reset else 1)
+        try:
+            rows = validate_data(estimator, X, reset=reset, dtype=(np.float64, np.float32), accept_sparse="csr",
+                                 ensure_min_samples=2 if reset else 1)
+        except ValueError:
+            if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":  # say where, if that is what is wrong
+                check_finite(X, names or [f"feature {i}" for i in range(X.shape[1])], "X")
+            raise
     if names is not None and reset:
         estimator.feature_names_in_ = np.asarray(names, dtype=object)
     if not reset:
