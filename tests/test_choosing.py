@@ -12,6 +12,7 @@ from sklearn.datasets import load_digits, make_blobs
 from support import blobs
 
 from reclust import BRB, Autoencoder, IDECObjective, KMeans, KSuggestion, Schedule, Settings, suggest_k
+from reclust.bars import bar
 from reclust.choosing import MOST, STRONG, _mean_and_error, largest_k, prediction_strength
 from reclust.cli import main
 
@@ -159,3 +160,10 @@ def test_the_command_line_prints_it(tmp_path, monkeypatch, capsys):
 ], ids=["3 blobs", "5 blobs", "digits 0, 4, 7", "uniform"])
 def test_the_usual_settings_find_what_is_known(X, k):
     assert suggest_k(X, range(2, 8)).k == k
+
+
+def test_of_nothing_to_do_all_is_done():
+    said = []
+    with bar(0, said.append) as shown:
+        shown.update(0)
+    assert said == [1.0]

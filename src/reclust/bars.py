@@ -27,7 +27,7 @@ class Told:
 
     def update(self, done: float = 1.0) -> None:
         self._done += done
-        self._tell(min(1.0, self._done / self._total))
+        self._tell(min(1.0, self._done / self._total) if self._total else 1.0)
 
     def set_postfix_str(self, text: str, *, refresh: bool = True) -> None:
         pass
