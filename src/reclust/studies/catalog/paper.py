@@ -209,6 +209,14 @@ def dec_in_float32() -> Study:
 
 
 @study
+def other_seeds() -> Study:
+    """Whether a cell that lies apart from the paper's lies there by chance."""
+    return Study("other-seeds", ALL_FOUR, datasets=("mnist", "usps", "optdigits", "fmnist", "gtsrb"),
+                 pretrained=(False, True), seeds=tuple(range(1, 11)),
+                 about="The main table with ten seeds that are not the paper's: its cells that lie apart from the paper.")
+
+
+@study
 def subsample_size() -> Study:
     variants = tuple(Variant(f"{rows} rows", brb_with(subsample=rows), factors={"subsample": rows}) for rows in SUBSAMPLES)
     return Study("subsample-size", variants, datasets=("mnist",), about="How many samples reclustering looks at.")
