@@ -66,6 +66,29 @@ def test_agreement_is_that_of_a_slow_computation(main):
     assert {(cell.dataset, cell.pretrained) for cell in low} == {("usps", False)} and len(low) >= 8
 
 
+def test_cells_apart_are_looked_at_again_with_other_seeds(tmp_path):
+    with Store(tmp_path / "store.sqlite") as store:
+        fill(store, "acc-table", seeds=4, sets=("usps", "kmnist_test"), score=lowered)
+        fill(store, "other-seeds", seeds=3, sets=("usps",), score=lambda cell, rng: (
+            lowered(cell, rng) if cell["algorithm"] == "dec" else paper(cell, rng) + 30 * (cell["algorithm"] == "dcn")))
+    with made.opened(tmp_path) as reader:
+        found = cells.seen_again(reader)
+        frame = {study: reader.runs(study) for study in ("acc-table", "other-seeds")}
+        text = made.pages(reader, {}, [])["reproduction.md"].split("with other seeds\n")[1].split("\n## ")[0]
+    assert {(one.first.dataset, one.first.pretrained) for one in found} == {("usps", False)} and len(found) >= 8
+    assert all(one.apart == (one.first.algorithm == "dec") for one in found), "not where others lie apart to the other side"
+    one = found[0]
+    own = {study: 100 * each[(each.dataset == "usps") & (each.algorithm == one.first.algorithm) & ~each.pretrained
+                             & (each.variant == one.first.variant)]["acc"].dropna() for study, each in frame.items()}
+    values = np.concatenate([*own.values()])
+    assert (one.first.runs, one.others.runs, one.both.runs) == (4, 3, 7)
+    assert (one.others.mean, one.both.mean) == pytest.approx((own["other-seeds"].mean(), values.mean()))
+    assert one.both.stderr == pytest.approx(stats.sem(values))
+    again = sum(one.apart for one in found)
+    assert f"{len(found)} were trained with other seeds" in text and f": {again} lie apart with these" in text
+    assert text.count("| **apart** |") == again and text.count("| not apart |") == len(found) - again
+
+
 def test_brb_is_compared_with_its_baseline_seed_by_seed(main):
     found = cells.improvements(main)
     assert len(found) == 36 and sum(one.paper > 0 for one in found) == 32, "as the paper counts"

@@ -209,6 +209,12 @@ def dec_in_float32() -> Study:
 
 
 @study
+def idec_in_float32() -> Study:
+    return Study("idec-in-float32", paper_variants("none", "brb"), datasets=("usps",), algorithms=("idec",),
+                 pretrained=(False,), precision="float32", about="IDEC from scratch with products in float32.")
+
+
+@study
 def other_seeds() -> Study:
     """Whether a cell that lies apart from the paper's lies there by chance."""
     return Study("other-seeds", ALL_FOUR, datasets=("mnist", "usps", "optdigits", "fmnist", "gtsrb"),

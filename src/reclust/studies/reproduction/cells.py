@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .. import labels, published
-from ..reading import StoreReader
+from ..reading import CELL, StoreReader
+from ..summaries import spread
 from ..tables.comparison import Comparison, compare
 from ..tables.table import Cell, Row, Table, number, signed
 
 MAIN = "acc-table"
+OTHER_SEEDS = "other-seeds"
 SETS = ("mnist", "usps", "optdigits", "fmnist", "gtsrb")
 """The sets that are the paper's."""
 APART = {"kmnist_test": "kmnist"}
@@ -63,15 +65,20 @@ class Agreement:
         return abs(self.units) > 2
 
 
-def agreements(reader: StoreReader, measure: str = "acc") -> list[Agreement]:
-    """The cells of the main table that have records and a number in the paper, in the order of the plan."""
+def agreements(reader: StoreReader, measure: str = "acc", studies: Sequence[str] = (MAIN,)) -> list[Agreement]:
+    """The cells of the main table that have records and a number in the paper, in the order of the plan.
+    studies: those whose runs are put together."""
+    scores: dict[tuple, list[float]] = {}
+    for study in studies:
+        for *cell, score in reader.finished(study, CELL, (measure,)) if study in reader.studies() else ():
+            scores.setdefault(tuple(cell), []).append(score)
     made = []
-    for entry in reader.means(MAIN, measures=(measure,)) if MAIN in reader.studies() else ():
-        paper = published.find(MAIN, {**entry, "dataset": APART.get(entry["dataset"], entry["dataset"])}, measure)
+    for (dataset, algorithm, pretrained, variant), own in scores.items():
+        cell = dict(zip(CELL, (APART.get(dataset, dataset), algorithm, bool(pretrained), variant), strict=True))
+        paper, ours = published.find(MAIN, cell, measure), spread(own)
         if paper is not None:
-            made.append(Agreement(
-                entry["dataset"], entry["algorithm"], entry["pretrained"], entry["variant"], entry["runs"],
-                100 * entry[f"{measure}_mean"], 100 * entry[f"{measure}_stderr"], paper.mean, paper.stderr or 0.0))
+            made.append(Agreement(dataset, algorithm, bool(pretrained), variant, len(own), 100 * ours["mean"],
+                                  100 * ours["stderr"], paper.mean, paper.stderr or 0.0))
     return made
 
 
@@ -87,13 +94,51 @@ def agreement_table(cells: Sequence[Agreement], dataset: str, measure: str = "ac
         ("", "seeds", "ours", "paper", "difference", "in standard errors", ""), tuple(map(tuple, blocks.values())))
 
 
+@dataclass(frozen=True)
+class SeenAgain:
+    """A cell that lies apart from the paper's: with the seeds of the main table, with others, and with all of them."""
+
+    first: Agreement
+    others: Agreement
+    both: Agreement
+
+    @property
+    def apart(self) -> bool:
+        """With the others by themselves, to the same side."""
+        return self.others.differs and self.others.difference * self.first.difference > 0
+
+
+def seen_again(reader: StoreReader) -> list[SeenAgain]:
+    """The cells of the paper's own sets that lie apart, as far as there are other seeds of them."""
+    others, both = ({cell.name: cell for cell in agreements(reader, studies=studies)}
+                    for studies in ((OTHER_SEEDS,), (MAIN, OTHER_SEEDS)))
+    return [SeenAgain(cell, others[cell.name], both[cell.name]) for cell in agreements(reader)
+            if cell.differs and cell.dataset in SETS and cell.name in others]
+
+
+def seen_again_table(found: Sequence[SeenAgain]) -> Table:
+    blocks: dict[str, list[Row]] = {}
+    for one in sorted(found, key=lambda one: SETS.index(one.first.dataset)):
+        cell = one.first
+        blocks.setdefault(cell.dataset, []).append(Row(
+            f"{labels.method(cell.algorithm, cell.variant, pretrained=cell.pretrained)}, {labels.dataset(cell.dataset)}",
+            (_spread(cell.paper, cell.paper_stderr), *(part for each in (cell, one.others, one.both) for part in
+                                                       (_spread(each.mean, each.stderr), _units(each))),
+             Cell("apart" if one.apart else "not apart", best=one.apart))))
+    return Table("Other seeds", ("", "paper", "main table", "in standard errors", "other seeds", "in standard errors", "all",
+                                 "in standard errors", "with other seeds"), tuple(map(tuple, blocks.values())))
+
+
+def _units(cell: Agreement) -> Cell:
+    return Cell("" if math.isnan(cell.units) else signed(cell.units, 1), numbers={"": cell.units}, best=cell.differs)
+
+
 def _agreement_row(cell: Agreement) -> Row:
     verdict = ("above" if cell.difference > max(POINTS, 2 * cell.error) else "agrees") if cell.agrees else "below"
     return Row(labels.method(cell.algorithm, cell.variant, pretrained=cell.pretrained), (
         Cell(str(cell.runs), numbers={"": float(cell.runs)}), _spread(cell.mean, cell.stderr),
         _spread(cell.paper, cell.paper_stderr), Cell(signed(cell.difference), numbers={"": cell.difference}),
-        Cell("" if math.isnan(cell.units) else signed(cell.units, 1), numbers={"": cell.units}, best=cell.differs),
-        Cell(verdict, best=verdict == "below")))
+        _units(cell), Cell(verdict, best=verdict == "below")))
 
 
 def _spread(mean: float, stderr: float) -> Cell:

@@ -13,6 +13,7 @@ from ..tables.table import Cell, Row, Table
 from .cells import (
     APART,
     MAIN,
+    OTHER_SEEDS,
     SETS,
     Agreement,
     against_brb_table,
@@ -21,6 +22,8 @@ from .cells import (
     count,
     improvement_table,
     improvements,
+    seen_again,
+    seen_again_table,
 )
 from .claims import CLAIMS
 from .coverage import ABLATIONS, BEYOND, coverage_table, covered, provenance_table
@@ -75,14 +78,15 @@ def pages(reader: StoreReader, remarks: Remarks, figures: Collection[str]) -> di
 
 
 def summary(reader: StoreReader, verdicts: Sequence[Verdict], remarks: Remarks) -> str:
-    cells, found = agreements(reader), improvements(reader)
+    cells, found, again = agreements(reader), improvements(reader), seen_again(reader)
     counted = count(cells)
     others = ", ".join(f"by {labels.measure(one)} {count(agreements(reader, one))['agree']}" for one in ("nmi", "ari"))
     hardly = f" ({counted['hardly']} by less than two points, which counts as agreeing)" if counted["hardly"] else ""
     lines = [f"- **Cells of the main table**: {counted['known']} of {CELLS} have records; {counted['agree']} of these agree "
              f"with the paper or lie above it ({others}); KMNIST is not counted. More than two combined standard errors apart: "
              f"{counted['differ']}, {counted['above']} above and {counted['differ'] - counted['above']} below"
-             f"{hardly}; by chance alone it would be about {round(BY_CHANCE * counted['known'])}.",
+             f"{hardly}; by chance alone it would be about {round(BY_CHANCE * counted['known'])}."
+             + (f" With other seeds {sum(one.apart for one in again)} of {len(again)} lie apart again." if again else ""),
              f"- **BRB against its baseline**, with KMNIST: {_counted(found)}",
              f"- **Claims**: of {len(verdicts)}, {verdicts.count('holds')} hold, {verdicts.count('does not hold')} do not"
              f"{_numbers(verdicts, 'does not hold')}, of {verdicts.count('cannot tell')} the records cannot tell (yet)."]
@@ -126,6 +130,13 @@ def main_section(reader: StoreReader, remarks: Remarks) -> str:
                       _table(agreement_table(cells, dataset)), _remarks(dataset, own, remarks)]
         else:
             parts += [f"### {labels.dataset(dataset)}\n", "No records yet.\n"]
+    again = seen_again(reader)
+    if again:
+        parts += ["### Cells that lie apart, with other seeds\n",
+                  f"Of {count(cells)['differ']} cells more than two standard errors apart {len(again)} were trained with other "
+                  f"seeds, too (study `{OTHER_SEEDS}`): {sum(one.apart for one in again)} lie apart with these by themselves. "
+                  "The first seeds were looked at because they lie apart, the others were not: it is these that tell.\n",
+                  _table(seen_again_table(again))]
     return "\n".join(parts)
 
 
