@@ -70,8 +70,8 @@ def agreements(reader: StoreReader, measure: str = "acc", studies: Sequence[str]
     studies: those whose runs are put together."""
     scores: dict[tuple, list[float]] = {}
     for study in studies:
-        for *cell, score in reader.finished(study, CELL, (measure,)) if study in reader.studies() else ():
-            scores.setdefault(tuple(cell), []).append(score)
+        for *key, score in reader.finished(study, CELL, (measure,)) if study in reader.studies() else ():
+            scores.setdefault(tuple(key), []).append(score)
     made = []
     for (dataset, algorithm, pretrained, variant), own in scores.items():
         cell = dict(zip(CELL, (APART.get(dataset, dataset), algorithm, bool(pretrained), variant), strict=True))
