@@ -72,6 +72,21 @@ def test_columns_that_have_nothing_to_lose_are_not_told(column):
             Preparation.fit(data[:25], None, standardize=True)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_tables_that_want_logarithms_are_told(form):
+    rng = np.random.default_rng(0)
+    amounts = np.c_[rng.lognormal(3, 1, (200, 2)), rng.normal(size=200), rng.integers(0, 3, 200)]
+    with pytest.warns(ReclustWarning, match=r"Values of 2 of 4 columns are crowded at the low end \('a', 'b'\).* np\.log1p of these"):
+        Preparation.fit(form(amounts), None, standardize=True, names=["a", "b", "c", "d"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ReclustWarning)
+        Preparation.fit(form(amounts), None, standardize=False)
+        Preparation.fit(form(amounts[:25]), None, standardize=True)
+        for others in (np.log1p(amounts[:, :2]), np.c_[amounts[:, 0], TABLE[:, :2]], amounts * 1e-3,  # log1p leaves small ones as they are
+                       amounts - 100, np.where(rng.random((200, 3)) < 0.2, 20, 10) + rng.normal(size=(200, 3)), rng.poisson(0.2, (200, 3))):
+            Preparation.fit(form(others), None, standardize=True)
+
+
 def test_new_rows_in_other_units_are_told():
     frame = pytest.importorskip("pandas").DataFrame(TABLE, columns=["age", "glucose", "weight"])
     model = small(k=2).fit(frame)

@@ -24,7 +24,7 @@ from .data.images import holds_images
 from .data.inputs import Inputs, ResidentInputs
 from .data.lens import Lens, light_is_uneven
 from .data.memory import as_numpy, is_other_table
-from .data.outliers import erased_columns, some_rows
+from .data.outliers import crowded_columns, erased_columns, some_rows
 from .data.scaling import Scaling, identity, to_unit_range, z_score
 from .data.streams import StreamedInputs, dense_rows
 from .data.tables import check_complete, check_finite, check_numeric, refuse_masked
@@ -193,6 +193,7 @@ class Preparation:
             made = cls(None, z_score(X, identity(), constant=np.inf) if standardize else identity(), identity())
             if standardize:
                 made._warn_of_erased_columns(X, names)
+                _hint_at_logarithms(X, names)
             return made
         if X.ndim == 2 and channels_come_first(shape):
             warn(f"image_shape={shape} means a height of {shape[0]}, a width of {shape[1]} and {shape[2]} channels. "
@@ -277,6 +278,14 @@ class Preparation:
         if X.ndim > 2:
             full_image_shape(X.shape[1:], self.image_shape)
         return _channels_first(X, self.image_shape)
+
+
+def _hint_at_logarithms(X: Any, names: Sequence[str] | None) -> None:
+    crowded = crowded_columns(X)
+    if len(crowded):
+        said = ", ".join(_called(names, column) for column in crowded[:5].tolist()) + ", …" * (len(crowded) > 5)
+        warn(f"Values of {len(crowded)} of {X.shape[1]} columns are crowded at the low end ({said}), so that standardised most "
+             "look alike. Amounts that span powers of ten usually cluster better as logarithms: np.log1p of these columns.")
 
 
 def _channels_first(X: np.ndarray, shape: tuple[int, int, int]) -> np.ndarray:

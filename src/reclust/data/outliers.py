@@ -1,4 +1,5 @@
-"""Columns of a table in which a few values lie so far out that standardising erases the others."""
+"""Columns of a table that standardising does little good: a few values far out erase the others, or most are crowded at one
+end."""
 
 from __future__ import annotations
 
@@ -21,6 +22,8 @@ FAR = 10
 """How many times farther from the median than all others values must be to be a typo or a sign such as -999."""
 DISTINCT = 10
 """So few other values, such as 0 and 1, are categories or counts, which have nothing to lose."""
+LONG_TAIL = 4
+"""How many times farther above the median than below it the outer twentieths begin, as amounts do that span powers of ten."""
 LOOKED_AT = 2**24
 """Numbers in suspicious columns that are looked at, so that a check never takes as long as a fit."""
 
@@ -58,6 +61,25 @@ def far_out(z: NDArray[np.float64]) -> int:
         return 0
     others = z[off <= distance[starts.min() - 1]]
     return n - len(others) if others.std() < ERASED and len(np.unique(others)) > DISTINCT else 0
+
+
+def crowded_columns(X: Any) -> NDArray[np.intp]:
+    """Numbers of the columns whose values are crowded at the low end, of which logarithms make much less; none where most
+    columns are not so."""
+    if X.shape[0] < LEAST_ROWS:
+        return np.empty(0, np.intp)
+    some = dense_rows(X, some_rows(X)).astype(np.float64)
+    varied = (np.diff(np.sort(some, axis=0), axis=0) > 0).sum(axis=0) >= DISTINCT
+    amounts = np.flatnonzero(varied & (some.min(axis=0) >= 0))
+    tail, in_logs = _tail(some[:, amounts]), _tail(np.log1p(some[:, amounts]))
+    crowded = amounts[(tail > LONG_TAIL) & (in_logs < tail / 2)]
+    return crowded if 2 * len(crowded) >= varied.sum() else crowded[:0]
+
+
+def _tail(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """0 where the median is as low as values get: there is nothing to draw apart."""
+    low, middle, high = np.quantile(values, (0.05, 0.5, 0.95), axis=0)
+    return np.divide(high - middle, middle - low, out=np.zeros_like(middle), where=middle > low)
 
 
 def some_rows(X: Any) -> slice:

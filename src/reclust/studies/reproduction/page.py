@@ -135,7 +135,8 @@ def main_section(reader: StoreReader, remarks: Remarks) -> str:
         parts += ["### Cells that lie apart, with other seeds\n",
                   f"Of {count(cells)['differ']} cells more than two standard errors apart {len(again)} were trained with other "
                   f"seeds, too (study `{OTHER_SEEDS}`): {sum(one.apart for one in again)} lie apart with these by themselves. "
-                  "The first seeds were looked at because they lie apart, the others were not: it is these that tell.\n",
+                  "The first seeds were looked at because they lie apart, the others were not, so that it is these that tell "
+                  "whether ours lay there by chance; whether the paper's did, no seeds of ours tell.\n",
                   _table(seen_again_table(again))]
     return "\n".join(parts)
 
