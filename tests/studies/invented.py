@@ -68,7 +68,7 @@ def curves(name, runs, final, rng):
         values = level * (1 + 0.2 * np.log1p(epochs + 1)[:, None] / 6 + shift + 0.02 * rng.normal(size=(len(epochs), count)))
         if column == "accuracy":
             values = final * (0.7 + 0.3 * (epochs[:, None] + 1) / EPOCHS) + 0.01 * rng.normal(size=values.shape)
-        elif column in ("label_change", "reconstruction_loss"):
+        elif column in ("label_change", "reconstruction_loss", "intra_class_distance"):
             values = values + level * at_reset * 0.5
         made[column] = Curve(epochs, values)
         made[f"{column}_after_reset"] = Curve(fired, values[np.isin(epochs, fired)] * (1 + 0.3 * resets))

@@ -255,6 +255,21 @@ def test_ablations_stand_beside_the_paper_and_beside_brb(tmp_path):
     assert re.search(r"\| DEC\+BRB \| .*\(77\.00, ", text), "the paper's number without augmentation, not the main table's"
     assert "momentum-reset: less BRB" in text and "In short, so.\n\n- usps/dec/step reset/pretrained: known" in text
     assert re.search(r"\| EM \| .*\(79\.93, ", text)
+    own = text.split("### reclustering-methods\n")[1].split("\n### ")[0]
+    assert re.search(r"\| DEC, EM \| 3 \| \d\d\.\d\d ± \d\.\d\d \| 79\.93 ± 2\.95 \|", own), "in standard errors, where the paper has them"
+
+
+def test_cells_apart_by_nmi_alone_are_told(tmp_path):
+    with Store(tmp_path / "store.sqlite") as store:
+        fill(store, "acc-table", seeds=4, sets=("optdigits",),
+             score=lambda cell, rng: paper(cell, rng) - 20 * (cell["metric"] == "nmi" and cell["algorithm"] == "dcn"))
+    with made.opened(tmp_path) as reader:
+        nmi, ari = made.pages(reader, {}, [])["reproduction_nmi_ari.md"].split("## ARI")
+        accuracy = {cell.name for cell in cells.agreements(reader) if cell.differs}
+        apart = [cell for cell in cells.agreements(reader, "nmi") if cell.differs]
+    own = [cell for cell in apart if cell.name not in accuracy]
+    assert f"By NMI {len(apart)} cells lie more than two standard errors apart, {len(own)} of which do not by accuracy." in nmi
+    assert nmi.count("\n- ") == len(own) >= 7 and "- DCN+BRB+Pretrain, OPTDIGITS: −" in nmi and "- DCN" not in ari
 
 
 def test_remarks_on_figures_and_on_the_whole_have_their_places(main):

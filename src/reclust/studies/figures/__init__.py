@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...data.errors import require
+from .. import labels
 from ..reading import StoreReader
 from . import (
     analysis,
@@ -85,8 +86,11 @@ def figure(reader: StoreReader, name: str, choice: Choice = Choice()) -> Figure:
 
 
 def source(reader: StoreReader, name: str, choice: Choice = Choice()) -> str:
-    """From which study a figure is drawn, and of how many runs, for its caption."""
-    return Runs.of(reader, FIGURES[name], choice).chosen(choice).source
+    """From which study a figure is drawn, or which ones, and of how many runs, for its caption."""
+    several = Runs.of(reader, FIGURES[name], choice).by_dataset(choice)
+    if len(several) == 1:
+        return several[0].source
+    return "; ".join(f"{one.source} ({', '.join(map(labels.dataset, one.values('dataset')))})" for one in several)
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:

@@ -18,11 +18,12 @@ USUAL = {"algorithms": ("dcn",), "variants": ("none", "recluster", "brb"), "pret
 
 
 def draw(panels: Sequence[str], runs: Runs, choice: Choice) -> Figure:
-    return curve_panels(runs.chosen(choice), panels)
+    return curve_panels(runs.by_dataset(choice), panels)
 
 
-RECIPE = Recipe("analysis", CURVES, partial(draw, PANELS), "Accuracy, label change from one epoch to the next, and distances "
-                "within and between classes.",
-                ("distances",), USUAL | {"datasets": ("gtsrb", "optdigits", "mnist")})
+RECIPE = Recipe("analysis", CURVES, partial(draw, PANELS), "Accuracy, label change over an epoch (at resets alone, "
+                "points, where labels were looked at less often), and distances within and between classes.",
+                ("distances",), USUAL | {"datasets": ("gtsrb", "optdigits", "mnist")}, by_dataset=True)
 WITH_SILHOUETTE = Recipe("analysis-silhouette", CURVES, partial(draw, (*PANELS, "silhouette")),
-                         "The same with the silhouette of true labels.", ("distances",), USUAL | {"datasets": ("mnist",)})
+                         "The same with the silhouette of true labels.", ("distances",), USUAL | {"datasets": ("mnist",)},
+                         by_dataset=True)

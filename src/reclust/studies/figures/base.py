@@ -50,6 +50,7 @@ class Recipe:
     measures: what these studies must have recorded beside scores, by the names of `reclust.studies.measures`.
     usual: which datasets, algorithms, variants and start (pretrained) it shows unless others are asked for; what it does not
     name is shown in full. Of several studies the one that has most of this is drawn, of equals that of more runs.
+    by_dataset: that is asked for each data set by itself.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Recipe:
     about: str
     measures: tuple[str, ...] = ()
     usual: Mapping[str, Any] = field(default_factory=dict)
+    by_dataset: bool = False
 
     def wanted(self, choice: Choice) -> dict[str, list[Any]]:
         """Column of runs -> the values to show: those asked for, else the usual ones."""
@@ -133,6 +135,18 @@ class Runs:
                     raise self.missing(f"no {column} among {', '.join(map(str, given))} in the finished runs")
         return replace(self, frame=frame)
 
+    def by_dataset(self, choice: Choice) -> list[Runs]:
+        """What is `chosen`; where the recipe says so, of each data set from the study that has most of it, by studies."""
+        chosen = self.chosen(choice)
+        if not self.recipe.by_dataset:
+            return [chosen]
+        studies: dict[str, list[str]] = {}
+        for dataset in chosen.values("dataset"):
+            own = Runs.of(self.reader, self.recipe, replace(choice, datasets=(dataset,)))
+            studies.setdefault(own.study, []).append(dataset)
+        each = [replace(choice, study=study, datasets=tuple(datasets)) for study, datasets in studies.items()]
+        return [Runs.of(self.reader, self.recipe, one).chosen(one) for one in each]
+
     def chosen(self, choice: Choice) -> Runs:
         """`only` what was asked for, else what is usual; what is usual and the study does not have is replaced by the first it
         has: small forms have other data sets. Of variants it is all, where of the usual ones only the baseline is there."""
@@ -151,8 +165,7 @@ class Runs:
 
     @property
     def variants(self) -> list[str]:
-        """Without interventions first and BRB last, so that BRB is drawn on top."""
-        return sorted(self.values("variant"), key=lambda name: (name == "brb", name != "none"))
+        return in_order(self.values("variant"))
 
     def curves(self, *names: str) -> pandas.DataFrame:
         """One row for each run and epoch: run, epoch, dataset, algorithm, variant, pretrained, seed and these curves."""
@@ -189,6 +202,11 @@ class Runs:
         return [own[name] for name in names]
 
 
+def in_order(variants: Iterable[str]) -> list[str]:
+    """Without interventions first and BRB last, so that BRB is drawn on top."""
+    return sorted(variants, key=lambda name: (name == "brb", name != "none"))
+
+
 def panels(rows: int = 1, columns: int = 1, *, width: float = WIDTH, height: float = 2.4,
            **options: Any) -> tuple[Figure, np.ndarray]:
     """A figure with a grid of axes (rows, columns) of this size each, in inches."""
@@ -198,8 +216,9 @@ def panels(rows: int = 1, columns: int = 1, *, width: float = WIDTH, height: flo
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
-def banded(axes: Axes, curves: pandas.DataFrame, column: str, variants: Sequence[str]) -> None:
-    """The mean over runs of a curve for each variant, in a band of one standard error."""
+def banded(axes: Axes, curves: pandas.DataFrame, column: str, variants: Sequence[str], points: bool = False) -> None:
+    """The mean over runs of a curve for each variant, in a band of one standard error; as points where nothing is known in
+    between."""
     colors = labels.colors(variants)
     for i, variant in enumerate(variants):
         own = curves[curves["variant"] == variant].dropna(subset=[column])
@@ -212,8 +231,11 @@ def banded(axes: Axes, curves: pandas.DataFrame, column: str, variants: Sequence
         # An epoch's number is taken at its end, the start is epoch -1: one more makes it "epochs trained".
         epochs = wide.index.to_numpy() + 1
         style = "-" if variant == "brb" else labels.STYLES[1 + i % (len(labels.STYLES) - 1)]
-        axes.plot(epochs, mean, color=colors[variant], linestyle=style, label=name_of(variant), linewidth=1.2,
-                  zorder=3 + (variant == "brb"))
+        form: dict[str, Any] = {"color": colors[variant], "label": name_of(variant), "zorder": 3 + (variant == "brb")}
+        if points:
+            axes.errorbar(epochs, mean, spread, linestyle="none", marker="o", markersize=2, linewidth=0.8, **form)
+            continue
+        axes.plot(epochs, mean, linestyle=style, linewidth=1.2, **form)
         axes.fill_between(epochs, mean - spread, mean + spread, color=colors[variant], alpha=0.2, linewidth=0)
     axes.set_ylabel(labels.measure(column))
 
@@ -249,27 +271,40 @@ def legend(figure: Figure, axes: Axes, **options: Any) -> None:
             handle.set_alpha(1)
 
 
-def curve_panels(runs: Runs, columns: Sequence[str], *, title: str = "") -> Figure:
+def curve_panels(several: Sequence[Runs], columns: Sequence[str]) -> Figure:
     """Rows of panels, one for each curve; columns of panels, one for each data set and algorithm of these runs."""
     from matplotlib.ticker import MaxNLocator
 
-    curves, resets, kept = runs.curves(*columns), runs.resets(), runs.variants
-    if "label_change" in columns:  # since the last look at the labels: over one epoch, or it cannot be compared
-        curves = curves.sort_values(["run", "epoch"])
-        curves["label_change"] = curves["label_change"].where(curves.groupby("run")["epoch"].diff() == 1)
-    cells = list(dict.fromkeys(runs.frame[["dataset", "algorithm", "pretrained"]].itertuples(index=False, name=None)))
+    cells = [(runs, cell) for runs in several
+             for cell in dict.fromkeys(runs.frame[["dataset", "algorithm", "pretrained"]].itertuples(index=False, name=None))]
+    kept = in_order(dict.fromkeys(variant for runs in several for variant in runs.variants))
+    curves, resets = {runs.study: runs.curves(*columns) for runs in several}, {runs.study: runs.resets() for runs in several}
     figure, grid = panels(len(columns), len(cells), height=2.4 if len(columns) == 1 else 1.7, sharex="col")
-    for place, (dataset, algorithm, pretrained) in zip(grid.T, cells, strict=True):
+    for place, (runs, (dataset, algorithm, pretrained)) in zip(grid.T, cells, strict=True):
         own = runs.only(datasets=[dataset], algorithms=[algorithm], pretrained=pretrained)
-        shown = curves[curves["run"].isin(own.frame["run"])]
-        fired = set().union(*(resets.get(run, ()) for run in own.frame["run"]))
+        shown = curves[runs.study][curves[runs.study]["run"].isin(own.frame["run"])]
+        fired = set().union(*(resets[runs.study].get(run, ()) for run in own.frame["run"]))
         for axes, column in zip(place, columns, strict=True):
             mark_resets(axes, fired)
-            banded(axes, shown, column, kept)
+            if column == "label_change" and not _of_every_epoch(shown, column):
+                banded(axes, _over_one_epoch(shown), column, kept, points=True)
+            else:
+                banded(axes, shown, column, kept)
             if axes not in grid[:, 0]:
                 axes.set_ylabel("")
-        place[0].set_title(title or f"{labels.method(algorithm, 'none', pretrained=pretrained)}, {labels.dataset(dataset)}")
+        place[0].set_title(f"{labels.method(algorithm, 'none', pretrained=pretrained)}, {labels.dataset(dataset)}")
         place[-1].set_xlabel("epochs")
         place[-1].xaxis.set_major_locator(MaxNLocator(6, integer=True))
     legend(figure, grid[0, 0])
     return figure
+
+
+def _of_every_epoch(curves: pandas.DataFrame, column: str) -> bool:
+    """Whether it was recorded at all epochs, also where a compact store has left out some: from the first one on."""
+    return curves.loc[curves[column].notna(), "epoch"].min() == 0
+
+
+def _over_one_epoch(curves: pandas.DataFrame) -> pandas.DataFrame:
+    """Label change is since the last look at the labels: what is left can be compared, as at resets."""
+    curves = curves.dropna(subset=["label_change"]).sort_values(["run", "epoch"])
+    return curves[curves.groupby("run")["epoch"].diff() == 1]

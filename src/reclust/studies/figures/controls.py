@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    return curve_panels(runs.chosen(choice), ("accuracy", "label_change", "intra_class_distance", "inter_class_distance"))
+    return curve_panels([runs.chosen(choice)], ("accuracy", "label_change", "intra_class_distance", "inter_class_distance"))
 
 
 RECIPE = Recipe("controls", ("noise-and-disentangled",), draw,

@@ -10,11 +10,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+WITHOUT_RESETS = ("none", "recluster")
+
+
 def draw(runs: Runs, choice: Choice) -> Figure:
     chosen = runs.chosen(choice)
-    figure = curve_panels(chosen, ["accuracy"])
+    figure = curve_panels([chosen], ["accuracy"])
     curves = chosen.curves("accuracy")
-    base = curves[curves["variant"] == "none"].groupby("epoch")["accuracy"].mean()
+    base = curves[curves["variant"].isin(WITHOUT_RESETS)].groupby(["variant", "epoch"])["accuracy"].mean()
     if len(base) and len(figure.axes) == 1:
         (axes,), height = figure.axes, 100 * base.max()
         axes.axhline(height, color="0.4", linewidth=0.8, linestyle="--", zorder=1)
@@ -25,6 +28,6 @@ def draw(runs: Runs, choice: Choice) -> Figure:
 
 RECIPE = Recipe("learning-curves", ("training-curves", "from-scratch", "acc-table"), draw,
                 "Accuracy by epoch, mean and standard error; resets are dotted. The dashed line, the barrier, is the highest "
-                "mean without an intervention.",
+                "mean without resets.",
                 usual={"datasets": ("usps",), "algorithms": ("idec",), "variants": ("none", "recluster", "brb"),
                        "pretrained": False})

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def draw(runs: Runs, choice: Choice) -> Figure:
     chosen = runs.chosen(choice)
-    figure = curve_panels(chosen, ["reconstruction_loss"])
+    figure = curve_panels([chosen], ["reconstruction_loss"])
     after = chosen.curves("reconstruction_loss_after_reset").dropna(subset=["reconstruction_loss_after_reset"])
     for axes, (_, own) in zip(figure.axes, after.groupby("dataset", sort=False), strict=True):
         right_after = own[own["variant"] == "brb"].groupby("epoch")["reconstruction_loss_after_reset"].mean()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    figure = curve_panels(runs.chosen(choice), ("accuracy", "silhouette", "silhouette_predicted"))
+    figure = curve_panels(runs.by_dataset(choice), ("accuracy", "silhouette", "silhouette_predicted"))
     for axes in figure.axes:
         axes.set_ylabel(axes.get_ylabel().replace(", ", ",\n"))
     return figure
@@ -19,4 +19,5 @@ def draw(runs: Runs, choice: Choice) -> Figure:
 
 RECIPE = Recipe("silhouette", CURVES, draw, "Accuracy, and the silhouette by true and by predicted labels.",
                 ("distances",),
-                {"datasets": ("usps", "gtsrb"), "algorithms": ("dcn",), "variants": ("none", "brb"), "pretrained": True})
+                {"datasets": ("usps", "gtsrb"), "algorithms": ("dcn",), "variants": ("none", "brb"), "pretrained": True},
+                by_dataset=True)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
-    return curve_panels(runs.chosen(choice), ["accuracy"])
+    return curve_panels([runs.chosen(choice)], ["accuracy"])
 
 
 RECIPE = Recipe("soft-reset-components", ("soft-reset-components",), draw,

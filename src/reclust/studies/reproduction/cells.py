@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ...presets import PAPER_INTERVENTIONS
 from .. import labels, published
 from ..reading import CELL, StoreReader
 from ..summaries import spread
@@ -14,6 +15,8 @@ from ..tables.table import Cell, Row, Table, number, signed
 
 MAIN = "acc-table"
 OTHER_SEEDS = "other-seeds"
+WITH_ERRORS = {"reclustering-methods": "ari", "subsample-size": "ari"}
+"""Ablations of which the paper prints standard errors -> of which measure."""
 SETS = ("mnist", "usps", "optdigits", "fmnist", "gtsrb")
 """The sets that are the paper's."""
 APART = {"kmnist_test": "kmnist"}
@@ -65,9 +68,10 @@ class Agreement:
         return abs(self.units) > 2
 
 
-def agreements(reader: StoreReader, measure: str = "acc", studies: Sequence[str] = (MAIN,)) -> list[Agreement]:
-    """The cells of the main table that have records and a number in the paper, in the order of the plan.
-    studies: those whose runs are put together."""
+def agreements(reader: StoreReader, measure: str = "acc", studies: Sequence[str] = (MAIN,), *,
+               table: str = MAIN) -> list[Agreement]:
+    """The cells of a table of the paper, the main one unless another is named, that have records and a number there, in the
+    order of the plan. studies: those whose runs are put together."""
     scores: dict[tuple, list[float]] = {}
     for study in studies:
         for *key, score in reader.finished(study, CELL, (measure,)) if study in reader.studies() else ():
@@ -75,7 +79,7 @@ def agreements(reader: StoreReader, measure: str = "acc", studies: Sequence[str]
     made = []
     for (dataset, algorithm, pretrained, variant), own in scores.items():
         cell = dict(zip(CELL, (APART.get(dataset, dataset), algorithm, bool(pretrained), variant), strict=True))
-        paper, ours = published.find(MAIN, cell, measure), spread(own)
+        paper, ours = published.find(table, cell, measure), spread(own)
         if paper is not None:
             made.append(Agreement(dataset, algorithm, bool(pretrained), variant, len(own), 100 * ours["mean"],
                                   100 * ours["stderr"], paper.mean, paper.stderr or 0.0))
@@ -135,7 +139,9 @@ def _units(cell: Agreement) -> Cell:
 
 def _agreement_row(cell: Agreement) -> Row:
     verdict = ("above" if cell.difference > max(POINTS, 2 * cell.error) else "agrees") if cell.agrees else "below"
-    return Row(labels.method(cell.algorithm, cell.variant, pretrained=cell.pretrained), (
+    name = (labels.method(cell.algorithm, cell.variant, pretrained=cell.pretrained) if cell.variant in PAPER_INTERVENTIONS
+            else f"{labels.method(cell.algorithm, 'none')}, {labels.variant(cell.variant)}")
+    return Row(name, (
         Cell(str(cell.runs), numbers={"": float(cell.runs)}), _spread(cell.mean, cell.stderr),
         _spread(cell.paper, cell.paper_stderr), Cell(signed(cell.difference), numbers={"": cell.difference}),
         _units(cell), Cell(verdict, best=verdict == "below")))

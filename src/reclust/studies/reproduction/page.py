@@ -9,12 +9,13 @@ from ..catalog import named
 from ..figures import FIGURES, source
 from ..reading import StoreReader
 from ..tables import markdown, tables
-from ..tables.table import Cell, Row, Table
+from ..tables.table import Cell, Row, Table, signed
 from .cells import (
     APART,
     MAIN,
     OTHER_SEEDS,
     SETS,
+    WITH_ERRORS,
     Agreement,
     against_brb_table,
     agreement_table,
@@ -178,10 +179,20 @@ def studies_section(reader: StoreReader, studies: Sequence[str], remarks: Remark
             continue
         paired = against_brb_table(reader, name)
         parts += [markdown(table) for table in (*tables(reader, name), *([paired] if paired else []))]
+        parts += in_errors(reader, name)
         parts += [remarks[name] + "\n"] if name in remarks else []
         own = [f"- {key.removeprefix(name + '/')}: {text}" for key, text in remarks.items() if key.startswith(f"{name}/")]
         parts += ["\n".join(own) + "\n"] if own else []
     return "\n".join(parts)
+
+
+def in_errors(reader: StoreReader, study: str) -> list[str]:
+    """An ablation beside the paper as the main table is, where the paper prints errors."""
+    if study not in WITH_ERRORS:
+        return []
+    cells = agreements(reader, WITH_ERRORS[study], (study,), table=study)
+    return [markdown(agreement_table(cells, dataset, WITH_ERRORS[study])) for dataset in dict.fromkeys(
+        cell.dataset for cell in cells)]
 
 
 def figures_section(reader: StoreReader, figures: Collection[str], remarks: Remarks) -> str:
@@ -197,8 +208,8 @@ def figures_section(reader: StoreReader, figures: Collection[str], remarks: Rema
 
 def second_page(reader: StoreReader) -> list[str]:
     parts = ["# The paper, reproduced: NMI and ARI\n", "Written by `make reproduction`, as [the page of accuracies]"
-             "(reproduction.md) is, and to be read the same way; remarks on cells are there. Where a cell differs here and "
-             "not there, nothing else was tried.\n"]
+             "(reproduction.md) is, and to be read the same way; remarks on cells are there.\n"]
+    accuracies = {cell.name: cell for cell in agreements(reader)}
     for measure in ("nmi", "ari"):
         cells = agreements(reader, measure)
         counted = count(cells)
@@ -206,7 +217,21 @@ def second_page(reader: StoreReader) -> list[str]:
                      "the paper or lie above it, KMNIST not counted.\n")
         parts += [markdown(agreement_table(cells, dataset, measure)) for dataset in (*SETS, *APART)
                   if any(cell.dataset == dataset for cell in cells)]
+        parts += apart_by_measure(measure, cells, accuracies)
     return parts
+
+
+def apart_by_measure(measure: str, cells: Sequence[Agreement], accuracies: Mapping[str, Agreement]) -> list[str]:
+    """Those that the page of accuracies has no remark on."""
+    own = [cell for cell in cells if cell.dataset in SETS and cell.differs and not accuracies[cell.name].differs]
+    told = [f"- {labels.method(cell.algorithm, cell.variant, pretrained=cell.pretrained)}, {labels.dataset(cell.dataset)}: "
+            f"{signed(cell.units, 1)}, by accuracy {signed(accuracies[cell.name].units, 1)}" for cell in own]
+    if not own:
+        return []
+    counted = count(cells)
+    return [f"By {labels.measure(measure)} {counted['differ']} cells lie more than two standard errors apart, {len(own)} of "
+            "which do not by accuracy. Nothing was tried for these, and chance, which alone would give about "
+            f"{round(BY_CHANCE * counted['known'])}, is the likeliest reason. In standard errors:\n", "\n".join(told), ""]
 
 
 def cell_names(study: str) -> set[str]:
