@@ -241,6 +241,9 @@ def test_new_images_are_read_as_those_of_the_fit_were(tmp_path, monkeypatch, cap
     (["study", "run", "acc-table", "--mini", "--on", "processes", "--workers", "0"], "worker processes must be a whole number of at least 1"),
     (["study", "run", "acc-table", "--mini", "--datasets", "mnist"], "no dataset 'mnist'"),
     (["study", "run", "acc-table", "--mini", "--variants", "worse"], "no variant 'worse'; it has none, brb"),
+    (["study", "run", "acc-table", "--data", "nowhere"], "There is no folder nowhere to look for data sets in: make it first"),
+    (["study", "run", "acc-table", "--data", "x.npy"], "x.npy is a file: name the folder that data sets are in"),
+    (["study", "baselines", "--data", "nowhere"], "There is no folder nowhere"),
 ])
 def test_mistakes_are_said_in_a_line(given, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -306,6 +309,25 @@ def test_a_study_from_a_file_runs_stops_goes_on_and_tells_failures(tmp_path, mon
     assert json.loads(capsys.readouterr().out) == [{"study": "mine", "waiting again": 2}]
     assert main([*run, "--json", "--retry"]) == 1
     assert json.loads(capsys.readouterr().out)[0]["failed"] == 2
+
+
+def test_without_a_terminal_lines_say_what_a_study_does(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(output, "BETWEEN_LINES", 0.0)
+    study = tiny_study(name="mine", algorithms=("dcn",), pretrained=(False,), variants=(Variant("none"),))
+    (tmp_path / "mine.toml").write_text(write_study(study))
+    run = ["study", "run", str(tmp_path / "mine.toml"), "--device", "cpu", "--store"]
+    assert main([*run, str(tmp_path / "one")]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "reclust: mine on digits: 2 runs waiting in 1 group, computed on cpu"
+    assert len(said) == 5 and re.fullmatch(r"reclust: mine, digits: 25%, about .* left", said[1])
+    assert main([*run, str(tmp_path / "two"), "--quiet"]) == 0 and capsys.readouterr().err == ""
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a folder in which nobody can make a file")
+def test_a_store_that_cannot_be_made_is_said_in_a_line(capsys):
+    assert main(["study", "run", "acc-table", "--mini", "--store", "/proc/x.sqlite"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("reclust: error: ") and "/proc/x.sqlite" in error and "choose another" in error and error.count("\n") == 1
 
 
 def test_a_study_for_ray_leaves_no_store_where_it_is_not_installed(tmp_path, monkeypatch, capsys):
@@ -392,7 +414,11 @@ def test_tables_and_figures_of_a_study(tmp_path, monkeypatch, capsys):
     with Store("s.sqlite") as store:
         store.plan("not begun", "spec", named("voronoi").planned())
     assert main(["table", "s.sqlite"]) == 0 and "own, ACC" in capsys.readouterr().out
-    assert main(["figure", "s.sqlite", "voronoi"]) == 1 and "study run voronoi" in capsys.readouterr().err
+    assert main(["figure", "s.sqlite", "voronoi"]) == 1
+    assert re.search("study run voronoi .* or draw it from another one with --study: .*own", capsys.readouterr().err)
+    assert main(["figure", "s.sqlite", "-o", "all"]) == 1
+    told = capsys.readouterr()
+    assert "all: 0 figures" in told.out and re.fullmatch("left out for lack of records: learning-curves, .*says what it needs\n", told.err)
     assert main(["figure"]) == 1 and "--list" in capsys.readouterr().err
 
 

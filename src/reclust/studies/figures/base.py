@@ -91,7 +91,8 @@ class Runs:
             small = " --mini" if study is None and any(name.endswith("-mini") for name in known) else ""
             raise MissingData(f"The figure {recipe.name} is drawn from the study {' or '.join(wanted[: len(recipe.studies)])}, "
                               f"which {reader.path} does not have: run `reclust study run {wanted[0]}{small} "
-                              f"--store {reader.path}`.")
+                              f"--store {reader.path}`"
+                              + (f", or draw it from another one with --study: {', '.join(known)}." if known else "."))
         runs = max(candidates, key=lambda one: one._extent(recipe.wanted(choice)))
         if runs.frame.empty:
             raise runs.missing("no finished run")
