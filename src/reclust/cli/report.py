@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from .. import studies
+from .output import progress
 
 SHOWN = {"scenes": (24, "embeddings"), "sheets": (24, "samples around centres"), "confusions": (200, "classes in clusters")}
 """Of at most how many runs, as `Limits` says, and what."""
@@ -13,8 +14,8 @@ SHOWN = {"scenes": (24, "embeddings"), "sheets": (24, "samples around centres"),
 
 def add(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser("report", help="a store as one HTML file", description=(
-        "Write tables, curves, embeddings, samples around centres, and the settings and provenance of every number as one file "
-        "that opens offline."))
+        "Write tables, curves, embeddings, samples around centres, figures of the paper that can be drawn, and the settings "
+        "and provenance of every number as one file that opens offline."))
     parser.add_argument("store", metavar="STORE", help="the file that studies were run into")
     parser.add_argument("-o", "--output", default="report.html", metavar="FILE", help="(default: %(default)s)")
     parser.add_argument("--title", help="(default: the name of the store)")
@@ -23,6 +24,8 @@ def add(commands: argparse._SubParsersAction) -> None:
     for name, (default, what) in SHOWN.items():
         parser.add_argument(f"--{name}", type=int, default=default, metavar="N",
                             help=f"show {what} of at most so many runs (default: %(default)s)")
+    parser.add_argument("--no-figures", dest="figures", action="store_false",
+                        help="leave out the figures of the paper, each of which takes up to a few seconds")
     parser.set_defaults(run=_run)
 
 
@@ -34,6 +37,7 @@ def _run(arguments: argparse.Namespace) -> int:
                          f"data: `reclust predict {arguments.store} DATA --report FILE`.")
     limits = Limits(**{name: getattr(arguments, name) for name in SHOWN})
     with studies.StoreReader(arguments.store) as store:
-        report(store, arguments.output, data=arguments.data, title=arguments.title, limits=limits)
+        report(store, arguments.output, data=arguments.data, title=arguments.title, limits=limits, figures=arguments.figures,
+               progress=progress())
     print(f"{arguments.output}: {Path(arguments.output).stat().st_size / 1e6:.1f} MB")
     return 0

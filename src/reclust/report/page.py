@@ -17,7 +17,7 @@ import numpy as np
 from ..atomic import check_folder, write_text
 
 PARTS = ("dom", "table", "controls", "curves", "scene", "sheet", "confusion")
-SCRIPTS = {"studies": (*PARTS, "record", "main"), "fit": (*PARTS, "bars", "fit")}
+SCRIPTS = {"studies": (*PARTS, "record", "figures", "main"), "fit": (*PARTS, "bars", "fit")}
 """What shows studies, and what a single fit, in the order in which scripts are joined; each may use those before it."""
 
 

@@ -208,12 +208,12 @@ class StoreReader:
         parts = []
         for group, members in self._groups(study):
             curves = self._curves_of(group, phase, names)
-            wanted = [name for name in (curves if names is None else names) if name in curves and curves[name].values.ndim == 2]
+            wanted = {name: curve for name, curve in curves.items() if curve.values.ndim == 2}
             if wanted:
-                columns = {name: pandas.DataFrame(curves[name].values, index=curves[name].epochs)[list(members)].unstack()
-                           for name in wanted}
-                frame = pandas.DataFrame(columns).rename_axis(["run", "epoch"]).reset_index()
-                parts.append(frame.assign(run=frame["run"].map(members)))
+                epochs = np.unique(np.concatenate([curve.epochs for curve in wanted.values()]))
+                columns = {name: _at(epochs, curve)[:, list(members)].T.ravel() for name, curve in wanted.items()}
+                parts.append(pandas.DataFrame({"run": np.repeat(list(members.values()), len(epochs)),
+                                               "epoch": np.tile(epochs, len(members)), **columns}))
         if not parts:
             return pandas.DataFrame(columns=["run", "epoch", *(names or ())])
         whole = pandas.concat(parts, ignore_index=True)
@@ -302,6 +302,13 @@ class StoreReader:
         if name == "group":
             return "p.group_key"
         return f"json_extract(p.factors, {_quoted('$.' + json.dumps(name))})"
+
+
+def _at(epochs: np.ndarray, curve: Curve) -> np.ndarray:
+    """Its values (m, r) at these epochs, its own among them; not a number at the others."""
+    values = np.full((len(epochs), *curve.values.shape[1:]), np.nan, dtype=curve.values.dtype)
+    values[np.searchsorted(epochs, curve.epochs)] = curve.values
+    return values
 
 
 def readable(path: str | os.PathLike[str]) -> str:

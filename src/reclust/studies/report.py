@@ -14,9 +14,12 @@ from typing import Any
 import numpy as np
 
 from .. import report as page
+from ..atomic import check_folder
+from ..bars import Shown, bar
 from ..history import AFTER_RESET, Curve
 from ..values import value
 from ..version import __version__
+from .gallery import gallery, sources
 from .inside import Found, Insides, samples_in
 from .reading import CELL, StoreReader
 from .spec import Study
@@ -42,22 +45,33 @@ class Limits:
 
 
 def report(store: StoreReader, path: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = None,
-           title: str | None = None, limits: Limits = Limits()) -> None:
+           title: str | None = None, limits: Limits = Limits(), figures: bool = True, progress: Shown = None) -> None:
     """Write the report of a store as one HTML file that opens offline.
 
     data: folder of the data sets, None for the usual one. Images and true classes of sets that are not there are left out, and
-    the report says so.
+    the report says so. figures: draw those of the paper that the store has records for, which takes up to a few seconds each.
+    progress: None shows a bar where somebody is watching a terminal; a function is told the share that is done.
     """
+    check_folder(path)
     title = title or f"Studies in {store.path.name}"
-    page.write(path, title, report_data(store, title=title, samples=samples_in(data), limits=limits))
+    drawable = sources(store) if figures else {}
+    with bar(len(store.studies()) + len(drawable), progress, desc="report", delay=1.0, leave=False) as parts:
+        content = report_data(store, title=title, samples=samples_in(data), limits=limits, done=parts.update)
+        content["figures"] = gallery(store, drawable, parts.update)
+    page.write(path, title, content)
 
 
-def report_data(store: StoreReader, *, title: str, samples: Callable[[str], Found], limits: Limits = Limits()) -> Plain:
-    """All that the page shows, as dicts, lists, strings, numbers and arrays. What several places refer to, by its position,
-    stands in lists of its own: runs, settings, provenance, errors, series (curves of a cell) and grids (epochs of curves)."""
+def report_data(store: StoreReader, *, title: str, samples: Callable[[str], Found], limits: Limits = Limits(),
+                done: Callable[[], object] = lambda: None) -> Plain:
+    """All that the page shows beside figures, as dicts, lists, strings, numbers and arrays. What several places refer to, by
+    its position, stands in lists of its own: runs, settings, provenance, errors, series (curves of a cell) and grids (epochs
+    of curves). done: called after each study."""
     pools = {name: _Pool() for name in ("runs", "settings", "provenance", "errors", "series", "grids")}
     insides = Insides(store, samples, {"scene": limits.scenes, "sheet": limits.sheets, "confusion": limits.confusions})
-    studies = [_study(store, name, pools, limits) for name in store.studies()]
+    studies = []
+    for name in store.studies():
+        studies.append(_study(store, name, pools, limits))
+        done()
     trained: dict[str, list[float]] = {}
     for name in store.studies():
         further = store.measures(name)
@@ -114,12 +128,15 @@ def _study(store: StoreReader, name: str, pools: Mapping[str, _Pool], limits: Li
     histories = _histories(store, name)
     lines = 2 * len(means) * sum(len(history.shown) for history in histories.values())
     points = int(np.clip(limits.numbers // max(1, lines), 12, limits.points))
+    planned: dict[tuple, list[Plain]] = {}
+    for row in frame.to_dict("records"):
+        planned.setdefault(tuple(row[key] for key in CELL), []).append(row)
     cells = []
-    for key, rows in frame.groupby(list(CELL), sort=False):
-        runs = [_run(store, row, pools) for row in rows.to_dict("records")]
+    for key, rows in planned.items():
+        runs = [_run(store, row, pools) for row in rows]
         finished = [run for run in runs if pools["runs"].things[run]["state"] == "finished"]
-        keys = tuple(rows.loc[rows["state"] == "finished", "run"])
-        first = rows.iloc[0].to_dict()
+        keys = tuple(row["run"] for row in rows if row["state"] == "finished")
+        first = rows[0]
         cells.append({
             "key": {name: first[name] for name in (*CELL, *factors) if first[name] == first[name]},
             "means": {measure: [means.get(key, {}).get(f"{measure}_{what}") for what in ("mean", "std", "best")]

@@ -51,6 +51,17 @@ const NARROW = matchMedia("(max-width: 560px)");
 
 const note = (text) => el("p", { class: "note" }, text);
 
+// Closed by its button, by Escape, and by a click beside it.
+function openDialog(title, attributes, ...content) {
+  const id = freshId("dialog");
+  const dialog = el("dialog", { ...attributes, "aria-labelledby": id, onclose: () => dialog.remove(),
+    onclick: (event) => { if (event.target === dialog) dialog.close(); } },
+  el("div", { class: "sheet" },
+    el("header", {}, el("h2", { id }, title), el("button", { type: "button", onclick: () => dialog.close() }, "Close")), content));
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
 function section(title, about, ...content) {
   const id = freshId("section");
   return el("section", { "aria-labelledby": id }, el("h2", { id }, title), about ? el("p", { class: "about" }, about) : null, ...content);

@@ -87,7 +87,8 @@ const show = (study) => {
 };
 const choice = report.studies.length > 1 ? chooser("Study", report.studies.map((study) => ({ value: study, title: study.name })), current, show)
   : report.studies.length ? el("p", { class: "study" }, report.studies[0].name) : null;
-main.append(el("header", { class: "top" }, el("h1", {}, report.title), choice), body,
+main.append(el("header", { class: "top" }, el("h1", {}, report.title), report.figures ? figuresLink(report.figures) : null, choice), body,
+  report.figures ? figuresView(report.figures) : el("span"),
   el("footer", {}, el("dl", { class: "lines" }, report.about.map(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]))));
 if (current) show(current); else body.append(note("This store holds no study yet."));
 NARROW.addEventListener("change", () => current && show(current));

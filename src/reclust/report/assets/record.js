@@ -22,18 +22,11 @@ function scoreColumns(of) {
 
 function openRecord(report, study, cell) {
   const runs = cell.runs.map((i) => report.runs[i]), different = (name) => [...new Set(runs.map((run) => run[name]).filter(known))];
-  const title = freshId("record");
   const several = (name, list) => different(name).map((i, at, all) =>
     lines(all.length > 1 ? `${titled(name)} of seeds ${runs.filter((run) => run[name] === i).map((run) => run.seed).join(", ")}` : titled(name), list[i]));
-  const dialog = el("dialog", { "aria-labelledby": title, onclose: () => dialog.remove(),
-    onclick: (event) => { if (event.target === dialog) dialog.close(); } },
-  el("div", { class: "sheet" },
-    el("header", {}, el("h2", { id: title }, cellName(cell, study.keys)), el("button", { type: "button", onclick: () => dialog.close() }, "Close")),
-    runRows(report, cell),
+  openDialog(cellName(cell, study.keys), {}, runRows(report, cell),
     different("error").map((i) => [el("h3", {}, "Error"), el("pre", { tabindex: "0" }, report.errors[i])]),
-    several("settings", report.settings), several("provenance", report.provenance)));
-  document.body.append(dialog);
-  dialog.showModal();
+    several("settings", report.settings), several("provenance", report.provenance));
 }
 
 const recordButton = (report, study, cell) => el("button", { type: "button", class: "quiet",
