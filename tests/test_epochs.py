@@ -18,9 +18,12 @@ from reclust import (
     Every,
     Execution,
     IDECObjective,
+    KMeans,
+    Recluster,
     ReclustWarning,
     ResetMomentum,
     Schedule,
+    SoftReset,
     Step,
     StopTraining,
     Target,
@@ -90,6 +93,14 @@ def test_both_moments_of_the_centres_are_reset():
     train(X, settings(objective=DECObjective(), intervention=sentence, clustering=Schedule(epochs=3, batch_size=20)), seeds=[0, 1])
     before, after = Watch.seen
     assert len(before) == 2 and min(before) > 0 and after == [0, 0]
+
+
+def test_soft_resets_and_reclustering_alone_leave_the_moments_of_the_centres():
+    Watch.seen.clear()
+    sentence = Every(2, (Watch(), SoftReset(0.8), Recluster(KMeans(n_init=2)), Watch()))
+    train(X, settings(objective=DECObjective(), intervention=sentence, clustering=Schedule(epochs=3, batch_size=20)), seeds=[0, 1])
+    before, after = Watch.seen
+    assert len(before) == 2 and min(before) > 0 and after == before
 
 
 def test_centres_are_not_clipped_and_do_not_count_in_the_norm_that_is():

@@ -20,6 +20,7 @@ from reclust import (
     KMeans,
     Schedule,
     draws,
+    geometry,
     kernels,
     train,
 )
@@ -150,6 +151,27 @@ def test_reclustering_finds_what_it_finds_on_the_cpu(method):
     z = draws.normal(draws.key([0, 1]), (500, 4), dtype=torch.float64)
     cpu, gpu = (method(z.to(device), 5, draws.key([2, 3], device=device)).cpu() for device in ("cpu", "cuda"))
     torch.testing.assert_close(cpu, gpu)
+
+
+def measured(z, labels, centers):
+    """All measures of geometry."""
+    return [*geometry.class_distances(z, labels), geometry.squared_silhouette(z, labels), geometry.distance_ratio_histogram(z, centers),
+            geometry.local_purity(z, labels), *geometry.extremes(z, labels, centers, count=10)]
+
+
+def test_measures_are_those_of_the_cpu():
+    z, labels = draws.normal(draws.key(0), (3000, 10), dtype=torch.float64), draws.integers(draws.key(1), 10, (3000,))
+    given = (z, labels, z[:10])
+    for cpu, gpu in zip(measured(*given), measured(*(tensor.cuda() for tensor in given)), strict=True):
+        torch.testing.assert_close(cpu, gpu.cpu())
+
+
+def test_measures_of_70_000_embeddings_take_less_than_a_gigabyte():
+    z, labels = draws.normal(draws.key(0), (70_000, 10)).cuda(), draws.integers(draws.key(1), 10, (70_000,)).cuda()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    measured(z, labels, z[:10])
+    assert torch.cuda.max_memory_allocated() - before < 1e9
 
 
 def test_matrix_precision_is_left_as_it_was():

@@ -190,6 +190,15 @@ def test_momentum_reset_zeroes_the_moments_of_the_centres_alone():
     assert optimizer.state[centers]["step"] == 0
 
 
+def test_without_a_momentum_reset_the_optimizer_goes_on_as_if_nothing_had_happened():
+    net = encoder()
+    centers, optimizer = learned_centers(net)
+    before, kept = centers.detach().clone(), {name: kept.clone() for name, kept in optimizer.state[centers].items()}
+    assert Every(20, (SoftReset(0.8), Recluster(KMeans())))(20, target(net, centers, optimizer))
+    assert not torch.equal(centers, before)
+    assert all(torch.equal(kept[name], now) and now.abs().sum() > 0 for name, now in optimizer.state[centers].items())
+
+
 def test_brb_is_its_three_steps():
     assert BRB(interval=20, keep=0.8) == Every(20, (SoftReset(0.8), Recluster(KMeans()), ResetMomentum()))
     results = []

@@ -8,6 +8,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from sklearn.mixture import GaussianMixture as Oracle
 from support import blobs
+from torch.overrides import TorchFunctionMode
 
 from reclust import KMeans, draws
 from reclust.interventions import GaussianMixture, KMedoids, medoids, mixture
@@ -61,6 +62,28 @@ def test_more_restarts_are_never_worse_and_small_pieces_change_nothing(monkeypat
     whole = KMedoids(n_init=2)(x, 5, draws.key(0))
     monkeypatch.setattr(medoids, "_DISTANCES", {"cpu": 50})
     assert torch.equal(whole, KMedoids(n_init=2)(x, 5, draws.key(0)))
+
+
+class Largest(TorchFunctionMode):
+    """Notes how many numbers the largest tensor has that is made meanwhile."""
+
+    numbers = 0
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        made = function(*args, **(kwargs or {}))
+        if isinstance(made, torch.Tensor):
+            self.numbers = max(self.numbers, made.untyped_storage().nbytes() // made.element_size())
+        return made
+
+
+@pytest.mark.parametrize("sums", [medoids._sums_by_cluster, medoids._sums_at_once])
+@pytest.mark.parametrize("k", [1, 10])  # all samples in one cluster have the most distances within it
+def test_medoids_of_many_samples_hold_few_of_their_distances_at_a_time(k, sums, monkeypatch):
+    monkeypatch.setattr(medoids, "_sums_by_cluster", sums)
+    x = draws.normal(draws.key(0), (10_000, 3))
+    with Largest() as largest:
+        KMedoids(n_init=2, max_iter=2)(x, k, draws.key(1))
+    assert largest.numbers <= medoids._DISTANCES["cpu"] < len(x) ** 2 / 90
 
 
 def test_medoids_far_from_the_origin_are_those_near_it():
