@@ -99,6 +99,15 @@ class Remembering:
     memory: dict[str, Tensor]
 
 
+class WithinEpochs(ABC):
+    """Parent of monitors that want to know how far an epoch is, since one of a large set may take minutes."""
+
+    @abstractmethod
+    def within(self, share: float) -> None:
+        """share: of the epoch's batches that were begun, above 0 and below 1. Told a few times a second at most."""
+        ...
+
+
 class Around(ABC):
     """A monitor that measures clustering, and stages after it: before the first epoch, at every `every`-th one (None: none but
     those named here) and the last, and around each firing of an intervention: at the end of the epoch before, right after

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
@@ -20,7 +21,7 @@ from .exceptions import StopTraining, warn
 from .executors import make_executor
 from .inspection import Inspection
 from .intervening import Intervening
-from .monitors import Deadline, Measured, Snapshot
+from .monitors import Deadline, Measured, Snapshot, WithinEpochs
 from .objectives import Objective, Staged, State
 from .objectives.base import moves_itself
 from .optimizer import Adam, Leaf
@@ -41,6 +42,9 @@ LONG = 15_000
 
 MANY = 2 * 10**11
 """Numbers in augmented samples that repay compiling the augmentation."""
+
+BETWEEN_WORDS = 0.5
+"""Seconds from one word about how far an epoch is to the next."""
 
 
 class Phase:
@@ -70,6 +74,8 @@ class Phase:
         self._step, self._follow = (Captured(work, run.inputs.device, self.executor.forget_gradients)
                                    for work in (self._descend, self._move))
         self._exploded = False
+        self._told_within = [monitor for monitor in run.monitors if isinstance(monitor, WithinEpochs)]
+        self._last_word = time.monotonic()
         self.first_epoch = self.trained = 0 if resumed is None else resumed.epoch
         self.resumed = resumed is not None
         if resumed is not None:
@@ -165,8 +171,9 @@ class Phase:
         augment_key = draws.fold(self.key, "augment", epoch)
         total = torch.zeros(len(self.replicas), 4, dtype=self.dtype, device=self.inputs.device)
         with self.arithmetic.training():
-            for views in self.batches.views(draws.fold(self.key, "order", epoch), augment_key):
+            for begun, views in enumerate(self.batches.views(draws.fold(self.key, "order", epoch), augment_key), start=1):
                 total += self._step(views)
+                self._tell_how_far(begun / self.batches.count)
         means = dict(zip(LOSSES, (total / self.batches.count).cpu().numpy().T, strict=True))
         if self.schedule.clip_norm is None or self.schedule.network == "frozen":
             del means["gradient_norm"]
@@ -176,6 +183,13 @@ class Phase:
         elif all(_idle(objective) for objective in objectives):
             del means["representation_loss"]
         return means
+
+    def _tell_how_far(self, share: float) -> None:
+        """Between steps, not within them, and without waiting for a GPU to end them: all it costs is a look at the clock."""
+        if self._told_within and share < 1 and time.monotonic() - self._last_word >= BETWEEN_WORDS:
+            self._last_word = time.monotonic()
+            for monitor in self._told_within:
+                monitor.within(share)
 
     def _descend(self, views: Tensor) -> Tensor:
         """One gradient step on one batch (r, V, B, *sample_shape); losses and gradient norm before it, (r, 4)."""

@@ -101,11 +101,12 @@ def test_without_a_network_the_error_says_what_to_put_where(name, tmp_path, monk
     monkeypatch.setattr(urllib.request, "urlopen", unreachable)
     monkeypatch.setattr("time.sleep", lambda _: None)
     with pytest.raises(DataError) as caught:
-        load(name, folder=tmp_path)
+        load(name, folder=tmp_path / "data")
+    assert list(tmp_path.iterdir()) == [], "nothing came, so there is nothing to put it into"
     message = str(caught.value)
     for file in named.SETS[name].forms[0].files:
         assert file.urls[0] in message
-    for part in ("no route to host", str(tmp_path / name), f"{name}.npz", "RECLUST_DATA", "folder="):
+    for part in ("no route to host", str(tmp_path / "data" / name), f"{name}.npz", "RECLUST_DATA", "folder=", "--data"):
         assert part in message
     with pytest.raises(DataError, match="Put into"):
         load(name, folder=tmp_path, download=False)

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from reclust.studies import Conditions, Outcome, Processes, RayCluster, Store, Variant, named, run
+from reclust.studies import Conditions, Outcome, Processes, RayCluster, Store, Variant, named, run, write_study
 from reclust.studies.backends import processes
 from studies.tiny import same_table, tiny_study
 
@@ -134,6 +134,29 @@ if __name__ == "__main__":
     finally:
         with suppress(ProcessLookupError):
             os.killpg(parent.pid, signal.SIGKILL)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no groups of processes to send a signal to")
+def test_sigterm_for_all_processes_of_a_job_ends_with_checkpoints(tmp_path):
+    study = replace(tiny_study(), protocol=replace(tiny_study().protocol, pretraining_epochs=100_000))
+    (tmp_path / "tiny.toml").write_text(write_study(study))
+    job = subprocess.Popen([sys.executable, "-m", "reclust.cli", "study", "run", "tiny.toml", "--store", "s", "--device", "cpu",
+                            "--on", "processes", "--threads", "1"], cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+                           env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+                           start_new_session=True)
+    try:
+        deadline = time.time() + 120
+        while time.time() < deadline and not list((tmp_path / "s.work").glob("pretrained")):  # made when a worker begins
+            time.sleep(0.5)
+        time.sleep(5)
+        os.killpg(job.pid, signal.SIGTERM)
+        said = job.communicate(timeout=60)[1]
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(job.pid, signal.SIGKILL)
+    assert job.returncode == 3 and said.count("Stopping after this epoch") == 1, said
+    assert list((tmp_path / "s.work").glob("checkpoints/*.reclust")), "which is written at the end, none being due before"
 
 
 @pytest.mark.slow

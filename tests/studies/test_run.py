@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from reclust import BRB, Curve, Every, Execution, ReclustWarning, Step, train, value
+from reclust import BRB, Curve, Every, Execution, ReclustWarning, Step, phase, train, value
 from reclust.data import DataError
 from reclust.interventions import WhenSettled
 from reclust.metrics import scores
@@ -92,6 +92,28 @@ def test_a_function_is_told_how_far_it_is(tmp_path):
     assert shares == sorted(shares) and shares[0] > 0 and shares[-1] == 1.0 and len(shares) > 4
 
 
+def test_progress_moves_within_an_epoch(tmp_path, monkeypatch):
+    """Two batches an epoch: each is told where enough time has passed, and all of them are the whole."""
+    study = tiny_study(algorithms=("idec",), pretrained=(True,))
+    told = {}
+    for between in (1e9, 0.0):
+        monkeypatch.setattr(phase, "BETWEEN_WORDS", between)
+        shares = told[between] = []
+        with Store(tmp_path / f"store{between}") as store:
+            run(study, store, progress=shares.append)
+    assert told[0.0] == sorted(told[0.0]) and told[0.0][-1] == pytest.approx(1)
+    assert told[0.0][1::2] == pytest.approx(told[1e9]) and told[0.0][0] == pytest.approx(told[1e9][0] / 2)
+
+
+def test_what_begins_is_logged(tmp_path, caplog):
+    caplog.set_level("INFO", "reclust.studies.running")
+    study = tiny_study(algorithms=("dec",), pretrained=(False,), variants=(Variant("none"), Variant("too")))
+    with Store(tmp_path / "store") as store:
+        for _ in range(2):
+            run(study, store, conditions=Conditions(work=str(tmp_path / "work"), device="cpu"), progress=False)
+    assert caplog.messages == ["tiny on digits: 4 runs waiting in 1 group, computed on cpu"], "and nothing where nothing waits"
+
+
 def test_variants_whose_intervention_never_fires_are_told_before_the_study_begins(tmp_path, monkeypatch):
     late = Variant("late", BRB(4)), Variant("settled", WhenSettled(BRB().steps, shortest=30))
     longer = Variant("late, longer", BRB(4), changes={"clustering": {"epochs": 5}})
@@ -110,9 +132,12 @@ def test_runs_whose_data_was_missing_are_tried_again_by_themselves(tmp_path):
                        protocol=replace(tiny_study().protocol, n_clusters=3))
     conditions = Conditions(work=str(tmp_path / "work"), data=str(tmp_path / "data"), device="cpu")
     with Store(tmp_path / "store.sqlite") as store:
+        with pytest.raises(DataError, match="There is no folder .*data to look for data sets in"):
+            run(study, store, conditions=conditions, progress=False)
+        assert store.studies() == [] and not (tmp_path / "data").exists() and not (tmp_path / "work").exists()
+        (tmp_path / "data").mkdir()
         ran = run(study, store, conditions=conditions, progress=False)
         assert ran.finished == 0 and "DataError" in ran.failures[0].error
-        (tmp_path / "data").mkdir()
         digits = load_digits()
         np.savez(tmp_path / "data" / "mine.npz", images=(15 * digits.images[:100]).astype(np.uint8), labels=digits.target[:100])
         ran = run(study, store, conditions=conditions, progress=False)
@@ -295,26 +320,42 @@ def test_two_runners_do_not_share_a_store(tmp_path):
         assert run(study, store, progress=False).finished == 2
 
 
-def test_ctrl_c_stops_with_a_checkpoint(undisturbed, tmp_path, monkeypatch):
-    """The first Ctrl-C, sent while a group trains, ends the call in good order; the next call ends the study."""
+@pytest.mark.parametrize("sent", [[signal.SIGINT], [signal.SIGTERM], [signal.SIGTERM] * 2], ids=["ctrl-c", "sigterm", "sigterm twice"])
+def test_a_signal_stops_with_a_checkpoint(sent, undisturbed, tmp_path, monkeypatch, capsys):
+    """The first Ctrl-C, or SIGTERM, sent while a group trains, ends the call in good order; the next call ends the study."""
     study = tiny_study(algorithms=("dec",), pretrained=(True,))
     train, epochs = Phase._train, []
 
     def interrupted(self, epoch):
         epochs.append(epoch)
         if len(epochs) == 3:
-            os.kill(os.getpid(), signal.SIGINT)
+            for number in sent:
+                os.kill(os.getpid(), number)
         return train(self, epoch)
 
     with Store(tmp_path / "store") as store:
-        before = signal.getsignal(signal.SIGINT)
+        before = signal.getsignal(sent[0])
         with monkeypatch.context() as patched:
             patched.setattr(Phase, "_train", interrupted)
             assert run(study, store, progress=False).waiting > 0
-        assert signal.getsignal(signal.SIGINT) is before
+        assert signal.getsignal(sent[0]) is before and len(epochs) == 3
+        assert capsys.readouterr().err.count("Stopping after this epoch, with a checkpoint") == 1
+        assert list((tmp_path / "store.work" / "checkpoints").iterdir())
         ran = run(study, store, progress=False)
         assert (ran.waiting, ran.failures) == (0, [])
         assert store.means("tiny") == [mean for mean in undisturbed.means("tiny") if mean["algorithm"] == "dec" and mean["pretrained"]]
+
+
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_after_a_signal_stops_at_once(first, tmp_path, monkeypatch, capsys):
+    def interrupted(self, epoch):
+        os.kill(os.getpid(), first)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Phase, "_train", interrupted)
+    with Store(tmp_path / "store") as store, pytest.raises(KeyboardInterrupt):
+        run(tiny_study(), store, progress=False)
+    assert "Ctrl-C now stops at once: what was computed since the last checkpoint is lost." in capsys.readouterr().err
 
 
 def _run(path):

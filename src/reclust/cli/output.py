@@ -8,9 +8,11 @@ import math
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any
+
+from ..bars import Listener, Shown
 
 BETWEEN_LINES = 30.0
 """Seconds from one line about how far something is to the next, where there is no terminal for a progress bar."""
@@ -45,7 +47,7 @@ def plain_warnings() -> Iterator[None]:
         yield
 
 
-class NowAndThen:
+class NowAndThen(Listener):
     """Lines about how far something is."""
 
     def __init__(self) -> None:
@@ -56,15 +58,34 @@ class NowAndThen:
             self._last = time.monotonic()
             print(f"reclust: {text}", file=sys.stderr, flush=True)
 
-    def share(self, done: float) -> None:
-        """Of 0 to 1, and the time that the rest will take if it is like what is done."""
+    def hear(self, done: float, of: str) -> None:
+        """With the time that the rest will take if it is like what is done."""
         if done:
-            self.say(f"{done:.0%}, about {duration((time.monotonic() - self._begun) * (1 - done) / done)} left")
+            left = duration((time.monotonic() - self._begun) * (1 - done) / done)
+            self.say(f"{of}: {done:.0%}, about {left} left")
 
 
-def progress(*, quiet: bool = False) -> Callable[[float], None] | Literal[False] | None:
+def progress(*, quiet: bool = False) -> Shown:
     """How to show it: nothing, a bar where somebody watches a terminal, lines where not."""
-    return False if quiet else None if sys.stderr.isatty() else NowAndThen().share
+    return False if quiet else None if sys.stderr.isatty() else NowAndThen()
+
+
+@contextmanager
+def logged(module: str, *, shown: bool) -> Iterator[None]:
+    """What a module of the library logs, as lines for people."""
+    import logging
+
+    logger, handler = logging.getLogger(module), logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("reclust: %(message)s"))
+    before = logger.level
+    if shown:
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
 
 
 def duration(seconds: float) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from .. import studies
 from .fitting import add_device
-from .output import add_json, duration, positive, progress, show
+from .output import add_json, duration, logged, positive, progress, show
 
 if TYPE_CHECKING:
     from ..studies.backends import Backend
@@ -114,8 +114,10 @@ def _add_conditions(parser: argparse._ActionsContainer) -> None:
 
 
 def _conditions(arguments: argparse.Namespace, *, threads: int | None = None) -> studies.Conditions:
+    from ..data.folder import check_data_folder
     from ..studies.running import work_folder
 
+    check_data_folder(arguments.data)
     return studies.Conditions(
         work=arguments.work or str(work_folder(Path(arguments.store))), data=arguments.data, threads=threads,
         device=arguments.device, until=None if arguments.minutes is None else time.time() + 60 * arguments.minutes)
@@ -186,12 +188,13 @@ def _run(arguments: argparse.Namespace) -> int:
         study = replace(study, precision=arguments.precision)
     conditions, backend = _conditions(arguments, threads=arguments.threads), _backend(arguments)
     check_known(study, {"dataset": arguments.datasets, "variant": arguments.variants, "seed": arguments.seeds})
-    with studies.Store(arguments.store) as store:  # made if it is not there, so what can be refused was
+    shown = progress(quiet=arguments.quiet or arguments.json)
+    told = logged("reclust.studies.running", shown=shown not in (None, False))
+    with studies.Store(arguments.store) as store, told:  # made if it is not there, so what can be refused was
         if arguments.retry and study.name in store.studies():
             store.retry(study.name)
         ran = studies.run(study, store, conditions=conditions, backend=backend, datasets=arguments.datasets,
-                          variants=arguments.variants, seeds=arguments.seeds,
-                          progress=progress(quiet=arguments.quiet or arguments.json))
+                          variants=arguments.variants, seeds=arguments.seeds, progress=shown)
         _report(ran, time.time() - begun, arguments)
         left = 0
         if arguments.baselines and not ran.waiting:

@@ -41,6 +41,15 @@ def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
     return Path(chosen).expanduser() if chosen else _cache_folder()
 
 
+def check_data_folder(folder: str | os.PathLike[str] | None) -> None:
+    """Refuse a folder that was named and is none: a typo would be made and filled with downloads."""
+    if folder is None or data_folder(folder).is_dir():
+        return
+    if data_folder(folder).exists():
+        raise DataError(f"{folder} is a file: name the folder that data sets are in.")
+    raise DataError(f"There is no folder {folder} to look for data sets in: make it first, or name another one.")
+
+
 def fetch(file: RemoteFile, folder: Path, *, attempts: int = 3, timeout: float = 30.0, pause: float = 1.0) -> Path:
     """Download `file` into `folder`, whole and with the right checksum or not at all."""
     target, failures = folder / file.name, []
@@ -62,17 +71,20 @@ def fetch(file: RemoteFile, folder: Path, *, attempts: int = 3, timeout: float =
 
 
 def _download(url: str, target: Path, *, checksum: str | None, timeout: float) -> Path:
-    target.parent.mkdir(parents=True, exist_ok=True)
     # Unlike a file of the tempfile module this one gets the user's usual permissions: data folders are often shared.
     partial = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
     algorithm, _, expected = (checksum or "md5:").partition(":")
     digest, received = hashlib.new(algorithm, usedforsecurity=False), 0
     request = urllib.request.Request(url, headers={"User-Agent": "reclust"})
     try:
-        with urllib.request.urlopen(request, timeout=timeout) as response, open(partial, "xb") as out:
+        with urllib.request.urlopen(request, timeout=timeout) as response:
             length = response.headers.get("Content-Length")
             announced = int(length) if length else None
-            with tqdm(total=announced, unit="B", unit_scale=True, desc=target.name, disable=None, leave=False) as bar:
+            target.parent.mkdir(parents=True, exist_ok=True)  # not before somebody answers: an empty folder helps nobody
+            with (
+                open(partial, "xb") as out,
+                tqdm(total=announced, unit="B", unit_scale=True, desc=target.name, disable=None, leave=False) as bar,
+            ):
                 while block := response.read(_BLOCK):
                     received += len(block)
                     if received > _LARGEST:

@@ -98,7 +98,8 @@ def _what_to_put_where(known: NamedSet, root: Path) -> str:
     ways = [", ".join(file.urls[0] if file.urls else file.name for file in form.files) for form in known.forms]
     return (
         f"Put into {root / known.folders[0]}: {'; or '.join(ways)}; or into {root}: {known.name}.npz with `images` and "
-        f"`labels`. Another folder: folder=… or the variable {VARIABLE}."
+        f"`labels`. Another folder: folder=… in Python, --data of studies, --folder of `reclust data`, or the variable "
+        f"{VARIABLE}."
     )
 
 

@@ -27,7 +27,7 @@ from ..devices import choose_device
 from ..exceptions import ReclustWarning, StopTraining, TrainingFailed
 from ..fingerprint import code_of
 from ..history import Curve, History
-from ..monitors import Evaluation, Monitor, Snapshot
+from ..monitors import Evaluation, Monitor, Snapshot, WithinEpochs
 from ..result import Result
 from ..selection import Candidates
 from ..selflabel import self_label
@@ -78,8 +78,8 @@ class Stopped:
 
 
 Attempt = Outcome | Failed | Stopped
-Tick = Callable[[float], None]
-"""Told how much of the cost was computed."""
+Tick = Callable[[float, str], None]
+"""Told how much of the cost was computed, and of which data set."""
 Asked = Callable[[], bool]
 """Whether somebody wants the computation to stop."""
 
@@ -88,7 +88,11 @@ def never() -> bool:
     return False
 
 
-def attempt(group: Group, conditions: Conditions, *, stop: Asked = never, tick: Tick = lambda cost: None) -> Attempt:
+def untold(cost: float, dataset: str) -> None:
+    pass
+
+
+def attempt(group: Group, conditions: Conditions, *, stop: Asked = never, tick: Tick = untold) -> Attempt:
     """Train a group from its pretraining, which is shared, to its scores; whatever happens is an answer."""
     if stop() or over(conditions):
         return Stopped()
@@ -97,7 +101,8 @@ def attempt(group: Group, conditions: Conditions, *, stop: Asked = never, tick: 
         start = None if group.pretraining is None else pretrained(group.pretraining, conditions, stop=stop, tick=tick)
         sample = group.protocol.sample(group.dataset, conditions.data)
         with _quietly(conditions):
-            result = _clustered(group, start, sample, conditions, _Stop(conditions, stop, tick, *group.stage_costs))
+            watch = _Watch(conditions, stop, lambda cost: tick(cost, group.dataset), *group.stage_costs)
+            result = _clustered(group, start, sample, conditions, watch)
             begun = time.perf_counter()
             label_free = _label_free(group, result, sample, conditions)
             spent = {"selection": time.perf_counter() - begun} if label_free else {}
@@ -116,7 +121,7 @@ def kept_state(group: Group, conditions: Conditions) -> Checkpoint:
     return _checkpoint(conditions, group.key, group.settings[0].clustering)
 
 
-def _clustered(group: Group, start: Result | None, sample: Sample, conditions: Conditions, watch: _Stop) -> Result:
+def _clustered(group: Group, start: Result | None, sample: Sample, conditions: Conditions, watch: _Watch) -> Result:
     """The clustering of a group and, where it has one, its third stage. With that, the clustering is kept in a file, so that
     neither a stop nor another study of the same clustering has to train it again."""
     checkpoint, execution = kept_state(group, conditions), _execution(group, conditions)
@@ -141,7 +146,7 @@ def _clustered(group: Group, start: Result | None, sample: Sample, conditions: C
 
 
 def attempt_pretraining(pretraining: Pretraining, conditions: Conditions, *, stop: Asked = never,
-                        tick: Tick = lambda cost: None) -> Path | Failed | Stopped:
+                        tick: Tick = untold) -> Path | Failed | Stopped:
     """Make sure that the encoders are there; the file that holds them."""
     if stop() or over(conditions):
         return Stopped()
@@ -156,8 +161,7 @@ def attempt_pretraining(pretraining: Pretraining, conditions: Conditions, *, sto
     return pretrained_path(pretraining, conditions)
 
 
-def pretrained(pretraining: Pretraining, conditions: Conditions, *, stop: Asked = never,
-               tick: Tick = lambda cost: None) -> Result:
+def pretrained(pretraining: Pretraining, conditions: Conditions, *, stop: Asked = never, tick: Tick = untold) -> Result:
     """The encoders that groups start from: read where they were trained before, else trained and written."""
     path = pretrained_path(pretraining, conditions)
     if path.is_file():
@@ -165,9 +169,10 @@ def pretrained(pretraining: Pretraining, conditions: Conditions, *, stop: Asked 
     path.parent.mkdir(parents=True, exist_ok=True)
     checkpoint = _checkpoint(conditions, pretraining.key, pretraining.settings.pretraining)
     inputs = pretraining.protocol.sample(pretraining.dataset, conditions.data).inputs
+    watch = _Watch(conditions, stop, lambda cost: tick(cost, pretraining.dataset), pretraining.cost)
     with _quietly(conditions):
         result = train(inputs, pretraining.settings, seeds=pretraining.seeds, execution=_execution(pretraining, conditions),
-                       monitors=[_Stop(conditions, stop, tick, pretraining.cost)], checkpoint=checkpoint)
+                       monitors=[watch], checkpoint=checkpoint)
     result.save(path)
     checkpoint.remove()
     return result
@@ -177,13 +182,13 @@ def pretrained_path(pretraining: Pretraining, conditions: Conditions) -> Path:
     return Path(conditions.work) / "pretrained" / f"{pretraining.key}.reclust"
 
 
-class _Stop:
-    """A monitor that counts epochs, and ends training when time is up or somebody asks."""
+class _Watch(WithinEpochs):
+    """A monitor that counts what was computed, and ends training when time is up or somebody asks."""
 
-    def __init__(self, conditions: Conditions, stop: Asked, tick: Tick, *costs: float) -> None:
+    def __init__(self, conditions: Conditions, stop: Asked, tick: Callable[[float], None], *costs: float) -> None:
         """costs: of the phases to come, in their order."""
         self.conditions, self.stop, self.tick, self.costs = conditions, stop, tick, list(costs)
-        self.cost = 0.0
+        self.cost_of_epoch = self.counted = 0.0
 
     def skip(self) -> None:
         """A phase that somebody computed before."""
@@ -191,13 +196,19 @@ class _Stop:
 
     def __call__(self, snapshot: Snapshot) -> None:
         if snapshot.moment == "start":
-            self.cost = self.costs.pop(0) if self.costs else 0.0
+            cost = self.costs.pop(0) if self.costs else 0.0
+            self.cost_of_epoch, self.counted = cost / max(1, snapshot.epochs), 0.0
             if snapshot.epoch >= 0:  # what a checkpoint brought
-                self.tick(self.cost * (snapshot.epoch + 1) / snapshot.epochs)
+                self.tick(self.cost_of_epoch * (snapshot.epoch + 1))
         if snapshot.moment == "epoch":
-            self.tick(self.cost / snapshot.epochs)
+            self.within(1.0)
+            self.counted = 0.0
             if self.stop() or over(self.conditions):
                 raise StopTraining
+
+    def within(self, share: float) -> None:
+        self.tick(self.cost_of_epoch * (share - self.counted))
+        self.counted = share
 
 
 def over(conditions: Conditions) -> bool:

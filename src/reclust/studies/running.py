@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from tqdm.auto import tqdm
 from ..atomic import write_text
 from ..bars import Shown, Told, bar
 from ..data import DataError
+from ..data.folder import check_data_folder
 from ..data.named import own_file
 from ..exceptions import warn
 from ..fingerprint import code_of
@@ -31,6 +33,8 @@ from .execute import Attempt, Conditions, Failed, Stopped, kept_state
 from .spec import Group, Study
 from .store import Outcome, PlannedRun, Store
 from .summaries import Failure
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -64,13 +68,15 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None, bac
 
     datasets, variants, seeds: only these for now, and what trains stacked with them; groups are the same whether or not the
     others run. progress: None shows a bar where somebody is watching a terminal; a function is told the share that is done.
-    Ctrl-C, or the end of the time given in `conditions`, stops after the current epoch with a checkpoint, from which the next
-    call goes on.
+    Ctrl-C, SIGTERM, or the end of the time given in `conditions`, stops after the current epoch with a checkpoint, from which
+    the next call goes on.
     """
     conditions = conditions or Conditions(work=str(work_folder(store.path)))
     groups, wanted = study.groups(), {"dataset": datasets, "variant": variants, "seed": seeds}
     runs = [run for group in groups for run in group.runs]
     check_known(study, wanted)
+    check_data_folder(conditions.data)
+    where = backend.where(conditions)
     with _only_one(Path(conditions.work), store.path), _Interrupt() as interrupt, ExitStack() as stack:
         _check_own_data(study, conditions, store.path)
         _plan(store, study, runs)
@@ -79,9 +85,15 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None, bac
         waiting = store.waiting(study.name)
         asked = [group for group in groups if group.key in waiting and _holds(group, wanted)]
         _warn_of_what_never_fires(study, asked)
+        _log_beginning(study, asked, where)
         shown = stack.enter_context(_bar(study, asked, conditions, progress))
+
+        def tick(cost: float, dataset: str) -> None:
+            shown.set_description_str(f"{study.name}, {dataset}", refresh=False)
+            shown.update(cost)
+
         finished = 0
-        for group, attempt in backend.attempts(backend.ordered(asked), conditions, interrupt.asked, shown.update):
+        for group, attempt in backend.attempts(backend.ordered(asked), conditions, interrupt.asked, tick):
             finished += _commit(store, group, attempt)
             if isinstance(attempt, Outcome):
                 kept_state(group, conditions).remove()  # not before: a kill in between would cost all of it
@@ -174,6 +186,14 @@ def _warn_of_what_never_fires(study: Study, groups: Sequence[Group]) -> None:
              f"nothing: {named}. Train longer, or choose a shorter interval.")
 
 
+def _log_beginning(study: Study, groups: Sequence[Group], where: str) -> None:
+    if groups:
+        datasets = ", ".join(dict.fromkeys(group.dataset for group in groups))
+        runs = sum(len(group.runs) for group in groups)
+        _LOG.info("%s on %s: %d run%s waiting in %d group%s, computed on %s", study.name, datasets, runs, "s" * (runs > 1),
+                  len(groups), "s" * (len(groups) > 1), where)
+
+
 def _commit(store: Store, group: Group, attempt: Attempt) -> int:
     """How many runs finished by it."""
     if isinstance(attempt, Failed):
@@ -206,7 +226,8 @@ def _only_one(work: Path, store: Path) -> Iterator[None]:
 
 
 class _Interrupt:
-    """The first Ctrl-C asks to stop, the second one stops at once. Only the main thread can listen for it."""
+    """The first Ctrl-C asks to stop, and so does SIGTERM, which clusters send some time before they kill; the second Ctrl-C
+    stops at once. Only the main thread can listen for them."""
 
     def __init__(self) -> None:
         self._asked = False
@@ -215,17 +236,19 @@ class _Interrupt:
         return self._asked
 
     def __enter__(self) -> _Interrupt:
-        self._listening = threading.current_thread() is threading.main_thread()
-        if self._listening:
-            self._before: Callable | int | None = signal.signal(signal.SIGINT, self._note)
+        listening = threading.current_thread() is threading.main_thread()
+        self._before = {number: signal.signal(number, self._note)
+                        for number in ((signal.SIGINT, signal.SIGTERM) if listening else ())}
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._listening:
-            signal.signal(signal.SIGINT, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self._asked:
+        again, self._asked = self._asked, True
+        if again and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self._asked = True
-        tqdm.write("Stopping after this epoch; press Ctrl-C again to stop at once.", file=sys.stderr)
+        if not again:  # nor does a second SIGTERM mean more: `timeout` sends two at a time
+            tqdm.write("Stopping after this epoch, with a checkpoint. Ctrl-C now stops at once: what was computed since the "
+                       "last checkpoint is lost.", file=sys.stderr)

@@ -75,14 +75,15 @@ class Store(StoreReader):
         check_folder(self.path)
         if self.path.exists() and not os.access(self.path, os.W_OK):
             raise PermissionError(f"{self.path} is read-only: copy it to where you may write, or use another store.")
-        self._db = self._connect()
         try:
-            fresh = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+            self._db = self._connect()
+            if self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                schema.create(self._db)
+        except sqlite3.OperationalError as error:  # of the place, not of what the file holds
+            raise OSError(f"The store {self.path} cannot be opened or made ({error}): choose another place for it.") from error
         except sqlite3.DatabaseError as error:
             raise ValueError(f"{self.path} is no store of studies: {error}.") from error
-        if fresh:
-            self._db.execute("PRAGMA journal_mode = WAL")
-            schema.create(self._db)
         schema.check(self._db, self.path)
         self._db.execute("PRAGMA synchronous = FULL")
 

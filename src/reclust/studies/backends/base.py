@@ -15,6 +15,10 @@ Attempts = Iterator[tuple[Group, Attempt]]
 
 
 class Backend(Protocol):
+    def where(self, conditions: Conditions) -> str:
+        """On what groups are computed, in words; raises where that cannot be."""
+        ...
+
     def ordered(self, groups: Sequence[Group]) -> list[Group]:
         """In which order to compute groups, by their cost."""
         ...
@@ -28,11 +32,13 @@ class Backend(Protocol):
 class InProcess:
     """One group after the other, the cheapest first: tables begin to fill early, and a short time budget finishes some."""
 
+    def where(self, conditions: Conditions) -> str:
+        return str(choose_device(conditions.device))
+
     def ordered(self, groups: Sequence[Group]) -> list[Group]:
         return sorted(groups, key=lambda group: group.cost)
 
     def attempts(self, groups: Sequence[Group], conditions: Conditions, stop: Asked, tick: Tick) -> Attempts:
-        choose_device(conditions.device)
         failed: dict[str, Failed] = {}
         for group in groups:
             if stop() or over(conditions):

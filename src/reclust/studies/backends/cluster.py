@@ -35,6 +35,10 @@ class RayCluster:
     gpus: float = 0.0
     retries: int = 3
 
+    def where(self, conditions: Conditions) -> str:
+        ray_itself()  # now: Ray listens for SIGTERM from its import on, and whoever runs the study wants to hear it instead
+        return "a Ray cluster"
+
     def ordered(self, groups: Sequence[Group]) -> list[Group]:
         return sorted(groups, key=lambda group: -group.cost)
 
@@ -79,7 +83,7 @@ class RayCluster:
                 task = pending.pop(reference)
                 made = _answer(ray, reference)
                 if not isinstance(made, Stopped):
-                    tick(task.cost)
+                    tick(task.cost, task.dataset)
                 if isinstance(task, Group):
                     yield task, made
                 elif isinstance(made, bytes):

@@ -37,11 +37,13 @@ class Processes:
     def __post_init__(self) -> None:
         whole("The number of worker processes", self.count, 1)
 
+    def where(self, conditions: Conditions) -> str:
+        return f"{choose_device(conditions.device)} by {self.count} processes"
+
     def ordered(self, groups: Sequence[Group]) -> list[Group]:
         return sorted(groups, key=lambda group: -group.cost)
 
     def attempts(self, groups: Sequence[Group], conditions: Conditions, stop: Asked, tick: Tick) -> Attempts:
-        choose_device(conditions.device)
         threads = conditions.threads or max(1, torch.get_num_threads() // self.count)
         pool = _Pool(self, replace(conditions, threads=threads), [*missing_pretraining(groups, conditions), *groups])
         try:
@@ -51,7 +53,7 @@ class Processes:
                 pool.start_what_can()
                 for task, made in pool.ended():
                     if not isinstance(made, Stopped):
-                        tick(task.cost)
+                        tick(task.cost, task.dataset)
                     if isinstance(task, Group):
                         yield task, made
                     elif isinstance(made, Failed):
@@ -138,7 +140,7 @@ class _Pool:
 
     def end(self) -> None:
         for worker in (*self.idle, *(worker for worker, _ in self.running)):
-            worker.process.terminate()
+            worker.process.kill()
             worker.process.join()
 
 
@@ -150,7 +152,8 @@ class _Worker:
 
 def _work(line: Connection, asked: Any, conditions: Conditions) -> None:
     """A worker's life: tasks come in, what came of them goes out."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the parent passes it on
+    for number in (signal.SIGINT, signal.SIGTERM):  # they reach all processes of a terminal or job; the parent passes them on
+        signal.signal(number, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
 
     def stop() -> bool:
