@@ -146,7 +146,7 @@ def test_the_command_line_prints_it(tmp_path, monkeypatch, capsys):
     assert main(given) == 0
     said = capsys.readouterr()
     assert "2 clusters" in said.out
-    assert [line.split(",")[0] for line in said.err.splitlines()] == [f"reclust: {share}%" for share in (25, 50, 75, 100)]
+    assert [line.split(",")[0] for line in said.err.splitlines()] == [f"reclust: suggest_k: {share}%" for share in (25, 50, 75, 100)]
     assert main([*given, "--json"]) == 0
     assert '"suggested": 2' in capsys.readouterr().out
 

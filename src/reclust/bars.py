@@ -24,7 +24,7 @@ Shown = bool | Callable[[float], None] | Listener | None
 """Whether there is a bar, None where somebody watches a terminal; or what is told the share that is done, from 0 to 1."""
 
 
-def bar(total: float, shown: Shown, *, desc: str, **how: Any) -> tqdm | Told:
+def bar(total: float, shown: Shown, *, desc: str = "", **how: Any) -> tqdm | Told:
     """To be used in a `with`. desc, how: of `tqdm`."""
     if isinstance(shown, Listener):
         return Told(total, shown.hear, desc)
