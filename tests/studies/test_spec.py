@@ -155,6 +155,7 @@ def test_files_hold_only_what_differs(tmp_path):
     """)
     study, base = read_study(path), named("acc-table")
     assert study.name == "mine" and study.seeds == base.seeds and study.pretrained == base.pretrained
+    assert study.about == "A form of acc-table."
     assert study.protocol == dataclasses.replace(base.protocol, epochs=10)
     assert study.variants[1].intervention == Every(5, (SoftReset(0.5),))
     assert study.variants[2].intervention == BRB(10, {"layer0": 0.9}, KMeans(n_init=3))

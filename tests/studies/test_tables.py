@@ -13,9 +13,10 @@ from support import small_settings
 
 from reclust.exceptions import StopTraining
 from reclust.history import Curve
-from reclust.studies import Outcome, PlannedRun, Store, StoreReader, execute, published
+from reclust.studies import Outcome, PlannedRun, Store, StoreReader, execute, named, published
 from reclust.studies import tables as made
 from reclust.studies.baselines import EncodedKMeans, PixelKMeans, UmapMixture, baselines_of, run_baselines
+from reclust.studies.catalog import names
 from reclust.studies.execute import Conditions
 from reclust.studies.tables import Cell, Layout, Row, Table, paired
 from studies.tiny import tiny_study
@@ -28,11 +29,11 @@ def fired(runs):
     return {"clustering": {"fired": Curve(np.array([2, 4]), np.stack([runs, runs]))}}
 
 
-def fill(store, study, cells, *, scores=None, settings=None, seconds=None, seeds=SEEDS, factors=None):
+def fill(store, study, cells, *, scores=None, settings=None, seconds=None, seeds=SEEDS, factors=None, spec=None):
     """Runs of invented scores for each cell (dataset, algorithm, pretrained, variant); the scores, (cells, seeds)."""
     rng = np.random.default_rng(0)
     groups = ["/".join([study, *map(str, cell)]) for cell in cells]
-    store.plan(study, "spec", [
+    store.plan(study, spec or named(study if study in names() else "acc-table"), [
         PlannedRun(f"{group}/{seed}", group, dataset, algorithm, variant, pretrained, seed, (factors or {}).get(variant, {}))
         for group, (dataset, algorithm, pretrained, variant) in zip(groups, cells, strict=True) for seed in seeds])
     scores = rng.random((len(cells), len(seeds))) if scores is None else np.asarray(scores)
@@ -321,6 +322,17 @@ def test_umap_and_a_mixture_on_the_digits(tmp_path):
     with Store(tmp_path / "store") as store:
         run_baselines(baselines_of(study, [UmapMixture()]), store, Conditions(work=str(tmp_path / "work")))
         assert store.runs("baselines")["acc"][0] > 0.7
+
+
+@pytest.mark.parametrize("study", ["acc-table", "mine"])
+def test_another_protocol_is_not_held_against_the_paper(store, study):
+    spec = named("acc-table")
+    fill(store, study, CELLS, spec=replace(spec, name=study, protocol=replace(spec.protocol, epochs=6)))
+    (table,) = made.scores(store, study)
+    assert not any(cell.aside for block in table.blocks for row in block for cell in row.cells)
+    assert "Its protocol is not the paper's, whose numbers are left out." in table.note and "parentheses" not in table.note
+    fill(store, "own-set", [("mine", *cell[1:]) for cell in CELLS if cell[0] == "usps"], spec=replace(spec, name="own-set", protocol=replace(spec.protocol, epochs=6)))
+    assert "paper" not in made.scores(store, "own-set")[0].note, "where it has none anyway"
 
 
 @pytest.mark.slow

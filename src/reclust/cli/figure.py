@@ -65,7 +65,7 @@ def _draw_all(store: studies.StoreReader, folder: Path, choice: Choice) -> int:
         except MissingData:
             missing.append(name)
     if missing:
-        print(f"left out for lack of records: {', '.join(missing)}; `reclust figure {store.path} {missing[0]}` says what it needs",
-              file=sys.stderr)
+        print(f"left out for lack of records: {', '.join(missing)}; `reclust figure {store.path} {missing[0]}` says what "
+              "it needs", file=sys.stderr)
     print(f"{folder}: {len(FIGURES) - len(missing)} figures")
     return 0 if len(missing) < len(FIGURES) else 1

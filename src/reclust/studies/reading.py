@@ -74,6 +74,14 @@ class StoreReader:
         self._known(study)
         return from_json(json.loads(self._one("SELECT spec FROM studies WHERE name = ?", study)))
 
+    def protocol(self, study: str) -> Any:
+        """The protocol that a study was planned with, None for one that is not known here, as those of one's own may be."""
+        self._known(study)
+        try:
+            return from_json(json.loads(self._one("SELECT spec FROM studies WHERE name = ?", study))["fields"]["protocol"])
+        except (KeyError, TypeError, ValueError):
+            return None
+
     def planned(self, study: str) -> int:
         """Of how many runs a study consists."""
         self._known(study)

@@ -58,6 +58,8 @@ def study_of(given: Mapping[str, Any]) -> Study:
     made: dict[str, Any] = {name: _value(part, getattr(defaults, name)) for name, part in given.items() if name != "variants"}
     if "variants" in given:
         made["variants"] = _variants(given["variants"], defaults if base else None)
+    if base is not None and given.get("name") != base:
+        made.setdefault("about", f"A form of {base}.")
     return dataclasses.replace(defaults, **made)
 
 

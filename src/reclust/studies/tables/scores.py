@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from ...values import value
 from .. import labels, published
+from ..catalog import named, names
+from ..protocols import AutoencoderProtocol, ContrastiveProtocol
 from ..reading import CELL, StoreReader
 from .table import Cell, Row, Table, score
 
@@ -65,21 +67,29 @@ def _laid_out(reader: StoreReader, study: str, layout: Layout, entries: Sequence
     above = _baselines(reader, study, layout)
     made = []
     for which, members in _grouped(entries, layout.tables):
-        source = _Source(study.removesuffix("-mini"), layout, list(dict.fromkeys(entry[layout.columns] for entry in members)))
+        columns = list(dict.fromkeys(entry[layout.columns] for entry in members))
+        source = _Source(study.removesuffix("-mini"), layout, columns, compared=_compared(reader, study))
         blocks = [source.block(own) for _, own in _grouped(members, layout.blocks)]
         rows = source.block([one for one in above if one["dataset"] in source.columns]) if above else ()
         title = ", ".join([study, *(labels.value(name, given) for name, given in zip(layout.tables, which, strict=True)),
                            "/".join(map(labels.measure, layout.measures))])
         shown = tuple(block for block in (rows, *blocks, source.others()) if block)
-        made.append(Table(title, source.headings, shown, " ".join([_note(layout, shown), finished])))
+        withheld = "Its protocol is not the paper's, whose numbers are left out." if source.withholds(members) else ""
+        made.append(Table(title, source.headings, shown, " ".join(filter(None, [_note(layout, shown), withheld, finished]))))
     return made
 
 
-class _Source:
-    """Makes the rows of one table."""
+def _compared(reader: StoreReader, study: str) -> bool:
+    """Whether the paper's numbers are of the same protocol: a shorter training is nothing to hold against them."""
+    protocol = reader.protocol(study)
+    return protocol == named(study).protocol if study in names() else protocol in (AutoencoderProtocol(), ContrastiveProtocol())
 
-    def __init__(self, study: str, layout: Layout, columns: list[Any]) -> None:
-        self.study, self.layout, self.columns = study, layout, columns
+
+class _Source:
+    """Makes the rows of one table. compared: with the paper's numbers."""
+
+    def __init__(self, study: str, layout: Layout, columns: list[Any], *, compared: bool) -> None:
+        self.study, self.layout, self.columns, self.compared = study, layout, columns, compared
         self.paper = study + published.BEST if layout.show == "best" else study
         self.averaged = bool(layout.average) and len(columns) > 1
 
@@ -116,13 +126,20 @@ class _Source:
         factor = 100 if measure in labels.PERCENT else 1
         mean = factor * entry[f"{measure}_{'best' if show == 'best' else 'mean'}"]
         spread = None if show == "best" else factor * entry[f"{measure}_{show}"]
-        found = published.find(self.paper, entry, measure) if set(CELL) <= set(entry) else None
+        found = self._published(entry, measure) if self.compared else None
         extra = {"runs": float(entry["runs"])} | ({} if spread is None else {show: spread})
         return mean, spread, None if found is None else found.mean, extra
 
+    def _published(self, entry: Entry, measure: str) -> published.Published | None:
+        return published.find(self.paper, entry, measure) if set(CELL) <= set(entry) else None
+
+    def withholds(self, entries: Sequence[Entry]) -> bool:
+        """Numbers that the paper has, but not of what was trained here."""
+        return not self.compared and any(self._published(entry, name) for entry in entries for name in self.layout.measures)
+
     def others(self) -> tuple[Row, ...]:
         """What the paper's table has from others."""
-        if self.layout.columns != "dataset":
+        if self.layout.columns != "dataset" or not self.compared:
             return ()
         found = {measure: published.others(self.paper, labels.DEEP, measure) for measure in self.layout.measures}
         names = dict.fromkeys(name for own in found.values() for name, dataset in own if dataset in self.columns)
