@@ -66,6 +66,21 @@ def test_its_numbers_are_those_of_the_store(store, data):
         assert series["std"][-1] == pytest.approx(entry["acc_std"], abs=1e-6)
 
 
+@pytest.mark.parametrize(("epochs", "shown"), [((0, 4, 9, 10), (0, 4, 9, 10)), ((4, 9, 10, 19, 20), (10, 20)), ((4, 9), ())])
+def test_label_changes_are_over_one_epoch(tmp_path, epochs, shown):
+    values = np.array(epochs, float)[:, None]
+    with Store(tmp_path / "s.sqlite") as opened:
+        opened.plan("s", "spec", [PlannedRun("x", "g", "digits", "dec", "none", True, 1)])
+        opened.add(Outcome("g", ["x"], [small_settings()], {name: np.array([0.5]) for name in ("acc", "nmi", "ari")},
+                           {"clustering": {"label_change": Curve(np.array(epochs), values), "nmi": Curve(np.array(epochs), values)}}, {}, {},
+                           {"data": {"samples": 9}}))
+        data = report_data(opened, title="t", samples=samples_in(None))
+    (series,) = data["series"]
+    assert len(series["curves"]["clustering.nmi"]["mean"]) == len(epochs)
+    changes = series["curves"].get("clustering.label_change", {"mean": []})["mean"]
+    assert [one for one in changes if np.isfinite(one)] == list(shown)
+
+
 def test_every_run_has_its_record(store, data):
     for cell in study_named(data, "tiny")["cells"]:
         for place in cell["runs"]:
