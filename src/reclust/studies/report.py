@@ -234,8 +234,8 @@ def _series(runs: Sequence[str], histories: Mapping[str, _History], points: int,
 
 
 def _over_one_epoch(changes: Curve) -> Curve:
-    """Changes of labels are since the last look at them. Those over more than an epoch cannot be compared with the others; where
-    there is one from the first epoch on, labels were looked at in all, also if a compact store has left out some."""
+    """Changes of labels are since the last look at them. Those over more than an epoch cannot be compared with the others;
+    where there is one from the first epoch on, labels were looked at in all, also if a compact store has left out some."""
     seen = changes.epochs[np.isfinite(changes.values).any(axis=1)]
     alike = np.isin(changes.epochs - 1, seen) if len(seen) and seen[0] > 0 else np.ones(len(changes.epochs), bool)
     return Curve(changes.epochs, np.where(alike[:, None], changes.values, np.nan))
