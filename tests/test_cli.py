@@ -456,7 +456,7 @@ def test_what_the_parser_says_is_what_the_library_has():
     assert fitting.PRESETS == tuple(presets.PRESETS) and fitting.AUGMENTATIONS == tuple(estimators.AUGMENTATIONS)
     assert study.EVERY == Kept().every and study.BASELINES == tuple(METHODS) and f"OUTPUT/{REMARKS}." in reproduce.DESCRIPTION
     assert {name: default for name, (default, _) in report.SHOWN.items()}.items() <= vars(Limits()).items()
-    assert suggesting.MOST == choosing.MOST and SCORES == tuple(LABEL_FREE) and listing.listed() == listing.computed(), "run tools/catalog.py"
+    assert suggesting.MOST == choosing.MOST and SCORES == tuple(LABEL_FREE) and listing._rows() == listing.computed(), "run tools/catalog.py"
 
 
 def test_every_command_has_help(capsys):

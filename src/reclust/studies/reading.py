@@ -74,13 +74,11 @@ class StoreReader:
         self._known(study)
         return from_json(json.loads(self._one("SELECT spec FROM studies WHERE name = ?", study)))
 
-    def protocol(self, study: str) -> Any:
-        """The protocol that a study was planned with, None for one that is not known here, as those of one's own may be."""
+    def protocol(self, study: str) -> dict[str, Any] | None:
+        """The protocol that a study was planned with, as plain JSON, which needs no part of it to be imported."""
         self._known(study)
-        try:
-            return from_json(json.loads(self._one("SELECT spec FROM studies WHERE name = ?", study))["fields"]["protocol"])
-        except (KeyError, TypeError, ValueError):
-            return None
+        spec = json.loads(self._one("SELECT spec FROM studies WHERE name = ?", study))
+        return spec["fields"].get("protocol") if isinstance(spec, dict) else None
 
     def planned(self, study: str) -> int:
         """Of how many runs a study consists."""

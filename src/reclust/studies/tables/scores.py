@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 from ...values import value
 from .. import labels, published
-from ..catalog import named, names
-from ..protocols import AutoencoderProtocol, ContrastiveProtocol
+from ..listing import as_published
 from ..reading import CELL, StoreReader
 from .table import Cell, Row, Table, score
 
@@ -68,7 +67,7 @@ def _laid_out(reader: StoreReader, study: str, layout: Layout, entries: Sequence
     made = []
     for which, members in _grouped(entries, layout.tables):
         columns = list(dict.fromkeys(entry[layout.columns] for entry in members))
-        source = _Source(study.removesuffix("-mini"), layout, columns, compared=_compared(reader, study))
+        source = _Source(study.removesuffix("-mini"), layout, columns, compared=as_published(study, reader.protocol(study)))
         blocks = [source.block(own) for _, own in _grouped(members, layout.blocks)]
         rows = source.block([one for one in above if one["dataset"] in source.columns]) if above else ()
         title = ", ".join([study, *(labels.value(name, given) for name, given in zip(layout.tables, which, strict=True)),
@@ -77,12 +76,6 @@ def _laid_out(reader: StoreReader, study: str, layout: Layout, entries: Sequence
         withheld = "Its protocol is not the paper's, whose numbers are left out." if source.withholds(members) else ""
         made.append(Table(title, source.headings, shown, " ".join(filter(None, [_note(layout, shown), withheld, finished]))))
     return made
-
-
-def _compared(reader: StoreReader, study: str) -> bool:
-    """Whether the paper's numbers are of the same protocol: a shorter training is nothing to hold against them."""
-    protocol = reader.protocol(study)
-    return protocol == named(study).protocol if study in names() else protocol in (AutoencoderProtocol(), ContrastiveProtocol())
 
 
 class _Source:
