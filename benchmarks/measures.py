@@ -83,13 +83,13 @@ def main() -> None:
     on_part, by_peer = own_measures(*some), peers(*some)
     measured: dict[str, Any] = {}
     for name, measure in own_measures(*data).items():
-        measured[name] = seen = {"seconds": best_times(measure, repeats=3)[0]}
+        measured[name] = seen = {"seconds": best_times(measure, repeats=5)[0]}
         if given.device == "cuda":
             seen["extra_gb"] = extra_gb(measure)
         print(name, seen, flush=True)
     peak = status_gb("VmHWM")
     for name, peer in by_peer.items():
-        own, other = best_times(on_part[name], peer, repeats=3)
+        own, other = best_times(on_part[name], peer, repeats=5)
         measured[name] |= {"part_seconds": own, "part_scikit_learn_seconds": other}
     everything = {"rows": given.rows, "dims": given.dims, "part": PART, "process_peak_gb": peak, "measures": measured}
     print(f"record: {write_record(f'measures_{given.device}', {'classes': CLASSES, 'neighbors': NEIGHBORS}, everything)}")

@@ -198,10 +198,10 @@ def scaling(measured: dict[str, Any]) -> str:
 def measures(measured: dict[str, Any]) -> str:
     rows, memory = [], [seen["extra_gb"] for seen in measured["measures"].values() if "extra_gb" in seen]
     for name, seen in measured["measures"].items():
-        part = [f"{seen[side]:.4f}" if side in seen else "–" for side in ("part_seconds", "part_scikit_learn_seconds")]
-        rows.append([name, f"{seen['seconds']:.4f}", *([f"{1e3 * seen['extra_gb']:.0f}"] if memory else []), *part])
+        part = [f"{seen[side]:.3g}" if side in seen else "–" for side in ("part_seconds", "part_scikit_learn_seconds")]
+        rows.append([name, f"{seen['seconds']:.3g}", *([f"{1e3 * seen['extra_gb']:.0f}"] if memory else []), *part])
     total = sum(seen["seconds"] for seen in measured["measures"].values())
-    rows.append(["all", f"{total:.4f}", *([f"{1e3 * max(memory):.0f}"] if memory else []), "", ""])
+    rows.append(["all", f"{total:.3g}", *([f"{1e3 * max(memory):.0f}"] if memory else []), "–", "–"])
     size = "" if memory else f" The whole process took {measured['process_peak_gb']:.2f} GB at its largest, Python and torch included."
     return (f"Measures of {measured['rows']:,} × {measured['dims']} embeddings of ten classes, one after another; on a GPU all of them should take "
             f"less than a second, and none more than 1 GB beyond what is held before it.{size} scikit-learn, on the CPU and on the first "
@@ -211,9 +211,11 @@ def measures(measured: dict[str, Any]) -> str:
 
 def mixture(measured: dict[str, Any]) -> str:
     rows = [[name, *(f"{seconds:.2f}" for seconds in seen["seconds"].values()), f"{seen['times_as_fast']:.1f}",
-             *(f"{error:.3f}" for error in seen["error_of_means"].values())] for name, seen in measured.items()]
+             *(f"{mean(errors):.3f} ± {stdev(errors) / len(errors) ** 0.5:.3f}" for errors in seen["errors_of_means"].values())]
+            for name, seen in measured.items()]
     return ("The Gaussian mixture that reclusters against scikit-learn's on the CPU: 10,000 × 10 numbers in float64, ten components, the best of ten restarts, "
-            "each from k-means. The error is the mean distance of the found means from those that the samples, of standard deviation 1, were drawn around.\n\n" +
+            "each from k-means. The error is the mean distance of the found means from those that the samples, of standard deviation 1, were drawn around, "
+            "over ten draws ± standard error.\n\n" +
             table(["groups", "reclust, s", "scikit-learn, s", "times as fast", "error of reclust", "error of scikit-learn"], rows))
 
 
