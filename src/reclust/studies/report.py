@@ -23,7 +23,7 @@ from .gallery import gallery, sources
 from .inside import Found, Insides, samples_in
 from .reading import CELL, StoreReader
 from .spec import Study
-from .summaries import Status
+from .summaries import Status, over_one_epoch
 
 Plain = dict[str, Any]
 LABEL_CHANGE = "label_change"
@@ -221,7 +221,9 @@ def _series(runs: Sequence[str], histories: Mapping[str, _History], points: int,
     for phase, history in histories.items():
         columns = history.of(runs)
         if LABEL_CHANGE in columns:
-            columns[LABEL_CHANGE] = _over_one_epoch(columns[LABEL_CHANGE])
+            changes = columns[LABEL_CHANGE]
+            kept = over_one_epoch(changes.epochs, changes.epochs[np.isfinite(changes.values).any(axis=1)])
+            columns[LABEL_CHANGE] = Curve(changes.epochs[kept], changes.values[kept])
         for name in history.shown if columns else ():
             line = page.curve(columns, name, limit=points)
             if line is not None:
@@ -231,14 +233,6 @@ def _series(runs: Sequence[str], histories: Mapping[str, _History], points: int,
             fired = columns["fired"]
             made["resets"] = fired.epochs[np.nan_to_num(fired.values).any(axis=1)]
     return made
-
-
-def _over_one_epoch(changes: Curve) -> Curve:
-    """Changes of labels are since the last look at them. Those over more than an epoch cannot be compared with the others;
-    where there is one from the first epoch on, labels were looked at in all, also if a compact store has left out some."""
-    seen = changes.epochs[np.isfinite(changes.values).any(axis=1)]
-    alike = np.isin(changes.epochs - 1, seen) if len(seen) and seen[0] > 0 else np.ones(len(changes.epochs), bool)
-    return Curve(changes.epochs, np.where(alike[:, None], changes.values, np.nan))
 
 
 def _in_turn(studies: Sequence[Plain]) -> list[Plain]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import schema
 
@@ -62,3 +63,12 @@ def spread(values: Sequence[float | None]) -> dict[str, float]:
     squares = np.square(np.subtract(known, mean)).tolist()
     std = math.sqrt(math.fsum(squares) / (len(known) - 1)) if len(known) > 1 else math.nan
     return {"mean": mean, "std": std, "stderr": std / math.sqrt(len(known)), "best": max(known)}
+
+
+def over_one_epoch(epochs: NDArray[np.int64], looked: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the epochs have a change of labels over one epoch; looked: those at whose end labels were looked at, ascending.
+
+    A change is since the last look, and one over more epochs cannot be compared with the others. Where there is one of the
+    first epoch, labels were looked at in all, also if a compact store has left out some.
+    """
+    return np.isin(epochs - 1, looked) if len(looked) and looked[0] > 0 else np.ones(len(epochs), dtype=bool)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import labels
 from ..reading import CELL, StoreReader
+from ..summaries import over_one_epoch
 
 if TYPE_CHECKING:
     import pandas
@@ -287,10 +288,8 @@ def curve_panels(several: Sequence[Runs], columns: Sequence[str]) -> Figure:
         fired = set().union(*(resets[runs.study].get(run, ()) for run in own.frame["run"]))
         for axes, column in zip(place, columns, strict=True):
             mark_resets(axes, fired)
-            if column == "label_change" and not _of_every_epoch(shown, column):
-                banded(axes, _over_one_epoch(shown), column, kept, points=True)
-            else:
-                banded(axes, shown, column, kept)
+            some = _comparable(shown) if column == "label_change" else shown
+            banded(axes, some, column, kept, points=len(some) < len(shown))
             if axes not in grid[:, 0]:
                 axes.set_ylabel("")
         place[0].set_title(f"{labels.method(algorithm, 'none', pretrained=pretrained)}, {labels.dataset(dataset)}")
@@ -300,12 +299,6 @@ def curve_panels(several: Sequence[Runs], columns: Sequence[str]) -> Figure:
     return figure
 
 
-def _of_every_epoch(curves: pandas.DataFrame, column: str) -> bool:
-    """Whether it was recorded at all epochs, also where a compact store has left out some: from the first one on."""
-    return curves.loc[curves[column].notna(), "epoch"].min() == 0
-
-
-def _over_one_epoch(curves: pandas.DataFrame) -> pandas.DataFrame:
-    """Label change is since the last look at the labels: what is left can be compared, as at resets."""
-    curves = curves.dropna(subset=["label_change"]).sort_values(["run", "epoch"])
-    return curves[curves.groupby("run")["epoch"].diff() == 1]
+def _comparable(curves: pandas.DataFrame) -> pandas.DataFrame:
+    looked = np.unique(curves.loc[curves["label_change"].notna(), "epoch"])
+    return curves[over_one_epoch(curves["epoch"].to_numpy(), looked)]
