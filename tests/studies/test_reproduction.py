@@ -290,6 +290,10 @@ def test_remarks_name_cells_that_exist(tmp_path):
     made.read_remarks(ROOT / "docs" / made.REMARKS)
 
 
+def test_studies_that_are_not_on_the_page_are_told(records):
+    assert made.not_on_the_page(records) == ["acc-table-mini"] and made.not_on_the_page(ROOT / "results") == []
+
+
 def test_one_command_writes_pages_and_figures(records, tmp_path, monkeypatch):
     monkeypatch.setattr(made, "FIGURES", {name: made.FIGURES[name] for name in ("relative-change", "runtime")})
     once = {path.name: path.read_bytes() for path in made.reproduce(records, tmp_path)}

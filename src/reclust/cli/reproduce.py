@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 DESCRIPTION = ("Write reproduction.md, our numbers beside the paper's, its claims one by one and its figures, from all stores "
                "*.sqlite of a folder. Remarks are read from OUTPUT/reproduction_remarks.toml.")
@@ -19,8 +20,12 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from ..studies.reproduction import reproduce
+    from ..studies.reproduction import not_on_the_page, reproduce
 
     written = reproduce(arguments.records, arguments.output, pages_to_fill=arguments.fill)
+    others = not_on_the_page(arguments.records)
+    if others:
+        print(f"not on the page, which has the paper's studies alone: {', '.join(others)}; `reclust report` shows them",
+              file=sys.stderr)
     print(f"{arguments.output}: {len(written)} files written")
     return 0

@@ -19,7 +19,7 @@ from .claims import CLAIMS
 from .coverage import ABLATIONS, BEYOND, study_of
 from .page import FIGURES_FOLDER, SUMMARY, Remarks, cell_names, pages
 
-__all__ = ["REMARKS", "drawn", "filled", "opened", "pages", "read_remarks", "reproduce"]
+__all__ = ["REMARKS", "drawn", "filled", "not_on_the_page", "opened", "pages", "read_remarks", "reproduce"]
 
 REMARKS = "reproduction_remarks.toml"
 _log = logging.getLogger(__name__)
@@ -49,6 +49,15 @@ def read_remarks(path: str | os.PathLike[str]) -> Remarks:
         if not isinstance(text, str):
             raise ValueError(f"{path}: the remark on {key!r} must be a text, got {text!r}.")
     return found
+
+
+def not_on_the_page(folder: str | os.PathLike[str]) -> list[str]:
+    """The studies in these stores that are none of the catalog's: small forms, and those of one's own."""
+    found: dict[str, None] = {}
+    for path in sorted(Path(folder).glob("*.sqlite")):
+        with StoreReader(path) as reader:
+            found |= dict.fromkeys(name for name in reader.studies() if study_of(reader, name) is None)
+    return list(found)
 
 
 def drawn(folder: str | os.PathLike[str]) -> list[str]:
