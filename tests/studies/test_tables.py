@@ -333,6 +333,8 @@ def test_another_protocol_is_not_held_against_the_paper(store, study):
     assert "Its protocol is not the paper's, whose numbers are left out." in table.note and "parentheses" not in table.note
     fill(store, "own-set", [("mine", *cell[1:]) for cell in CELLS if cell[0] == "usps"], spec=replace(spec, name="own-set", protocol=replace(spec.protocol, epochs=6)))
     assert "paper" not in made.scores(store, "own-set")[0].note, "where it has none anyway"
+    fill(store, "of-no-kind", CELLS[:4], spec={"epochs": 6})
+    assert store.protocol("of-no-kind") is None and "left out" in made.scores(store, "of-no-kind")[0].note
 
 
 @pytest.mark.slow

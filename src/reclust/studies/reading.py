@@ -78,7 +78,7 @@ class StoreReader:
         """The protocol that a study was planned with, as plain JSON, which needs no part of it to be imported."""
         self._known(study)
         spec = json.loads(self._one("SELECT spec FROM studies WHERE name = ?", study))
-        return spec["fields"].get("protocol") if isinstance(spec, dict) else None
+        return spec.get("fields", {}).get("protocol") if isinstance(spec, dict) else None
 
     def planned(self, study: str) -> int:
         """Of how many runs a study consists."""
