@@ -76,6 +76,20 @@ def test_curves_of_a_study_are_those_of_its_runs(store):
             np.testing.assert_array_equal(own[name].dropna(), curve.values)
 
 
+def test_a_name_by_itself_is_not_taken_for_its_letters(store):
+    store.plan("s", "spec", planned("a"))
+    store.add(outcome("a", seed=1))
+    assert list(store.curves("s", "loss")) == ["run", "epoch", "loss"]
+    assert list(store.history("a-0", "loss")["clustering"]) == ["loss"]
+    assert store.means("s", by="variant", measures="acc") == store.means("s", by=["variant"], measures=["acc"])
+
+
+def test_means_by_what_runs_do_not_have_are_refused(store):
+    store.plan("s", "spec", planned("a", study_factor=0.8))
+    with pytest.raises(KeyError, match="have no 'varaint'; they have study, dataset, .*, group, keep"):
+        store.means("s", by=["varaint"])
+
+
 def test_means_are_those_of_pandas(store):
     store.plan("s", "spec", [*planned("a", variant="none"), *planned("b"), *planned("c", study_factor=0.8)])
     for i, group in enumerate("cab"):

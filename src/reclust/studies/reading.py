@@ -104,13 +104,15 @@ class StoreReader:
         return [Failure(study, run, dataset, algorithm, variant, bool(pretrained), seed, error)
                 for study, run, dataset, algorithm, variant, pretrained, seed, error in rows]
 
-    def means(self, study: str, *, by: Sequence[str] = CELL, measures: Sequence[str] = ("acc", "nmi", "ari")) -> list[dict]:
+    def means(self, study: str, *, by: str | Sequence[str] = CELL,
+              measures: str | Sequence[str] = ("acc", "nmi", "ari")) -> list[dict]:
         """Over the finished runs of a study, one dict for each combination of `by`, in the order of the plan.
 
         by: any of study, dataset, algorithm, pretrained, variant, seed, group, or a factor of the study. measures: acc, nmi,
         ari, seconds, or the name of a further measure. Each dict holds what is in `by`, `runs` (how many), and for each measure
         MEASURE_mean, _std (n - 1), _stderr and _best. Sums are exact, so the order in which runs finished changes nothing.
         """
+        by, measures = _several(by), _several(measures)
         width, cells = len(by), {}  # type: int, dict[tuple, list[tuple]]
         for cell, members in groupby(self.finished(study, by, measures), key=lambda row: row[:width]):
             cells.setdefault(cell, []).extend(members)
@@ -128,7 +130,7 @@ class StoreReader:
         """The finished runs of a study, in the order of the plan, as tuples of these columns and measures; see `means`.
         variants: only theirs."""
         self._known(study)
-        wanted = ", ".join([*map(self._column, columns), *map(_measure, measures)])
+        wanted = ", ".join([*(self._column(study, name) for name in columns), *map(_measure, measures)])
         some = "" if variants is None else f"AND p.variant IN ({', '.join('?' * len(variants))})"
         return self._db.execute(
             f"SELECT {wanted} FROM plan p JOIN runs r USING (run) "
@@ -203,7 +205,7 @@ class StoreReader:
                                 "ORDER BY p.position, m.name", (study,))
         return pandas.DataFrame(rows.fetchall(), columns=["run", "name", "value"])
 
-    def curves(self, study: str, names: Sequence[str] | None = None, *, phase: str = "clustering") -> pandas.DataFrame:
+    def curves(self, study: str, names: str | Sequence[str] | None = None, *, phase: str = "clustering") -> pandas.DataFrame:
         """Curves of all finished runs of a study, one row for each run and epoch: run, epoch, one column for each name.
 
         names: None takes all that have one number an epoch; `history` has the others too. Epoch -1 is the start of the
@@ -211,7 +213,7 @@ class StoreReader:
         """
         import pandas
 
-        parts = []
+        names, parts = None if names is None else _several(names), []
         for group, members in self._groups(study):
             curves = self._curves_of(group, phase, names)
             wanted = {name: curve for name, curve in curves.items() if curve.values.ndim == 2}
@@ -232,8 +234,9 @@ class StoreReader:
             "SELECT DISTINCT phase FROM curves WHERE group_key IN (SELECT group_key FROM plan WHERE study = ?) ORDER BY phase",
             (study,))]
 
-    def history(self, run: str, names: Sequence[str] | None = None) -> History:
+    def history(self, run: str, names: str | Sequence[str] | None = None) -> History:
         """Phase -> name -> `Curve` of one run, values (m, ...). names: only these, which is quicker."""
+        names = None if names is None else _several(names)
         group, position = self._place(run)
         phases = [phase for (phase,) in self._db.execute("SELECT DISTINCT phase FROM curves WHERE group_key = ?", (group,))]
         return {phase: {name: Curve(curve.epochs, curve.values[:, position])
@@ -302,11 +305,14 @@ class StoreReader:
         if study is not None and study not in (known := self.studies()):
             raise KeyError(f"{self.path} has no study {study!r}; it has {', '.join(known) or 'none yet'}.")
 
-    def _column(self, name: str) -> str:
-        if name in ("study", "dataset", "algorithm", "variant", "pretrained", "seed"):
+    def _column(self, study: str, name: str) -> str:
+        if name in (plain := ("study", *CELL, "seed")):
             return f"p.{name}"
         if name == "group":
             return "p.group_key"
+        rows = self._db.execute("SELECT DISTINCT factors FROM plan WHERE study = ?", (study,))
+        if name not in (factors := sorted({factor for (text,) in rows for factor in json.loads(text)})):
+            raise KeyError(f"Runs of study {study!r} have no {name!r}; they have {', '.join((*plain, 'group', *factors))}.")
         return f"json_extract(p.factors, {_quoted('$.' + json.dumps(name))})"
 
 
@@ -332,3 +338,8 @@ def _measure(name: str) -> str:
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
+
+
+def _several(names: str | Sequence[str]) -> Sequence[str]:
+    """A name by itself is a sequence, too, but of its letters."""
+    return [names] if isinstance(names, str) else names
