@@ -240,6 +240,8 @@ def test_new_images_are_read_as_those_of_the_fit_were(tmp_path, monkeypatch, cap
     (["study", "merge", "nofile.sqlite", "--store", "new.sqlite"], "no store nofile.sqlite"),
     (["study", "run", "acc-table", "--mini", "--on", "processes", "--workers", "0"], "worker processes must be a whole number of at least 1"),
     (["study", "run", "acc-table", "--mini", "--datasets", "mnist"], "no dataset 'mnist'"),
+    (["study", "run", "acc-table", "--mini", "--algorithms", "dbscan"], "no algorithm 'dbscan'; it has dec, idec, dcn"),
+    (["study", "run", "voronoi", "--mini", "--start", "scratch"], "has only runs with pretraining"),
     (["study", "run", "acc-table", "--mini", "--variants", "worse"], "no variant 'worse'; it has none, brb"),
     (["study", "run", "acc-table", "--data", "nowhere"], "There is no folder nowhere to look for data sets in: make it first"),
     (["study", "run", "acc-table", "--data", "x.npy"], "x.npy is a file: name the folder that data sets are in"),

@@ -205,6 +205,17 @@ def test_settings_of_the_machine_are_checked_before_anything_fails(tmp_path):
         assert store.failures() == []
 
 
+def test_some_algorithms_and_starts_run_alone(tmp_path):
+    study = tiny_study(algorithms=("dec", "dcn"), pretrained=(False, True), variants=(Variant("none"),))
+    with Store(tmp_path / "store") as store:
+        assert run(study, store, algorithms=["dcn"], pretrained=False, progress=False).waiting == 0
+        assert set(store.finished("tiny", ("algorithm", "pretrained"), ())) == {("dcn", False)}
+        with pytest.raises(ValueError, match="has no algorithm 'idec'; it has dec, dcn"):
+            run(study, store, algorithms=["idec"], progress=False)
+        with pytest.raises(ValueError, match="tiny has only runs with pretraining"):
+            run(replace(study, pretrained=(True,)), store, pretrained=False, progress=False)
+
+
 def test_some_variants_and_seeds_bring_what_trains_with_them(tmp_path):
     study = tiny_study(algorithms=("dec",), pretrained=(False,), largest_group=1)
     one, other = (variant.name for variant in study.variants[:2])

@@ -85,6 +85,8 @@ def _add_run(actions: argparse._SubParsersAction) -> None:
     _add_study(parser)
     _add_store(parser)
     parser.add_argument("--datasets", "--sets", nargs="+", metavar="SET", help="only these data sets for now")
+    parser.add_argument("--algorithms", nargs="+", metavar="NAME", help="only these algorithms for now")
+    parser.add_argument("--start", choices=("scratch", "pretrained"), help="only runs that start so for now")
     parser.add_argument("--variants", nargs="+", metavar="NAME", help="only these variants for now, and what trains with them")
     parser.add_argument("--seeds", nargs="+", type=int, metavar="SEED",
                         help="only these seeds for now, and what trains with them")
@@ -181,20 +183,21 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from ..studies.running import check_known
+    from ..studies.running import check_known, only
 
     study, begun = _study(arguments), time.time()
     if arguments.precision is not None:
         study = replace(study, precision=arguments.precision)
     conditions, backend = _conditions(arguments, threads=arguments.threads), _backend(arguments)
-    check_known(study, {"dataset": arguments.datasets, "variant": arguments.variants, "seed": arguments.seeds})
+    some = {"datasets": arguments.datasets, "algorithms": arguments.algorithms, "variants": arguments.variants,
+            "pretrained": None if arguments.start is None else arguments.start == "pretrained", "seeds": arguments.seeds}
+    check_known(study, only(**some))
     shown = progress(quiet=arguments.quiet or arguments.json)
     told = logged("reclust.studies.running", shown=shown not in (None, False))
     with studies.Store(arguments.store) as store, told:  # made if it is not there, so what can be refused was
         if arguments.retry and study.name in store.studies():
             store.retry(study.name)
-        ran = studies.run(study, store, conditions=conditions, backend=backend, datasets=arguments.datasets,
-                          variants=arguments.variants, seeds=arguments.seeds, progress=shown)
+        ran = studies.run(study, store, conditions=conditions, backend=backend, progress=shown, **some)
         _report(ran, time.time() - begun, arguments)
         left = 0
         if arguments.baselines and not ran.waiting:

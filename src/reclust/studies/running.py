@@ -62,17 +62,18 @@ def work_folder(store: Path) -> Path:
 
 
 def run(study: Study, store: Store, *, conditions: Conditions | None = None, backend: Backend = InProcess(),
-        datasets: Sequence[str] | None = None, variants: Sequence[str] | None = None, seeds: Sequence[int] | None = None,
-        progress: Shown = None) -> Ran:
+        datasets: Sequence[str] | None = None, algorithms: Sequence[str] | None = None, pretrained: bool | None = None,
+        variants: Sequence[str] | None = None, seeds: Sequence[int] | None = None, progress: Shown = None) -> Ran:
     """Compute the waiting runs of a study and commit each group as it arrives.
 
-    datasets, variants, seeds: only these for now, and what trains stacked with them; groups are the same whether or not the
-    others run. progress: None shows a bar where somebody is watching a terminal; a function is told the share that is done.
-    Ctrl-C, SIGTERM, or the end of the time given in `conditions`, stops after the current epoch with a checkpoint, from which
-    the next call goes on.
+    datasets, algorithms, pretrained, variants, seeds: only these for now, and what trains stacked with them; groups are the
+    same whether or not the others run. progress: None shows a bar where somebody is watching a terminal; a function is told
+    the share that is done. Ctrl-C, SIGTERM, or the end of the time given in `conditions`, stops after the current epoch with
+    a checkpoint, from which the next call goes on.
     """
     conditions = conditions or Conditions(work=str(work_folder(store.path)))
-    groups, wanted = study.groups(), {"dataset": datasets, "variant": variants, "seed": seeds}
+    groups = study.groups()
+    wanted = only(datasets=datasets, algorithms=algorithms, pretrained=pretrained, variants=variants, seeds=seeds)
     runs = [run for group in groups for run in group.runs]
     check_known(study, wanted)
     check_data_folder(conditions.data)
@@ -160,12 +161,20 @@ Wanted = Mapping[str, Sequence[Any] | None]
 """What a run has to be one of, by the name of the field; None for any."""
 
 
+def only(*, datasets: Sequence[str] | None, algorithms: Sequence[str] | None, pretrained: bool | None,
+         variants: Sequence[str] | None, seeds: Sequence[int] | None) -> Wanted:
+    return {"dataset": datasets, "algorithm": algorithms, "pretrained": None if pretrained is None else (pretrained,),
+            "variant": variants, "seed": seeds}
+
+
 def check_known(study: Study, wanted: Wanted) -> None:
     """Refuse what no run of the study has."""
     runs = study.planned() if any(wanted.values()) else []
     for what, some in wanted.items():
         known = dict.fromkeys(getattr(run, what) for run in runs)
         for one in some or ():
+            if one not in known and what == "pretrained":
+                raise ValueError(f"{study.name} has only runs {'from scratch' if one else 'with pretraining'}.")
             if one not in known:
                 raise ValueError(f"{study.name} has no {what} {one!r}; it has {', '.join(map(str, known))}.")
 
