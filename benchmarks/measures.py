@@ -12,6 +12,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from _records import best_times, status_gb, write_record
 from sklearn.metrics import normalized_mutual_info_score, silhouette_samples
@@ -34,6 +35,11 @@ def embedded(rows: int, dims: int, device: str) -> tuple[Tensor, Tensor, Tensor,
     return z.to(device), classes.to(device), means.to(device), found.to(device)
 
 
+def counted(one: Tensor, other: Tensor) -> np.ndarray:
+    """How often labels occur together: counted on the device, as monitors do, with a score of the small table on the host."""
+    return metrics.batched_contingency(one, other[None])[0].cpu().numpy()
+
+
 def own_measures(z: Tensor, classes: Tensor, means: Tensor, found: Tensor) -> Measures:
     return {
         "class distances and silhouette, true labels": lambda: geometry.class_distances(z, classes),
@@ -41,8 +47,9 @@ def own_measures(z: Tensor, classes: Tensor, means: Tensor, found: Tensor) -> Me
         "silhouette of squared distances": lambda: geometry.squared_silhouette(z, found),
         "distance ratios to centres": lambda: geometry.distance_ratio_histogram(z, means),
         "local purity": lambda: geometry.local_purity(z, classes, neighbors=NEIGHBORS),
-        "ACC, NMI and ARI": lambda: metrics.scores(classes, found),
-        "label change": lambda: metrics.label_change(found, classes),
+        "ACC, NMI and ARI": lambda: metrics.scores_of_table(counted(classes, found)),
+        "label change": lambda: 100 * (1 - metrics.nmi_of_table(counted(found, classes))),
+        "cluster sizes": lambda: metrics.cluster_sizes(found, CLASSES),
         "norm of embeddings": lambda: z.norm(dim=-1).mean(-1),
     }
 

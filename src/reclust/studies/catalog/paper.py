@@ -211,7 +211,18 @@ def dec_in_float32() -> Study:
 @study
 def idec_in_float32() -> Study:
     return Study("idec-in-float32", paper_variants("none", "brb"), datasets=("usps",), algorithms=("idec",),
-                 pretrained=(False,), precision="float32", about="IDEC from scratch with products in float32.")
+                 pretrained=(False, True), precision="float32", about="IDEC with products in float32.")
+
+
+@study
+def idec_weights() -> Study:
+    variants = tuple(
+        replace(one, name=f"weight {weight:g}" if one.name == "none" else f"weight {weight:g}, {one.name}",
+                changes={"objective": {"weight": weight}})
+        for weight in (0.01, 1.0) for one in paper_variants("none", "brb"))
+    return Study("idec-weights", variants, datasets=("usps", "optdigits"), algorithms=("idec",),
+                 about="IDEC with less weight on its cluster loss, as if it were a mean over clusters, too, as DCN's is; and "
+                       "with more, the weight of the contrastive runs.")
 
 
 @study

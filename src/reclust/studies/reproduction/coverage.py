@@ -18,7 +18,8 @@ from .cells import APART, MAIN, OTHER_SEEDS
 CONTRASTIVE = ("contrastive", "self-labeling", "resnet-blocks")
 ABLATIONS = ("without-augmentation", "reclustering-methods", "native-reclustering", "embedding-reset", "momentum-reset",
              "soft-reset-components", "noise-and-disentangled", "reset-and-centers", "dcn-counts", "dcn-readings",
-             "dcn-in-float32", "dec-in-float32", "idec-in-float32", OTHER_SEEDS, "sensitivity", "subsample-size", "runtime")
+             "dcn-in-float32", "dec-in-float32", "idec-in-float32", "idec-weights", OTHER_SEEDS, "sensitivity",
+             "subsample-size", "runtime")
 FOR_FIGURES = ("training-curves", "embeddings", "voronoi")
 BEYOND = ("best", "best-of-many-samples", "best-of-few-samples", "best-of-small-images", "best-of-colours",
           "best-variations")
