@@ -67,8 +67,8 @@ def brb_overhead_cuda(measured: dict[str, Any]) -> str:
         rows.append([replicas.split()[0], method, samples, f"{100 * seen['overhead']:.1f} %", f"{seen['epoch']:.3f}",
                      *(f"{1e3 * seen['parts'][part]:.1f}" for part in ("reset", "embedding", "clustering", "momentum"))])
     return ("What BRB adds to IDEC on MNIST's shapes if it fires every 20 epochs, and the parts of one firing in milliseconds. "
-            "It fires in the first epochs of a network from scratch, of random images, where k-means needs more iterations than "
-            "later and not the same number for all sizes; the study `runtime` in the reproduction has whole runs on MNIST.\n\n" +
+            "It fires in the first epochs of a network from scratch, of random images; there k-means takes longer than in whole "
+            "runs on MNIST, which the study `runtime` in the reproduction has.\n\n" +
             table(["replicas", "method", "samples", "adds", "epoch, s", "reset", "embedding", "clustering", "momentum"], rows))
 
 
