@@ -119,7 +119,8 @@ def test_comparison_agrees_with_scipy_cell_by_cell(store):
 @pytest.mark.parametrize(("pairs", "digits"), [(2, 9), (10, 9), (10, 0), (13, 0), (40, 9), (60, 9), (90, 0)])
 def test_tests_are_those_of_scipy(pairs, digits):
     """Few digits make equal differences and zeros; there scipy counts all signs too, up to 13 pairs, or takes them for normal."""
-    differences = np.round(np.random.default_rng(pairs).normal(0.3, 2, (5, pairs)), digits)
+    rows = 1 if (pairs, digits) == (13, 0) else 5  # of which scipy counts each for three seconds
+    differences = np.round(np.random.default_rng(pairs).normal(0.3, 2, (rows, pairs)), digits)
     low, high = paired.mean_interval(differences, 0.95)
     for i, own in enumerate(differences):
         theirs = stats.ttest_1samp(own, 0)
