@@ -99,6 +99,12 @@ def to_json(thing: Any) -> Any:
         return [to_json(item) for item in thing]
     if isinstance(thing, Mapping):
         return {"mapping": {str(name): to_json(item) for name, item in thing.items()}}
+    kind = _kind_of(thing)
+    return {"kind": kind, "fields": {field.name: to_json(getattr(thing, field.name)) for field in dataclasses.fields(thing)}}
+
+
+def _kind_of(thing: Any) -> str:
+    """The name under which files have it."""
     kind = type(thing)
     known = _KINDS.get(kind.__name__)  # of the same name and place where a notebook's cell was run again
     if known is None or (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
@@ -106,8 +112,7 @@ def to_json(thing: Any) -> Any:
             f"{kind.__name__} cannot be written to a file: decorate the class with @reclust.value, "
             "and import its module before loading the file."
         )
-    fields = {field.name: to_json(getattr(thing, field.name)) for field in dataclasses.fields(thing)}
-    return {"kind": kind.__name__, "fields": fields}
+    return kind.__name__
 
 
 def essential_json(thing: Any) -> Any:
@@ -120,7 +125,7 @@ def essential_json(thing: Any) -> Any:
         return to_json(thing)
     chosen = {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)
               if getattr(thing, field.name) != default_of(field)}
-    return {"kind": to_json(thing)["kind"], "fields": {name: essential_json(item) for name, item in chosen.items()}}
+    return {"kind": _kind_of(thing), "fields": {name: essential_json(item) for name, item in chosen.items()}}
 
 
 def default_of(field: dataclasses.Field[Any]) -> Any:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
-from itertools import groupby, product
+from itertools import product
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -130,7 +130,7 @@ class Study:
         for dataset, algorithm, pretrained in product(self.datasets, self.algorithms, self.pretrained):
             base = self.protocol.settings(dataset, algorithm, pretrained=pretrained)
             each = [(variant, _settings(base, variant)) for variant in self.variants]
-            for _, stackable in _by_key(each, lambda pair: _canonical(replace(pair[1], intervention=None))):
+            for stackable in _alike(each, lambda pair: _canonical(replace(pair[1], intervention=None))):
                 for members in self._stacks(stackable):
                     made.append(self._group(dataset, algorithm, pretrained, members))
         checks.apart(self.name, [run for group in made for run in group.runs])
@@ -303,11 +303,12 @@ def _cost(n: int, schedule: Any, replicas: int) -> float:
     return float(n * schedule.epochs * len(schedule.views) * replicas)
 
 
-def _by_key(items: Sequence[Any], key: Any) -> Iterator[tuple[Any, list[Any]]]:
+def _alike(items: Sequence[Any], key: Callable[[Any], Hashable]) -> Iterable[list[Any]]:
     """Items of equal key together, in the order in which the keys appear."""
-    order = {one: i for i, one in reversed(list(enumerate(map(key, items))))}
-    for one, members in groupby(sorted(items, key=lambda item: order[key(item)]), key=key):
-        yield one, list(members)
+    together: dict[Hashable, list[Any]] = {}
+    for item in items:
+        together.setdefault(key(item), []).append(item)
+    return together.values()
 
 
 def _canonical(thing: Any) -> str:
