@@ -52,7 +52,7 @@ def quick(kind=IDEC, **changes):
     return kind(**{**given, **changes})
 
 
-@parametrize_with_checks([quick(kind, pretrain_epochs=10) for kind in (DEC, IDEC, DCN)])
+@parametrize_with_checks([quick(kind, pretrain_epochs=5, epochs=7) for kind in (DEC, IDEC, DCN)])
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ReclustWarning)  # the checks' tiny data leave clusters empty on purpose
