@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 from ...interventions import (
     CurrentNoise,
@@ -183,14 +184,18 @@ def dcn_counts() -> Study:
                  about="DCN whose centres follow ever more slowly, by one over their counts as the paper's text has it.")
 
 
+def each_read(readings: Mapping[str, Mapping[str, Any]], variants: Sequence[Variant]) -> tuple[Variant, ...]:
+    """Every variant with the objective read in each of these ways, which have a name and what they change."""
+    return tuple(replace(one, name=reading if one.name == "none" else f"{reading}, {one.name}", changes={"objective": changes})
+                 for reading, changes in readings.items() for one in variants)
+
+
 @study
 def dcn_readings() -> Study:
     readings = {"mean": {"reduction": "mean"}, "half sum": {"reduction": "half_sum"},
                 "text": {"reduction": "half_sum", "rate": "counts"}}
-    variants = tuple(
-        replace(one, name=reading if one.name == "none" else f"{reading}, {one.name}", changes={"objective": changes})
-        for reading, changes in readings.items() for one in paper_variants("none", "brb", "reset"))
-    return Study("dcn-readings", variants, datasets=("usps", "optdigits"), algorithms=("dcn",),
+    return Study("dcn-readings", each_read(readings, paper_variants("none", "brb", "reset")),
+                 datasets=("usps", "optdigits"), algorithms=("dcn",),
                  about="DCN with more weight on its cluster loss: a mean over samples, not clusters; half the sum, as in the "
                        "paper's text; and all of the text, counts with it.")
 
@@ -216,11 +221,9 @@ def idec_in_float32() -> Study:
 
 @study
 def idec_weights() -> Study:
-    variants = tuple(
-        replace(one, name=f"weight {weight:g}" if one.name == "none" else f"weight {weight:g}, {one.name}",
-                changes={"objective": {"weight": weight}})
-        for weight in (0.01, 1.0) for one in paper_variants("none", "brb"))
-    return Study("idec-weights", variants, datasets=("usps", "optdigits"), algorithms=("idec",),
+    weights = {f"weight {weight:g}": {"weight": weight} for weight in (0.01, 1.0)}
+    return Study("idec-weights", each_read(weights, paper_variants("none", "brb")),
+                 datasets=("usps", "optdigits"), algorithms=("idec",),
                  about="IDEC with less weight on its cluster loss, as if it were a mean over clusters, too, as DCN's is; and "
                        "with more, the weight of the contrastive runs.")
 
