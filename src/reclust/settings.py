@@ -108,7 +108,7 @@ class Execution:
 
     device: "auto" takes a GPU when there is one.
     precision: of all arithmetic. "bf16" computes the network's products in bfloat16 and keeps weights, losses and centres in
-        float32; "auto" does so on GPUs and Xeons that have units for it, where it was measured (docs/benchmarks.md).
+        float32; "auto" does so on GPUs with units for it and is float32 on every CPU, so that labels do not depend on it.
         On a GPU float32 products use the TF32 units.
     executor: "auto" runs one replica as a plain PyTorch loop and maps several with vmap, where their representation is worth
         mapping; "plain" loops over replicas.
