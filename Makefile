@@ -90,8 +90,9 @@ chromium:
 	  echo "No Chromium here and no right to install it: tests of the HTML report in a browser are skipped."
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests examples benchmarks tools docs
+	$(BIN)/ruff check src reproduction tests examples benchmarks tools docs
 	$(BIN)/mypy
+	$(BIN)/lint-imports --quiet
 
 bench: $(STAMP)
 	for script in $(filter-out %clustpy_epoch.py %page.py,$(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$script || exit 1; done
@@ -102,7 +103,7 @@ bench-clustpy: $(CLUSTPY)/.installed
 
 # Tables, claims and figures beside the paper's, from the records under results/.
 reproduction: $(STAMP)
-	$(BIN)/reclust reproduce results -o docs --fill README.md docs/compare.md docs/selection.md
+	$(BIN)/python -m reproduction results -o docs --fill README.md docs/compare.md docs/selection.md
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info

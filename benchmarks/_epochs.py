@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import torch
 
-from reclust import Execution, KMeans, Recluster, Schedule, Settings, presets, train
+from reclust import Execution, KMeans, Recluster, Schedule, Settings, train
 from reclust.data.inputs import Inputs, ResidentInputs
-from reclust.monitors import Snapshot
+from reclust.estimators import presets
+from reclust.training.monitors.base import Snapshot
 
 
 def mnist_shaped(rows: int = 70_000) -> Inputs:

@@ -22,8 +22,8 @@ from PIL import Image, ImageEnhance, ImageOps
 from torch import Tensor, nn
 
 from reclust import draws
-from reclust.data.augment import Affine
-from reclust.data.color import ColorViews
+from reclust.data.augmentation.affine import Affine
+from reclust.data.augmentation.color import ColorViews
 
 GREY_AT_MOST, COLOR_AT_LEAST = 0.25, 5.0
 

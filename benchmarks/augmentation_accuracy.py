@@ -18,7 +18,7 @@ from _records import write_record
 
 from reclust import BRB, Autoencoder, IDECObjective, Schedule, Settings, metrics, train
 from reclust.data import DataError, load, prepare
-from reclust.data.augment import Affine
+from reclust.data.augmentation.affine import Affine
 
 
 def main() -> None:

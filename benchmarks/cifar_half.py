@@ -35,14 +35,14 @@ from reclust import (
     SelfLabel,
     Settings,
     metrics,
-    presets,
     self_label,
     train,
 )
 from reclust.data import Prepared, load
 from reclust.data.inputs import as_inputs
-from reclust.devices import choose_device
-from reclust.values import to_json
+from reclust.estimators import presets
+from reclust.utils.device import choose_device
+from reclust.utils.values import to_json
 
 ALGORITHMS = ("dec", "idec", "dcn")
 BUT_PROJECTOR = "brb but projector"

@@ -15,7 +15,16 @@ import torch
 from _records import best_times, write_record
 from torch import Tensor, nn
 
-from reclust import Autoencoder, Execution, IDECObjective, KMeans, Recluster, Schedule, Settings, train
+from reclust import (
+    Autoencoder,
+    Execution,
+    IDECObjective,
+    KMeans,
+    Recluster,
+    Schedule,
+    Settings,
+    train,
+)
 
 SIZES = (784, 1024, 512, 256, 10)
 

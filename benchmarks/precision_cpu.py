@@ -14,10 +14,11 @@ import torch
 from _epochs import clustering_only, epoch_seconds, mnist_shaped
 from _records import write_record
 
-from reclust import Execution, presets
-from reclust.arithmetic import Arithmetic
+from reclust import Execution
 from reclust.data.inputs import Inputs, ResidentInputs, as_inputs
-from reclust.settings import Settings
+from reclust.estimators import presets
+from reclust.training.settings import Settings
+from reclust.utils.precision import Precision
 
 PRECISIONS, EPOCHS = ("float32", "bf16"), 3
 Work = tuple[Inputs, Settings, int]
@@ -46,7 +47,7 @@ def main() -> None:
     options.add_argument("--repeats", type=int, default=3)
     options.add_argument("--threads", type=int, default=2)
     given = options.parse_args()
-    if Arithmetic.choose(torch.device("cpu"), "auto").precision != "bf16":
+    if Precision.choose(torch.device("cpu"), "auto").precision != "bf16":
         print("Left out: this processor has no units for bfloat16.")
         return
     torch.set_num_threads(given.threads)

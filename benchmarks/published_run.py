@@ -22,8 +22,9 @@ import numpy as np
 import torch
 from _records import write_record
 
-from reclust import Checkpoint, Execution, metrics, presets, train
+from reclust import Checkpoint, Execution, metrics, train
 from reclust.data import load
+from reclust.estimators import presets
 
 
 def main() -> None:

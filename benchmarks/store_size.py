@@ -22,10 +22,10 @@ from pathlib import Path
 import numpy as np
 from _records import processor_seconds_of_children, write_record
 
-from reclust.history import Curve
-from reclust.presets import paper
+from reclust.estimators.presets import paper
 from reclust.studies import Outcome, PlannedRun, Store, StoreReader
 from reclust.studies.tables import tables
+from reclust.training.history import Curve
 
 LIMIT, SEEDS, FIRED = 2.0, 40, np.arange(20, 400, 20)
 VARIANTS, ALGORITHMS = ("none", "brb", "recluster", "reset"), ("dec", "idec", "dcn")

@@ -21,7 +21,7 @@ import numpy as np
 from _records import status_gb, write_record
 from streaming import fit, make_file, predict_rates
 
-from reclust import estimators
+from reclust.estimators import deep_clustering
 
 BATCH, MEMORY_LIMIT, FLATNESS_LIMIT = 2048, 2.0, 1.3
 WAYS = {"streamed": 0.0, "in memory": float("inf")}
@@ -29,7 +29,7 @@ WAYS = {"streamed": 0.0, "in memory": float("inf")}
 
 
 def one_way(path: Path, way: str) -> dict[str, object]:
-    estimators.resident_limit = lambda device: WAYS[way]
+    deep_clustering.resident_limit = lambda device: WAYS[way]
     rows = np.load(path, mmap_mode="r")
     model, microseconds, seconds = fit(rows, batch_size=BATCH)
     rates = predict_rates(model, rows)

@@ -24,7 +24,7 @@ from sklearn.metrics import silhouette_score
 from sklearn.preprocessing import StandardScaler
 
 from reclust import KSuggestion, suggest_k
-from reclust.choosing import STRONG, prediction_strength
+from reclust.estimators.suggest_k import STRONG, prediction_strength
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402

@@ -13,12 +13,12 @@ from torch import Tensor
 
 from reclust import DeepClustering, value
 from reclust.metrics import scores
-from reclust.objectives import Still, nearest, squared_distances
+from reclust.objectives import GradientOnly, nearest, squared_distances
 
 
 # %%
 @value
-class DeepKMeans(Still):
+class DeepKMeans(GradientOnly):
     """sharpness: the inverse temperature of the softmax; infinite, it would be DCN's loss with learned centres."""
 
     sharpness: float = 10.0

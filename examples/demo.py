@@ -17,10 +17,21 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
-from reclust import BRB, Autoencoder, Evaluation, IDECObjective, Progress, Result, Schedule, Settings, metrics, train
-from reclust.data.augment import Affine
+from reclust import (
+    BRB,
+    Autoencoder,
+    Evaluation,
+    IDECObjective,
+    Progress,
+    Result,
+    Schedule,
+    Settings,
+    metrics,
+    train,
+)
+from reclust.data.augmentation.affine import Affine
 from reclust.data.inputs import Inputs
-from reclust.preparation import Preparation
+from reclust.data.preparation import Preparation
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402

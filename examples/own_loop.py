@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from torch import nn
 
 from reclust import BRB, Target, draws  # BRB 1
-from reclust.kmeans import kmeans
+from reclust.interventions.reclustering.kmeans import kmeans
 from reclust.metrics import accuracy
 
 images, y = load_digits(return_X_y=True)

@@ -17,9 +17,9 @@ from sklearn.datasets import load_digits
 from support import blobs
 
 from reclust import BRB, Autoencoder, IDECObjective, Schedule, Settings, metrics, train
-from reclust.data.augment import Affine
+from reclust.data.augmentation.affine import Affine
+from reclust.data.preparation import Preparation
 from reclust.objectives import DECObjective, soft_assignment, target_distribution
-from reclust.preparation import Preparation
 
 ROOT = Path(__file__).parents[1]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src")}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from support import Stop, blobs, small_settings, stop_at
-from test_selflabel import QUICK
+from training.test_self_label import QUICK
 
 from reclust import (
     IDEC,
@@ -21,14 +21,14 @@ from reclust import (
     Schedule,
     draws,
     geometry,
-    kernels,
     train,
 )
-from reclust.capture import Captured
-from reclust.data.augment import Affine
+from reclust.data.augmentation.affine import Affine
 from reclust.interventions import GaussianMixture, KMedoids
-from reclust.optimizer import Adam, Leaf
-from reclust.selflabel import self_label
+from reclust.training.engine.adam import Adam, Leaf
+from reclust.training.engine.cuda_graph import Captured
+from reclust.training.self_label import self_label
+from reclust.utils import kernels
 
 pytestmark = [
     pytest.mark.gpu,

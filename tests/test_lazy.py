@@ -7,8 +7,6 @@ import pickle
 import subprocess
 import sys
 from functools import cache
-from graphlib import TopologicalSorter
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,6 @@ from studies.invented import fill
 import reclust
 from reclust.studies import Store
 
-PACKAGES = ("reclust", "reclust.data", "reclust.studies")
 ROOT = Path(reclust.__file__).parent
 MODULES = {".".join(("reclust", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): path
            for path in ROOT.rglob("*.py")}
@@ -28,54 +25,16 @@ def parsed(module):
     return ast.parse(MODULES[module].read_text())
 
 
-def for_types(node):
-    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-
-
-def homes(package):
-    """Name -> module, as the package's table has it and as its imports for type checkers have it."""
-    (branch,) = [node for node in parsed(package).body if for_types(node)]
-    table = ast.literal_eval(branch.orelse[0].value.args[1])
-    return ({name: module for module, names in table.items() for name in names.split()},
-            {alias.name: node.module for node in branch.body for alias in node.names})
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_one_name_is_in_all_three_lists(package):
-    table, typed = homes(package)
-    whole = import_module(package)
-    assert table == typed and set(table) == set(whole.__all__) - {"__version__"}
-    assert set(whole.__all__) <= set(dir(whole))
-    for name, module in table.items():
-        assert getattr(whole, name) is getattr(import_module(f"{package}.{module}"), name)
-        assert f"{package}.{name}" not in MODULES, "a module of the same name would take its place"
-
-
 def test_names_are_what_they_were():
     everything = {}
     exec("from reclust import *", everything)
     assert everything.keys() >= set(reclust.__all__) and everything["IDEC"] is reclust.IDEC
     settings = reclust.Settings(3, reclust.IDECObjective())
     assert pickle.loads(pickle.dumps(settings)) == settings and reclust.data.names()
-    with pytest.raises(AttributeError, match="'reclust' has no attribute 'IDCE'"):
+    with pytest.raises(AttributeError, match="No reclust attribute IDCE"):
         reclust.IDCE  # noqa: B018
     with pytest.raises(ImportError, match="IDCE"):
         exec("from reclust import IDCE")
-
-
-def test_modules_can_be_imported_in_any_order():
-    """No module needs, while it is imported, one that needs it."""
-    lazy = {package: homes(package)[0] for package in PACKAGES}
-    needed = {module: set() for module in MODULES}
-    for module, path in MODULES.items():
-        folder = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
-        for node in parsed(module).body:
-            if isinstance(node, ast.ImportFrom) and node.level:
-                base = ".".join([*folder[:len(folder) - node.level + 1], *([node.module] if node.module else [])])
-                for name in (alias.name for alias in node.names):
-                    home = lazy.get(base, {}).get(name)
-                    needed[module] |= {f"{base}.{home}" if home else f"{base}.{name}" if f"{base}.{name}" in MODULES else base}
-    TopologicalSorter({module: own - {module} for module, own in needed.items()}).prepare()  # raises where there is a circle
 
 
 def python(code, *given):
@@ -107,7 +66,7 @@ def test_who_reads_does_not_wait_for_torch(tmp_path):
                 ["study", "compact", path, "-o", f"{path}.small"], ["figure", "--list"], ["data", "list", "--folder", folder]]
     for needed, command in (("pandas", ["study", "export", "--store", path, "-o", folder]), ("shtab", ["completion", "bash"]),
                             ("matplotlib", ["figure", path, "runtime", "-o", f"{path}.svg"])):
-        if reclust.doctor.util.find_spec(needed) is not None:
+        if reclust.cli.installation.util.find_spec(needed) is not None:
             commands.append(command)
     brought = python(READING, json.dumps(commands))
     assert len(brought) == len(commands) and not any(brought.values()), brought
@@ -118,6 +77,6 @@ def test_files_find_every_kind_of_value():
     kinds = [node.name for module in MODULES for node in parsed(module).body if isinstance(node, ast.ClassDef)
              and any(isinstance(one, ast.Name) and one.id == "value" for one in node.decorator_list)]
     never_stored = {"Kept", "Layout", "Limits"}
-    code = "import json, sys\nfrom reclust.values import kind_named\nprint(json.dumps([kind_named(n).__name__ for n in sys.argv[1:]]))"
+    code = "import json, sys\nfrom reclust.utils.values import kind_named\nprint(json.dumps([kind_named(n).__name__ for n in sys.argv[1:]]))"
     stored = [name for name in kinds if name not in never_stored]
     assert len(stored) > 40 and python(code, *stored) == stored

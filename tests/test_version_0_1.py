@@ -7,8 +7,19 @@ import numpy as np
 import pytest
 from support import blobs, small_settings
 
-from reclust import BRB, DCN, DEC, IDEC, DCNObjective, DECObjective, Execution, IDECObjective, load, train
-from reclust.data.augment import Noise
+from reclust import (
+    BRB,
+    DCN,
+    DEC,
+    IDEC,
+    DCNObjective,
+    DECObjective,
+    Execution,
+    IDECObjective,
+    load,
+    train,
+)
+from reclust.data.augmentation.affine import Noise
 
 RECORDED = Path(__file__).parent / "version_0_1" / "fits.json"
 SMALL = {"intervention": BRB(3), "pretrain_epochs": 3, "epochs": 6, "batch_size": 32, "device": "cpu"}

@@ -33,10 +33,10 @@ from reclust import (
     train,
     value,
 )
-from reclust.analysis import Embeddings
-from reclust.data.augment import Affine
+from reclust.data.augmentation.affine import Affine
+from reclust.data.preparation import Preparation
 from reclust.objectives import nearest
-from reclust.preparation import Preparation
+from reclust.training.monitors.analysis import Embeddings
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402

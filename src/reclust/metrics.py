@@ -14,7 +14,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from .values import is_missing
+from .utils.values import is_missing
 
 Labels = Tensor | npt.NDArray[Any] | Sequence[Any]
 Table = npt.NDArray[np.int64]

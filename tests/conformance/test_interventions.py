@@ -30,8 +30,8 @@ from reclust.interventions import (
     Target,
     WhenSettled,
 )
-from reclust.replicas import Replicas
-from reclust.values import from_json, to_json
+from reclust.training.engine.replicas import Replicas
+from reclust.utils.values import from_json, to_json
 
 STEPS = {
     "soft reset": SoftReset(0.7),

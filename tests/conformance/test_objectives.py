@@ -5,8 +5,8 @@ import torch
 from torch.func import vmap
 
 from reclust import DCNObjective, DECObjective, IDECObjective, Objective
-from reclust.selflabel import HeadObjective
-from reclust.values import from_json, to_json
+from reclust.training.self_label import HeadObjective
+from reclust.utils.values import from_json, to_json
 
 OBJECTIVES = {
     "dec": DECObjective(),

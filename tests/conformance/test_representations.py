@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from reclust import Autoencoder, ConvAutoencoder, Embeddings, OwnAutoencoder, Representation, draws
-from reclust.replicas import Replicas
 from reclust.representations import OwnSimCLR, ResNet, SimCLR, build_network
+from reclust.training.engine.replicas import Replicas
 
 REPRESENTATIONS = {
     "autoencoder": Autoencoder((16, 8)),

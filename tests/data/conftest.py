@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from reclust.data import named
+from reclust.data.sets import load
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 
@@ -95,7 +95,7 @@ class Tiny:
     """A few images of the shape of a named set, in two parts, and its original files made of them."""
 
     def __init__(self, name: str, n_train: int = 12, n_test: int = 7) -> None:
-        self.name, self.known = name, named.SETS[name]
+        self.name, self.known = name, load.SETS[name]
         channels, height, width = self.known.image_shape
         rng = np.random.default_rng(7)
         shape = (height, width) if channels == 1 else (height, width, channels)
@@ -104,7 +104,7 @@ class Tiny:
         self.labels = np.arange(n) % k
         self.split = np.repeat([0, 1], [n_train, n_test]).astype(np.uint8)
 
-    def facts(self) -> named.NamedSet:
+    def facts(self) -> load.NamedSet:
         """The named set with the facts of these few images in place of its own."""
         counts = tuple(np.bincount(self.split).tolist())
         histogram = tuple(np.bincount(self.labels, minlength=self.known.n_clusters).tolist())
@@ -210,7 +210,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Tiny]:
 
     def make(name: str) -> Tiny:
         made = Tiny(name)
-        monkeypatch.setitem(named.SETS, name, made.facts())
+        monkeypatch.setitem(load.SETS, name, made.facts())
         return made
 
     return make

@@ -6,11 +6,12 @@ import torch
 from scipy import sparse
 from support import blobs, small_settings
 
-from reclust import IDEC, Autoencoder, Execution, baseline, draws, estimators, train
+from reclust import IDEC, Autoencoder, Execution, draws, train
 from reclust.data import streams
 from reclust.data.inputs import ResidentInputs
 from reclust.data.scaling import identity, z_score
 from reclust.data.streams import StreamedInputs
+from reclust.estimators import baseline, deep_clustering
 
 X, Y = blobs(n=300)
 
@@ -63,7 +64,7 @@ def test_with_the_same_order_streamed_equals_resident():
 
 @pytest.mark.parametrize("form", ["mapped", "sparse", "file"])
 def test_estimators_stream_what_is_too_large(tmp_path, monkeypatch, form):
-    monkeypatch.setattr(estimators, "resident_limit", lambda device: 1000)
+    monkeypatch.setattr(deep_clustering, "resident_limit", lambda device: 1000)
     np.save(tmp_path / "x.npy", X)
     data = {"mapped": np.load(tmp_path / "x.npy", mmap_mode="r"), "sparse": sparse.csr_matrix(X), "file": tmp_path / "x.npy"}[form]
     model = IDEC(4, epochs=11, pretrain_epochs=10, batch_size=32, representation=Autoencoder((16, 8)), random_state=0, device="cpu", n_init=2).fit(data)

@@ -15,12 +15,12 @@ import reclust
 from reclust import IDEC, Curve, SelfLabeling, geometry, metrics
 from reclust.cli import main
 from reclust.data import Lens, read
-from reclust.data.augment import Noise
+from reclust.data.augmentation.affine import Noise
 from reclust.interventions import Every, Exchange, ResetMomentum
-from reclust.report import clusters as parts
-from reclust.report.comparison import MARGIN, SAME, Evidence, compare
+from reclust.report import cluster_parts as parts
+from reclust.report.findings import Facts, remarks
 from reclust.report.fit import fit_data
-from reclust.report.remarks import Facts, remarks
+from reclust.report.versus_kmeans import MARGIN, SAME, Evidence, compare
 
 pandas, PIL = pytest.importorskip("pandas"), pytest.importorskip("PIL.Image")
 HOSTILE = "</script><img src=x onerror=alert(1)>"

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from reclust.history import Curve
 from reclust.studies import Outcome, PlannedRun, named, published
+from reclust.training.history import Curve
 
 EPOCHS, RESETS = 400, tuple(range(20, 400, 20))
 LEVELS = {"accuracy": 0.8, "nmi": 0.7, "ari": 0.6, "label_change": 2.0, "intra_class_distance": 0.3, "inter_class_distance": 0.6,

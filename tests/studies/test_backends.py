@@ -12,7 +12,17 @@ from dataclasses import replace
 import pytest
 import torch
 
-from reclust.studies import Conditions, Outcome, Processes, RayCluster, Store, Variant, named, run, write_study
+from reclust.studies import (
+    Conditions,
+    Outcome,
+    Processes,
+    RayCluster,
+    Store,
+    Variant,
+    named,
+    run,
+    write_study,
+)
 from reclust.studies.backends import processes
 from studies.tiny import same_table, tiny_study
 

@@ -7,19 +7,29 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from reclust import SimCLR, presets, self_label
+from reclust import SimCLR, self_label
 from reclust.data import Lens
-from reclust.data.color import ColorViews
+from reclust.data.augmentation.color import ColorViews
 from reclust.data.inputs import as_inputs
+from reclust.data.preparation import Preparation
+from reclust.estimators import presets
 from reclust.metrics import accuracy
-from reclust.preparation import Preparation
 from reclust.representations import ResNet
-from reclust.result import Result
-from reclust.studies import AutoencoderProtocol, Conditions, ContrastiveProtocol, Store, Study, named, names, run
+from reclust.studies import (
+    AutoencoderProtocol,
+    Conditions,
+    ContrastiveProtocol,
+    Store,
+    Study,
+    named,
+    names,
+    run,
+)
 from reclust.studies.baselines import baselines_of, best_baselines, run_baselines
 from reclust.studies.measures import LABEL_FREE, MEASURES
-from reclust.studies.reproduction.best import LINES
 from reclust.studies.tables import repetitions, tables
+from reclust.training.result import Result
+from reproduction.best import LINES
 from studies.tiny import VARIANTS, tiny_study
 
 SMALL = ContrastiveProtocol(

@@ -14,14 +14,15 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from reclust import BRB, Curve, Every, Execution, ReclustWarning, Step, phase, train, value
+from reclust import BRB, Curve, Every, Execution, ReclustWarning, Step, train, value
 from reclust.data import DataError
 from reclust.interventions import WhenSettled
 from reclust.metrics import scores
-from reclust.phase import Phase
 from reclust.studies import Conditions, Store, StoreReader, Variant, execute, run
 from reclust.studies.backends import base
 from reclust.studies.execute import Outcome, attempt, pretrained
+from reclust.training import phase
+from reclust.training.phase import Phase
 from studies.tiny import same_table, tiny_study
 
 
@@ -106,7 +107,7 @@ def test_progress_moves_within_an_epoch(tmp_path, monkeypatch):
 
 
 def test_what_begins_is_logged(tmp_path, caplog):
-    caplog.set_level("INFO", "reclust.studies.running")
+    caplog.set_level("INFO", "reclust.studies.runner")
     study = tiny_study(algorithms=("dec",), pretrained=(False,), variants=(Variant("none"), Variant("too")))
     with Store(tmp_path / "store") as store:
         for _ in range(2):
@@ -324,7 +325,7 @@ def test_a_replica_that_fails_does_not_take_the_others_along(tmp_path):
 def test_two_runners_do_not_share_a_store(tmp_path):
     study = tiny_study(algorithms=("dec",), pretrained=(False,), variants=(Variant("none"),))
     with Store(tmp_path / "store") as store:
-        from reclust.studies.running import _only_one
+        from reclust.studies.runner import _only_one
 
         with _only_one(tmp_path / "store.work", store.path), pytest.raises(RuntimeError, match="Another process"):
             run(study, store, progress=False)

@@ -12,10 +12,10 @@ import sys
 from collections.abc import Sequence
 
 from ..version import __version__
-from . import choosing, completion, data, doctor, figure, fitting, report, reproduce, study, table
+from . import completion, data, doctor, figure, fit, report, study, suggest_k, table
 from .output import plain_warnings
 
-COMMANDS = (fitting, choosing, study, table, figure, report, reproduce, data, doctor, completion)
+COMMANDS = (fit, suggest_k, study, table, figure, report, data, doctor, completion)
 """Modules with `add(commands)`, which adds parsers with a default `run`: arguments -> exit code."""
 
 EPILOG = """exit codes: 0 all is done; 1 something failed; 2 wrong usage; 3 stopped before the end, call again to go on"""
@@ -27,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--traceback", action="store_true", help="show where in the program an error came from")
     made.add_argument("--import", action="append", default=[], metavar="MODULE", dest="modules",
                       help="import a module of yours first, of this folder or installed, for values that it defines")
-    made.set_defaults(stopped="stopped")  # commands that can go on where they were say so
+    made.set_defaults(stopped="stopped", whole=made)  # commands that can go on where they were say so
     commands = made.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for module in COMMANDS:
         module.add(commands)

@@ -19,12 +19,9 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def _completion(arguments: argparse.Namespace) -> int:
-    from . import parser
-
     shtab = require("shtab", purpose="Making completions", extra="cli")
-    whole = parser()
-    _mark_paths(whole, shtab.FILE)
-    print(shtab.complete(whole, arguments.shell))
+    _mark_paths(arguments.whole, shtab.FILE)
+    print(shtab.complete(arguments.whole, arguments.shell))
     return 0
 
 

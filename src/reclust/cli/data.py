@@ -26,8 +26,8 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from ..data.folder import data_folder
-    from ..data.named import SETS, located
+    from ..data.sets.download import data_folder
+    from ..data.sets.load import SETS, located
 
     rows = []
     for name in data.names():
@@ -52,7 +52,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _each(arguments: argparse.Namespace, read: Callable[[str], data.Dataset]) -> int:
-    from ..data.named import SETS, located
+    from ..data.sets.load import SETS, located
 
     rows: list[dict[str, Any]] = []
     for name in arguments.sets or data.names():

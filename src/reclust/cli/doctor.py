@@ -19,7 +19,7 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    from ..doctor import examine
+    from .installation import examine
 
     findings = examine(folder=arguments.folder)
     show([asdict(finding) for finding in findings], as_json=arguments.json)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..bars import Listener, Shown
+from ..utils.progress import Listener, Shown
 
 BETWEEN_LINES = 30.0
 """Seconds from one line about how far something is to the next, where there is no terminal for a progress bar."""

@@ -30,7 +30,7 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from ..studies.report import Limits, report
+    from ..studies.html.report import Limits, report
 
     if arguments.store.endswith(".reclust"):
         raise ValueError(f"{arguments.store} is a model, and this command reports stores of studies. That of a fit needs its "

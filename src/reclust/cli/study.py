@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import studies
-from .fitting import add_device
+from .fit import add_device
 from .output import add_json, duration, logged, positive, progress, show
 
 if TYPE_CHECKING:
@@ -116,8 +116,8 @@ def _add_conditions(parser: argparse._ActionsContainer) -> None:
 
 
 def _conditions(arguments: argparse.Namespace, *, threads: int | None = None) -> studies.Conditions:
-    from ..data.folder import check_data_folder
-    from ..studies.running import work_folder
+    from ..data.sets.download import check_data_folder
+    from ..studies.runner import work_folder
 
     check_data_folder(arguments.data)
     return studies.Conditions(
@@ -183,7 +183,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from ..studies.running import check_known, only
+    from ..studies.runner import check_known, only
 
     study, begun = _study(arguments), time.time()
     if arguments.precision is not None:
@@ -193,7 +193,7 @@ def _run(arguments: argparse.Namespace) -> int:
             "pretrained": None if arguments.start is None else arguments.start == "pretrained", "seeds": arguments.seeds}
     check_known(study, only(**some))
     shown = progress(quiet=arguments.quiet or arguments.json)
-    told = logged("reclust.studies.running", shown=shown not in (None, False))
+    told = logged("reclust.studies.runner", shown=shown not in (None, False))
     with studies.Store(arguments.store) as store, told:  # made if it is not there, so what can be refused was
         if arguments.retry and study.name in store.studies():
             store.retry(study.name)
@@ -237,7 +237,7 @@ def _report(ran: studies.Ran, seconds: float, arguments: argparse.Namespace) -> 
 
 
 def _when_tried_again(failures: Sequence[studies.Failure]) -> str:
-    from ..studies.running import lacked_data
+    from ..studies.runner import lacked_data
 
     without = [lacked_data(failure) for failure in failures]
     if all(without):

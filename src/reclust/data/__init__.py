@@ -1,24 +1,5 @@
 """Where samples come from: named sets (`load`), whatever users bring (`read`), and their preprocessing (`prepare`)."""
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from ..lazy import lazily
-
-if TYPE_CHECKING:
-    from .dataset import Dataset
-    from .errors import DataError
-    from .lens import Lens
-    from .named import load, names
-    from .preprocess import Prepared, prepare
-    from .reading import read
-else:
-    __getattr__, __dir__ = lazily(__name__, {
-        "dataset": "Dataset",
-        "errors": "DataError",
-        "lens": "Lens",
-        "named": "load names",
-        "preprocess": "Prepared prepare",
-        "reading": "read",
-    })
-
-__all__ = ["DataError", "Dataset", "Lens", "Prepared", "load", "names", "prepare", "read"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..values import value, whole
+from ..utils.values import check_int, value
 
 DARK = 0.05
 """Of the sum of the channels: what is not much brighter than this has little colour, else its noise would."""
@@ -33,7 +33,7 @@ class Lens:
 
     def __post_init__(self) -> None:
         if self.least_side is not None:
-            object.__setattr__(self, "least_side", whole("least_side", self.least_side, 1))
+            object.__setattr__(self, "least_side", check_int("least_side", self.least_side, 1))
         if self.light not in ("kept", "removed"):
             raise ValueError(f"light must be 'kept' or 'removed', got {self.light!r}.")
 

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from .dataset import Dataset, Samples
 from .errors import DataError
 from .lens import Lens
-from .moments import Moments, chunks
-from .moments import statistics as statistics_of
+from .moments import Moments, chunks, statistics as statistics_of
 
 Statistics = Literal["after_resize", "before_resize"]
 

@@ -10,17 +10,17 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import warn
-from .arrays import is_sparse, map_npy, read_npz, sparse_rows
-from .asked import OF_TABLES, Asked
-from .assembling import as_integers, assemble, check_split
+from ..utils.exceptions import warn
+from .assemble import as_integers, assemble, check_split
 from .dataset import Dataset
-from .delimited import read_csv
 from .errors import DataError, naming, reading, require
-from .hdf5 import open_hdf5
-from .images import UNREAD, OnError, holds_images, read_images
-from .memory import from_anndata, from_memory
-from .tables import as_found, read_parquet
+from .formats.arrays import is_sparse, map_npy, read_npz, sparse_rows
+from .formats.csv import read_csv
+from .formats.hdf5 import open_hdf5
+from .formats.images import UNREAD, OnError, holds_images, read_images
+from .formats.memory import from_anndata, from_memory
+from .formats.options import OF_TABLES, Asked
+from .formats.tables import as_found, read_parquet
 
 PerSample: TypeAlias = "str | Sequence[Any] | NDArray[Any] | None"
 _SAMPLES = ("images", "samples", "data", "X", "x")
@@ -136,7 +136,7 @@ def _pick(
             raise DataError(f"{path} holds no array {name!r}; it holds {', '.join(names) or 'none'}.")
     usual = [name for name in _SAMPLES if name in names] or [name for name in names if len(shape(name)) >= 2]
     if key is None and len(usual) != 1 and not set(usual) & set(_SAMPLES):
-        raise DataError(f"{path} holds {', '.join(names) or 'no arrays'}; say with key= of `reclust.data.read`, on the "
+        raise DataError(f"{path} holds {', '.join(names) or 'no arrays'}; say with key= of `reclust.data.reading`, on the "
                         "command line with --key, which of them are the samples.")
     found: dict[str, Any] = {"samples": load(key or usual[0])}
     ids = ids or ("ids" if "ids" in names else None)

@@ -1,19 +1,19 @@
 """What may happen between epochs, as sentences of small steps."""
 
-from ..kmeans import KMeans, KMeansPlusPlus
 from .adaptive import WhenSettled
-from .base import Every, Intervention, Step
 from .brb import BRB
 from .controls import DisentangledReset, NoisyRecluster
 from .exchange import Exchange
-from .group_means import NativeRecluster, RecomputeCenters
-from .medoids import KMedoids
-from .mixture import GaussianMixture
 from .momentum import ResetMomentum
 from .noise import CurrentNoise, InitialNoise, KaimingNoise, Noise
-from .recluster import Method, RandomCenters, Recluster
+from .reclustering.group_means import NativeRecluster, RecomputeCenters
+from .reclustering.kmeans import KMeans, KMeansPlusPlus
+from .reclustering.medoids import KMedoids
+from .reclustering.mixture import GaussianMixture
+from .reclustering.recluster import Method, RandomCenters, Recluster
 from .soft_reset import Perturb, Shrink, SoftReset
 from .split_merge import SplitMerge
+from .steps import Every, Intervention, Step
 from .target import Layer, Peers, Target
 
 __all__ = [

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..values import real, value, whole
-from .base import Intervention, Step, as_steps, check_steps, take_steps
+from ..utils.values import check_float, check_int, value
 from .exchange import Exchange
-from .recluster import random_rows
+from .reclustering.recluster import random_rows
 from .soft_reset import ByBlock
+from .steps import Intervention, Step, as_steps, check_steps, take_steps
 from .target import Blocks, Target
 
 LOOKED_AT = 2_000
@@ -45,11 +45,11 @@ class WhenSettled:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", as_steps(self.steps))
-        object.__setattr__(self, "threshold", real("threshold", self.threshold))
+        object.__setattr__(self, "threshold", check_float("threshold", self.threshold))
         if not 0 <= self.threshold <= 1:
             raise ValueError(f"threshold must be a share between 0 and 1, got {self.threshold!r}.")
         for name in ("look", "shortest", "longest"):
-            object.__setattr__(self, name, whole(name, getattr(self, name), 1))
+            object.__setattr__(self, name, check_int(name, getattr(self, name), 1))
         if self.shortest > self.longest:
             raise ValueError(f"shortest must be at most longest, got {self.shortest} and {self.longest}.")
         for name, allowed in (("decide", ("alone", "together")), ("keep", ("given", "scaled"))):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..kmeans import KMeans
-from .base import Every
 from .momentum import ResetMomentum
-from .recluster import Method, Recluster
+from .reclustering.kmeans import KMeans
+from .reclustering.recluster import Method, Recluster
 from .soft_reset import SoftReset
+from .steps import Every
 
 
 def BRB(interval: int = 20, keep: float | Mapping[str, float] = 0.8, method: Method = KMeans()) -> Every:

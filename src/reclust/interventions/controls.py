@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from .. import draws
-from ..kmeans import KMeans
-from ..values import real, value
-from .group_means import group_means
+from ..utils.values import check_float, value
 from .noise import InitialNoise, Noise
-from .recluster import Method, OnSamples, check_method, place_centers
+from .reclustering.group_means import group_means
+from .reclustering.kmeans import KMeans
+from .reclustering.recluster import Method, OnSamples, check_method, place_centers
 from .soft_reset import SoftReset
 from .target import Blocks, Target
 
@@ -26,7 +26,7 @@ class NoisyRecluster(OnSamples):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "scale", real("scale", self.scale))
+        object.__setattr__(self, "scale", check_float("scale", self.scale))
         check_method(self.method)
 
     def __call__(self, target: Target) -> None:

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from .. import draws, metrics
-from ..data.augment import Augmentation
-from ..values import real, value, whole
-from .base import Step
+from ..data.augmentation.affine import Augmentation
+from ..utils.values import check_float, check_int, value
+from .steps import Step
 from .target import Target
 
 
@@ -40,12 +40,12 @@ class Exchange(Step):
     part: ClassVar[str] = "exchange"
 
     def __post_init__(self) -> None:
-        if not 0 < real("share", self.share) <= 0.5:
+        if not 0 < check_float("share", self.share) <= 0.5:
             raise ValueError(f"share must lie above 0 and be at most 0.5, got {self.share!r}.")
-        if real("margin", self.margin) < 0:
+        if check_float("margin", self.margin) < 0:
             raise ValueError(f"margin must be 0 or more, got {self.margin!r}.")
         for name in ("subsample", "views"):
-            object.__setattr__(self, name, whole(name, getattr(self, name), 1))
+            object.__setattr__(self, name, check_int(name, getattr(self, name), 1))
 
     def prepare(self, target: Target) -> None:
         if target.peers is None:  # said before another step has changed anything

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ..values import value
-from .base import Step
+from ..utils.values import value
+from .steps import Step
 from .target import Target
 
 

@@ -8,8 +8,8 @@ from typing import Protocol
 from torch import Tensor
 
 from .. import draws
-from ..values import value
-from ..weights import NORMS, Uniform, draw, fan_in, initial_distributions
+from ..representations.weights import NORMS, Uniform, draw, fan_in, initial_distributions
+from ..utils.values import value
 from .target import Layer
 
 

@@ -10,10 +10,10 @@ from torch import Tensor
 from typing_extensions import Self
 
 from .. import draws
-from ..values import real, value
-from ..weights import NORMS, check_distributions, without_padding
-from .base import NothingToReset, Step
+from ..representations.weights import NORMS, check_distributions, without_padding
+from ..utils.values import check_float, value
 from .noise import InitialNoise, KaimingNoise, Noise
+from .steps import NothingToReset, Step
 from .target import Blocks, Layer, Target
 
 
@@ -34,7 +34,7 @@ class ByBlock(Step):
 
     def __post_init__(self) -> None:
         for factor in self.keep.values() if isinstance(self.keep, Mapping) else [self.keep]:
-            if not 0 <= real("keep", factor) <= 1:
+            if not 0 <= check_float("keep", factor) <= 1:
                 raise ValueError(f"keep must lie between 0 (hard reset) and 1 (no reset), got {factor!r}.")
         if isinstance(self.blocks, str):
             raise TypeError(f"blocks must be a tuple of block names, got the string {self.blocks!r}: write ({self.blocks!r},).")

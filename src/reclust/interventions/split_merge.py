@@ -7,9 +7,9 @@ from torch import Tensor
 
 from .. import draws
 from ..objectives.base import nearest
-from ..values import real, value, whole
-from .group_means import group_means
-from .recluster import OnSamples
+from ..utils.values import check_float, check_int, value
+from .reclustering.group_means import group_means
+from .reclustering.recluster import OnSamples
 from .target import Target
 
 
@@ -33,10 +33,10 @@ class SplitMerge(OnSamples):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= real("probability", self.probability) <= 1:
+        if not 0 <= check_float("probability", self.probability) <= 1:
             raise ValueError(f"probability must lie between 0 and 1, got {self.probability!r}.")
-        object.__setattr__(self, "candidates", whole("candidates", self.candidates, 1))
-        object.__setattr__(self, "refine", whole("refine", self.refine, 0))
+        object.__setattr__(self, "candidates", check_int("candidates", self.candidates, 1))
+        object.__setattr__(self, "refine", check_int("refine", self.refine, 0))
 
     def __call__(self, target: Target) -> None:
         k, d = target.centers.shape[-2:]

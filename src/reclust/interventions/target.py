@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from .. import draws
-from ..clock import Clock
-from ..data.augment import Augmentation
+from ..data.augmentation.affine import Augmentation
 from ..objectives.base import nearest
 from ..representations.base import encoder_blocks
-from ..values import whole
+from ..utils.timer import Timer
+from ..utils.values import check_int
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Target:
     n_samples: int | None = None
     moments: Sequence[Tensor] = ()
     step_counts: Sequence[Tensor] = ()
-    clock: Clock = field(default_factory=Clock)
+    clock: Timer = field(default_factory=Timer)
     labels: Tensor | None = None
     """A note between the steps of one firing, (..., n): the labels from before the first of them."""
     copies: Tensor | None = None
@@ -140,7 +140,7 @@ class Target:
         return cls(
             blocks=_blocks_of(encoder, blocks),
             centers=centers,
-            key=draws.key(whole("seed", seed, 0), device=centers.device),
+            key=draws.key(check_int("seed", seed, 0), device=centers.device),
             embedder=all_rows,
             assigner=lambda z: nearest(z, centers.detach().to(z.dtype)),
             moments=_Kept(optimizer, centers, moments),

@@ -1,6 +1,6 @@
 """Clustering objectives."""
 
-from .base import Objective, Staged, State, Still, nearest, squared_distances
+from .base import GradientOnly, Objective, Staged, State, nearest, squared_distances
 from .dcn import DCNObjective
 from .dec import DECObjective, IDECObjective, soft_assignment, target_distribution
 
@@ -11,7 +11,7 @@ __all__ = [
     "Objective",
     "Staged",
     "State",
-    "Still",
+    "GradientOnly",
     "nearest",
     "soft_assignment",
     "squared_distances",

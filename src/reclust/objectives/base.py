@@ -49,16 +49,16 @@ class Objective(Protocol):
         ...
 
 
-class Still:
+class GradientOnly:
     """An objective whose state nothing but gradients moves, so that the trainer need not make a second pass for `update`."""
 
     def update(self, state: State, z: Tensor) -> State:
         return state
 
 
-def moves_itself(objective: Objective) -> bool:
+def has_update(objective: Objective) -> bool:
     """Whether it has an `update` of its own, be it a child of one that has none."""
-    return not (isinstance(objective, Still) and type(objective).update is Still.update)
+    return not (isinstance(objective, GradientOnly) and type(objective).update is GradientOnly.update)
 
 
 class Staged:

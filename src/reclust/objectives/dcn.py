@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from ..values import real, value
+from ..utils.values import check_float, value
 from .base import State, nearest
 
 INITIAL_COUNT = 100.0
@@ -32,8 +32,8 @@ class DCNObjective:
     per_cluster: ClassVar[frozenset[str]] = frozenset({"centers", "count"})
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "weight", real("weight", self.weight))
-        object.__setattr__(self, "representation_weight", real("representation_weight", self.representation_weight))
+        object.__setattr__(self, "weight", check_float("weight", self.weight))
+        object.__setattr__(self, "representation_weight", check_float("representation_weight", self.representation_weight))
         if self.rate not in ("constant", "counts"):
             raise ValueError(f"rate must be 'constant' or 'counts', got {self.rate!r}.")
         if self.reduction not in ("mean_over_clusters", "mean", "half_sum"):

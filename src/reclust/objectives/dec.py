@@ -7,8 +7,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ..values import real, value
-from .base import State, Still, nearest, squared_distances
+from ..utils.values import check_float, value
+from .base import GradientOnly, State, nearest, squared_distances
 
 
 def soft_assignment(z: Tensor, centers: Tensor) -> Tensor:
@@ -25,7 +25,7 @@ def target_distribution(q: Tensor) -> Tensor:
 
 
 @value
-class DECObjective(Still):
+class DECObjective(GradientOnly):
     """Cross-entropy from the target distribution to the soft assignments; centres are learned.
 
     DEC is this alone; IDEC adds the representation loss and weighs this by 0.1.
@@ -37,8 +37,8 @@ class DECObjective(Still):
     per_cluster: ClassVar[frozenset[str]] = frozenset({"centers"})
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "weight", real("weight", self.weight))
-        object.__setattr__(self, "representation_weight", real("representation_weight", self.representation_weight))
+        object.__setattr__(self, "weight", check_float("weight", self.weight))
+        object.__setattr__(self, "representation_weight", check_float("representation_weight", self.representation_weight))
 
     def init(self, centers: Tensor) -> State:
         return {"centers": centers.clone()}

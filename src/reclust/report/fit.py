@@ -13,20 +13,20 @@ import torch
 
 from .. import draws, metrics
 from ..data import Dataset
+from ..data.preparation import as_array, opened
 from ..data.streams import dense_rows
 from ..geometry import distance_ratio, extremes, squared_silhouette
-from ..history import AFTER_RESET
-from ..preparation import as_array, opened
-from ..result import Model
+from ..training.history import AFTER_RESET
+from ..training.result import Model
 from ..version import __version__
-from . import clusters as parts
-from .comparison import CANNOT, Evidence, compare, exchanged
+from . import cluster_parts as parts
+from .findings import Facts, remarks
 from .page import write
 from .parts import confusion, contact_sheet, curve, records
-from .remarks import Facts, remarks
+from .versus_kmeans import CANNOT, Evidence, compare, exchanged
 
 if TYPE_CHECKING:
-    from ..fitted import FittedClustering
+    from ..estimators.fitted import FittedClustering
 
 Plain = dict[str, Any]
 LIMIT = 20_000

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..atomic import check_folder, write_text
+from ..utils.files import check_folder, write_text
 
 PARTS = ("dom", "table", "controls", "curves", "scene", "sheet", "confusion")
 SCRIPTS = {"studies": (*PARTS, "record", "figures", "main"), "fit": (*PARTS, "bars", "fit")}

@@ -15,7 +15,7 @@ from scipy.optimize import linear_sum_assignment
 
 from .. import metrics
 from ..data import Dataset
-from ..history import AFTER_RESET, Curve
+from ..training.history import AFTER_RESET, Curve
 from .png import png
 
 Record = list[tuple[str, str]]

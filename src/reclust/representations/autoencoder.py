@@ -9,10 +9,10 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from ..values import value, whole, wholes
-from ..weights import decaying_weights, expanded_weights, initial_weights
+from ..utils.values import check_int, check_ints, value
 from .base import encode_together, encoder_blocks
-from .layers import BatchNorm, Linear, LinearReLU, mean_squared_error, undrawn
+from .layers import BatchNorm, Linear, LinearReLU, mean_squared_error, uninitialized
+from .weights import decaying_weights, expanded_weights, initial_weights
 
 
 class EncoderDecoder(nn.Module):
@@ -58,9 +58,9 @@ class Autoencoder(Reconstruction):
     batch_norm: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", wholes("hidden", "each size in hidden", self.hidden, 1))
+        object.__setattr__(self, "hidden", check_ints("hidden", self.hidden, 1))
         if self.embedding is not None:
-            object.__setattr__(self, "embedding", whole("embedding", self.embedding, 1))
+            object.__setattr__(self, "embedding", check_int("embedding", self.embedding, 1))
 
     def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> EncoderDecoder:
         sizes = (math.prod(sample_shape), *self.hidden, self.embedding or n_clusters)
@@ -71,10 +71,10 @@ class Autoencoder(Reconstruction):
         made: list[nn.Module] = []
         for wide, narrow in hidden:
             if self.batch_norm:
-                made += [undrawn(Linear, wide, narrow), BatchNorm(narrow), nn.ReLU()]
+                made += [uninitialized(Linear, wide, narrow), BatchNorm(narrow), nn.ReLU()]
             else:
-                made.append(undrawn(LinearReLU, wide, narrow))
-        return [*made, undrawn(Linear, *last)]
+                made.append(uninitialized(LinearReLU, wide, narrow))
+        return [*made, uninitialized(Linear, *last)]
 
 
 @value

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
-from ..exceptions import first_line
-from ..randomness import PrivateDraws
-from ..weights import NORMS, layers
+from ..utils.exceptions import first_line
+from ..utils.global_rng import PrivateDraws
+from .weights import NORMS, layers
 
 
 @runtime_checkable

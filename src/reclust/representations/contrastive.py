@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from .. import draws
-from ..values import real, value, whole
-from ..weights import decaying_weights, expanded_weights, initial_weights
+from ..utils.values import check_float, check_int, value
 from .base import encode_together, encoder_blocks, layers_of, tried
-from .layers import undrawn
+from .layers import uninitialized
 from .resnet import Backbone, ResNet
+from .weights import decaying_weights, expanded_weights, initial_weights
 
 Together = Literal["together", "apart", "apart and again"]
 
@@ -57,7 +57,7 @@ class Contrastive:
     stacks: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "temperature", real("temperature", self.temperature))
+        object.__setattr__(self, "temperature", check_float("temperature", self.temperature))
         if not self.temperature > 0:
             raise ValueError(f"temperature must be above 0, got {self.temperature!r}.")
         if self.reduction not in ("mean", "sum"):
@@ -121,9 +121,9 @@ class SimCLR(Contrastive):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("hidden", "projector"):
-            sizes = tuple(whole(f"each size in {name}", size, 1) for size in getattr(self, name))
+            sizes = tuple(check_int(f"each size in {name}", size, 1) for size in getattr(self, name))
             object.__setattr__(self, name, sizes)
-        object.__setattr__(self, "embedding", whole("embedding", self.embedding, 1))
+        object.__setattr__(self, "embedding", check_int("embedding", self.embedding, 1))
         if not self.projector:
             raise ValueError("projector needs at least the size of its output.")
 
@@ -188,8 +188,8 @@ class OwnSimCLR(Contrastive):
 
 
 def perceptron(sizes: tuple[int, ...], *, batch_norm: bool) -> list[nn.Module]:
-    """Linear layers with ReLU, and perhaps BatchNorm, between them; nothing after the last. Weights are left undrawn."""
+    """Linear layers with ReLU, and perhaps BatchNorm, between them; nothing after the last. Weights are left uninitialized."""
     made: list[nn.Module] = []
     for wide, narrow in pairwise(sizes):
-        made += [undrawn(nn.Linear, wide, narrow), *([nn.BatchNorm1d(narrow)] if batch_norm else []), nn.ReLU()]
+        made += [uninitialized(nn.Linear, wide, narrow), *([nn.BatchNorm1d(narrow)] if batch_norm else []), nn.ReLU()]
     return made[: -2 if batch_norm else -1]

@@ -8,10 +8,10 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from ..values import value, whole, wholes
+from ..utils.values import check_int, check_ints, value
 from .autoencoder import EncoderDecoder, Reconstruction
 from .base import check_images, layers_of
-from .layers import Linear, LinearReLU, undrawn
+from .layers import Linear, LinearReLU, uninitialized
 from .patches import Convolution, Enlargement, Residual
 
 
@@ -42,12 +42,12 @@ class ConvAutoencoder(Reconstruction):
     embedding: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "channels", wholes("channels", "each number in channels", self.channels, 1))
+        object.__setattr__(self, "channels", check_ints("channels", self.channels, 1))
         if not self.channels:
             raise ValueError("channels is empty: give at least one block its number of channels.")
-        object.__setattr__(self, "residuals", whole("residuals", self.residuals, 0))
+        object.__setattr__(self, "residuals", check_int("residuals", self.residuals, 0))
         if self.embedding is not None:
-            object.__setattr__(self, "embedding", whole("embedding", self.embedding, 1))
+            object.__setattr__(self, "embedding", check_int("embedding", self.embedding, 1))
 
     def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> EncoderDecoder:
         check_images(type(self).__name__, sample_shape)
@@ -59,8 +59,8 @@ class ConvAutoencoder(Reconstruction):
         down = {f"block{i + 1}": self._smaller(*pair) for i, pair in enumerate(pairwise(sizes))}
         up = {f"block{i + 1}": self._larger(*pair) for i, pair in enumerate(pairwise(sizes[::-1]))}
         up[f"block{len(up)}"].pop(-1)  # a pixel may have any value
-        encoder = OrderedDict(image=_ChannelsLast(), **down, flat=nn.Flatten(), embedding=undrawn(Linear, deepest, embedding))
-        decoder = OrderedDict(spread=undrawn(LinearReLU, embedding, deepest), image=nn.Unflatten(1, sizes[-1]), **up,
+        encoder = OrderedDict(image=_ChannelsLast(), **down, flat=nn.Flatten(), embedding=uninitialized(Linear, deepest, embedding))
+        decoder = OrderedDict(spread=uninitialized(LinearReLU, embedding, deepest), image=nn.Unflatten(1, sizes[-1]), **up,
                               shown=_ChannelsFirst(), flat=nn.Flatten())
         return EncoderDecoder(nn.Sequential(encoder), nn.Sequential(decoder))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..values import value
+from ..utils.values import value
 from .autoencoder import Autoencoder
 
 

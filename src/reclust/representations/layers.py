@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.utils import skip_init
 
-from .. import kernels
+from ..utils import kernels
 
 
 class Linear(nn.Linear):
@@ -123,7 +123,7 @@ def _stacks(info: Any, in_dims: tuple[int | None, ...], inputs: tuple[Tensor, ..
             for tensor, dim in zip(inputs, in_dims, strict=True)]
 
 
-def undrawn(kind: type[nn.Module], *sizes: int) -> nn.Module:
+def uninitialized(kind: type[nn.Module], *sizes: int) -> nn.Module:
     """A layer whose weights somebody else draws, on the device that tensors are made on by default."""
     return skip_init(kind, *sizes, device=torch.empty(0).device)
 

@@ -14,14 +14,14 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad, relu
 
-from .layers import Linear, undrawn
+from .layers import Linear, uninitialized
 
 SIDE = 3
 """Of a patch, in pixels."""
 
 
 def patches(x: Tensor, stride: int) -> Tensor:
-    """Around every stride-th pixel, zeros beyond the border: (B, h, w, c) -> (B, ⌈h / stride⌉, ⌈w / stride⌉, 9 c)."""
+    """PeriodicMonitor every stride-th pixel, zeros beyond the border: (B, h, w, c) -> (B, ⌈h / stride⌉, ⌈w / stride⌉, 9 c)."""
     return _Patches.apply(x, stride)
 
 
@@ -84,7 +84,7 @@ class Convolution(nn.Module):
 
     def __init__(self, wide: int, narrow: int, stride: int = 1) -> None:
         super().__init__()
-        self.stride, self.linear = stride, undrawn(Linear, SIDE**2 * wide, narrow)
+        self.stride, self.linear = stride, uninitialized(Linear, SIDE**2 * wide, narrow)
 
     def forward(self, x: Tensor) -> Tensor:
         return _by_pixel(self.linear, patches(x, self.stride))
@@ -95,7 +95,7 @@ class Enlargement(nn.Module):
 
     def __init__(self, wide: int, narrow: int, height: int, width: int) -> None:
         super().__init__()
-        self.size, self.linear = (height, width), undrawn(Linear, wide, SIDE**2 * narrow)
+        self.size, self.linear = (height, width), uninitialized(Linear, wide, SIDE**2 * narrow)
 
     def forward(self, x: Tensor) -> Tensor:
         return overlaid(_by_pixel(self.linear, x), 2, *self.size)

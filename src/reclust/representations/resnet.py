@@ -8,9 +8,9 @@ from typing import Literal, Protocol
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from ..values import value, whole
-from ..weights import Distribution, Normal, initial_distributions
+from ..utils.values import check_int, value
 from .base import check_images
+from .weights import Distribution, Normal, initial_distributions
 
 
 class Conv(nn.Conv2d):
@@ -126,7 +126,7 @@ class ResNet:
     def __post_init__(self) -> None:
         if self.depth not in _DEPTHS:
             raise ValueError(f"depth must be one of {', '.join(map(str, _DEPTHS))}, got {self.depth!r}.")
-        object.__setattr__(self, "width", whole("width", self.width, 1))
+        object.__setattr__(self, "width", check_int("width", self.width, 1))
         if self.stem not in ("small", "large"):
             raise ValueError(f"stem must be 'small' or 'large', got {self.stem!r}.")
 

@@ -21,16 +21,16 @@ from torch import Tensor
 from .. import draws, metrics
 from ..data.errors import require
 from ..data.inputs import as_inputs
-from ..devices import choose_device
-from ..exceptions import StopTraining
-from ..kmeans import kmeans
-from ..result import provenance
-from ..values import value
+from ..interventions.reclustering.kmeans import kmeans
+from ..training.result import provenance
+from ..utils.device import choose_device
+from ..utils.exceptions import StopTraining
+from ..utils.values import value
 from .catalog import named
 from .execute import Conditions, _version, commit, over, pretrained
 from .protocols import Sample, StudyProtocol
-from .spec import Precision, Pretraining, Study, _digest
-from .store import Outcome, PlannedRun, Store
+from .store.store import Outcome, PlannedRun, Store
+from .study import Precision, Pretraining, Study, _digest
 from .tables.scores import BASELINES, OF_COLOURS
 
 CHUNK = 4096

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..values import whole
-from .reading import COLUMNS
+from ..utils.values import check_int
+from .store.reader import COLUMNS
 
 if TYPE_CHECKING:
-    from .store import PlannedRun
+    from .store.store import PlannedRun
 
 
 def several(name: str, given: Any) -> tuple[Any, ...]:
@@ -33,7 +33,7 @@ def text(name: str, given: Any) -> str:
 
 
 def wholes(name: str, given: Any, least: int) -> tuple[int, ...]:
-    return tuple(whole(f"each of {name}", one, least) for one in several(name, given))
+    return tuple(check_int(f"each of {name}", one, least) for one in several(name, given))
 
 
 def truths(name: str, given: Any) -> tuple[bool, ...]:

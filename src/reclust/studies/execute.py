@@ -20,24 +20,24 @@ import numpy as np
 import torch
 
 from .. import metrics
-from ..analysis import Extremes
-from ..checkpoint import Checkpoint
 from ..data.inputs import as_inputs
-from ..devices import choose_device
-from ..exceptions import ReclustWarning, StopTraining, TrainingFailed
-from ..fingerprint import code_of
-from ..history import Curve, History
-from ..monitors import Evaluation, Monitor, Snapshot, WithinEpochs
-from ..result import Result
-from ..selection import Candidates
-from ..selflabel import self_label
-from ..settings import Execution
-from ..training import train
-from ..values import value, whole
+from ..estimators.selection import Candidates
+from ..training.checkpoint import Checkpoint
+from ..training.fingerprint import code_of
+from ..training.history import Curve, History
+from ..training.monitors.analysis import Extremes
+from ..training.monitors.base import Evaluation, Monitor, Snapshot, WithinEpochMonitor
+from ..training.result import Result
+from ..training.self_label import self_label
+from ..training.settings import Execution
+from ..training.train import train
+from ..utils.device import choose_device
+from ..utils.exceptions import ReclustWarning, StopTraining, TrainingFailed
+from ..utils.values import check_int, value
 from .measures import LABEL_FREE, MEASURES, shown_rows
 from .protocols import Sample
-from .spec import Group, Pretraining
-from .store import Outcome
+from .store.store import Outcome
+from .study import Group, Pretraining
 
 COMMIT = "RECLUST_COMMIT"
 """Environment variable that names the commit where the source is no git checkout."""
@@ -62,7 +62,7 @@ class Conditions:
 
     def __post_init__(self) -> None:
         if self.threads is not None:
-            whole("threads", self.threads, 1)
+            check_int("threads", self.threads, 1)
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ def pretrained_path(pretraining: Pretraining, conditions: Conditions) -> Path:
     return Path(conditions.work) / "pretrained" / f"{pretraining.key}.reclust"
 
 
-class _Watch(WithinEpochs):
+class _Watch(WithinEpochMonitor):
     """A monitor that counts what was computed, and ends training when time is up or somebody asks."""
 
     def __init__(self, conditions: Conditions, stop: Asked, tick: Callable[[float], None], *costs: float) -> None:

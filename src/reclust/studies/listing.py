@@ -35,7 +35,7 @@ def _rows() -> list[dict[str, str]]:
 
 def computed() -> list[dict[str, str]]:
     """The same from the studies themselves."""
-    from ..values import to_json
+    from ..utils.values import to_json
     from .catalog import named, names
 
     each = [named(name) for name in names()]

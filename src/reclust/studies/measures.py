@@ -7,9 +7,24 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..analysis import DistanceRatios, Distances, EmbeddingRows, Norms, Purity, Reconstruction, Sizes
-from ..monitors import Monitor
-from ..selection import Compactness, Consistency, Selector, SharedInformation, Silhouette, SizeEntropy
+from ..estimators.selection import (
+    Compactness,
+    Consistency,
+    Selector,
+    SharedInformation,
+    Silhouette,
+    SizeEntropy,
+)
+from ..training.monitors.analysis import (
+    DistanceRatios,
+    Distances,
+    EmbeddingRows,
+    Norms,
+    Purity,
+    Reconstruction,
+    Sizes,
+)
+from ..training.monitors.base import Monitor
 
 SHOWN = 1000
 """Samples whose embeddings are kept."""

@@ -11,8 +11,8 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from ..data import Dataset, Lens, Prepared, load, prepare
-from ..data.named import SETS, own_file
-from ..presets import (
+from ..data.sets.load import SETS, own_file
+from ..estimators.presets import (
     CLUSTERS,
     CONTRASTIVE_CLUSTERS,
     CONTRASTIVE_OBJECTIVES,
@@ -23,9 +23,9 @@ from ..presets import (
     paper_self_labeling,
 )
 from ..representations import Autoencoder, Representation, ResNet, SimCLR
-from ..selflabel import SelfLabel
-from ..settings import Schedule, Settings
-from ..values import value, whole
+from ..training.self_label import SelfLabel
+from ..training.settings import Schedule, Settings
+from ..utils.values import check_int, value
 from .checks import distinct, wholes
 
 
@@ -231,7 +231,7 @@ def _check_numbers(protocol: StudyProtocol, least: Mapping[str, int]) -> None:
     """Whole numbers, of at least so much; those that every protocol has may be None."""
     limited = [name for name in ("side", "rows", "n_clusters") if getattr(protocol, name) is not None]
     for name, lowest in {**least, **dict.fromkeys(limited, 1)}.items():
-        object.__setattr__(protocol, name, whole(name, getattr(protocol, name), lowest))
+        object.__setattr__(protocol, name, check_int(name, getattr(protocol, name), lowest))
 
 
 def family_of(dataset: str) -> str | None:

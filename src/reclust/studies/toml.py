@@ -18,11 +18,11 @@ from types import ModuleType
 from typing import Any
 
 from ..data.errors import require
+from ..estimators.presets import PAPER_INTERVENTIONS
 from ..interventions import BRB
-from ..presets import PAPER_INTERVENTIONS
-from ..values import default_of, kind_named
+from ..utils.values import default_of, kind_named
 from .checks import several, text
-from .spec import Study, Variant
+from .study import Study, Variant
 
 
 def read_study(path: str | os.PathLike[str]) -> Study:

@@ -6,10 +6,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from ...devices import choose_device
-from ...values import value
-from ..execute import Asked, Attempt, Conditions, Failed, Stopped, Tick, attempt, attempt_pretraining, over, pretrained_path
-from ..spec import Group, Pretraining
+from ...utils.device import choose_device
+from ...utils.values import value
+from ..execute import (
+    Asked,
+    Attempt,
+    Conditions,
+    Failed,
+    Stopped,
+    Tick,
+    attempt,
+    attempt_pretraining,
+    over,
+    pretrained_path,
+)
+from ..study import Group, Pretraining
 
 Attempts = Iterator[tuple[Group, Attempt]]
 

@@ -9,11 +9,21 @@ from typing import Any
 
 import torch
 
-from ...atomic import write_bytes
 from ...data.errors import require
-from ...values import value
-from ..execute import Asked, Attempt, Conditions, Failed, Stopped, Tick, attempt, attempt_pretraining, pretrained_path
-from ..spec import Group, Pretraining
+from ...utils.files import write_bytes
+from ...utils.values import value
+from ..execute import (
+    Asked,
+    Attempt,
+    Conditions,
+    Failed,
+    Stopped,
+    Tick,
+    attempt,
+    attempt_pretraining,
+    pretrained_path,
+)
+from ..study import Group, Pretraining
 from .base import Attempts
 
 POLL = 1.0

@@ -14,10 +14,20 @@ from typing import Any
 
 import torch
 
-from ...devices import choose_device
-from ...values import value, whole
-from ..execute import Asked, Attempt, Conditions, Failed, Stopped, Tick, attempt, attempt_pretraining, over
-from ..spec import Group, Pretraining
+from ...utils.device import choose_device
+from ...utils.values import check_int, value
+from ..execute import (
+    Asked,
+    Attempt,
+    Conditions,
+    Failed,
+    Stopped,
+    Tick,
+    attempt,
+    attempt_pretraining,
+    over,
+)
+from ..study import Group, Pretraining
 from .base import Attempts, missing_pretraining
 
 POLL = 0.5
@@ -35,7 +45,7 @@ class Processes:
     retries: int = 2
 
     def __post_init__(self) -> None:
-        whole("The number of worker processes", self.count, 1)
+        check_int("The number of worker processes", self.count, 1)
 
     def where(self, conditions: Conditions) -> str:
         return f"{choose_device(conditions.device)} by {self.count} processes"

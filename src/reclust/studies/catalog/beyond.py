@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ...data.augment import Affine
+from ...data.augmentation.affine import Affine
+from ...estimators.presets import BEST_INTERVENTION, CPU_MOTION, MOTION, PAPER_INTERVENTIONS
 from ...interventions import (
     Exchange,
     GaussianMixture,
@@ -17,11 +18,10 @@ from ...interventions import (
     WhenSettled,
 )
 from ...objectives import IDECObjective
-from ...presets import BEST_INTERVENTION, CPU_MOTION, MOTION, PAPER_INTERVENTIONS
 from ...representations import ConvAutoencoder
 from ..measures import LABEL_FREE
 from ..protocols import AutoencoderProtocol
-from ..spec import Study, Variant
+from ..study import Study, Variant
 from .registry import study
 from .steps import MOMENTUM, RECLUSTER, RESET, every
 

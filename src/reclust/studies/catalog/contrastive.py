@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from ...interventions import (
-    KaimingNoise,
-    SoftReset,
-)
-from ...presets import CONTRASTIVE_INTERVENTIONS, PAPER_SEEDS
+from ...estimators.presets import CONTRASTIVE_INTERVENTIONS, PAPER_SEEDS
+from ...interventions import KaimingNoise, SoftReset
 from ..protocols import ContrastiveProtocol
-from ..spec import Study, Variant
+from ..study import Study, Variant
 from .registry import study
 from .steps import MOMENTUM, RECLUSTER, every
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from ...estimators.presets import PAPER_INTERVENTIONS, PAPER_SEEDS
 from ...interventions import (
     CurrentNoise,
     DisentangledReset,
@@ -27,9 +28,8 @@ from ...interventions import (
     Shrink,
     SoftReset,
 )
-from ...presets import PAPER_INTERVENTIONS, PAPER_SEEDS
 from ..protocols import AutoencoderProtocol
-from ..spec import Study, Variant
+from ..study import Study, Variant
 from .registry import study
 from .steps import MOMENTUM, RECLUSTER, RESET, every
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..spec import Study
+from ..study import Study
 
 _CATALOG: dict[str, Callable[[], Study]] = {}
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...data.errors import require
-from .. import labels
-from ..reading import StoreReader
+from ..store.reader import StoreReader
+from ..tables import labels
 from . import (
     analysis,
     controls,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import labels
+from ..tables import labels
 from .base import Runs, name_of
 
 if TYPE_CHECKING:

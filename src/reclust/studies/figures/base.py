@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import labels
-from ..reading import CELL, StoreReader
-from ..summaries import over_one_epoch
+from ..store.reader import CELL, StoreReader
+from ..store.summaries import over_one_epoch
+from ..tables import labels
 
 if TYPE_CHECKING:
     import pandas

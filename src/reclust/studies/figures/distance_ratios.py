@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...history import around_resets
-from .. import labels
+from ...training.history import around_resets
+from ..tables import labels
 from .base import Choice, Recipe, Runs, legend, panels
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .. import labels
+from ..tables import labels
 from .bars import bars, from_near_the_lowest, means
 from .base import Choice, Recipe, Runs, legend, panels
 

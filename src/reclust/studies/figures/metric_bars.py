@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .. import labels
+from ..tables import labels
 from .bars import bars, means
 from .base import Choice, Recipe, Runs, legend, panels
 

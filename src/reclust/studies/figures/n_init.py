@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .. import labels
+from ..tables import labels
 from ..tables.selection import SIZES, pools, repetitions
 from .base import Choice, Recipe, Runs, legend, panels
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import labels
+from ..tables import labels
 from .base import Choice, Recipe, Runs, legend, name_of, panels
 from .relative_change import relative_changes
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import labels
+from ..tables import labels
 from ..tables.runtime import PARTS, spent
 from .base import Choice, Recipe, Runs, legend, panels
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...history import AFTER_RESET
+from ...training.history import AFTER_RESET
 from .base import Runs
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..reading import StoreReader
+from ..store.reader import StoreReader
 from .comparison import Comparison, compare, comparison
 from .rendering import FORMATS, comma_separated, latex, markdown, terminal, together, write
 from .runtime import Spent, run_times, runtime, spent

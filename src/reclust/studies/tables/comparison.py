@@ -8,8 +8,8 @@ from itertools import groupby
 
 import numpy as np
 
-from .. import labels
-from ..reading import StoreReader
+from ..store.reader import StoreReader
+from . import labels
 from .paired import mean_interval, signed_rank_test, t_test
 from .table import Cell, Row, Table, number, signed
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
-from ...atomic import write_text
+from ...utils.files import write_text
 from .table import Cell, Row, Table
 
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"

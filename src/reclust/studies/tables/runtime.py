@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import fsum
 
-from .. import labels, published
-from ..reading import StoreReader
+from .. import published
+from ..store.reader import StoreReader
+from . import labels
 from .table import Cell, Row, Table, number
 
 PARTS = ("reset", "embedding", "clustering", "momentum")

@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from ...values import value
-from .. import labels, published
+from ...utils.values import value
+from .. import published
 from ..listing import as_published
-from ..reading import CELL, StoreReader
+from ..store.reader import CELL, StoreReader
+from . import labels
 from .table import Cell, Row, Table, score
 
 BASELINES = "baselines"

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from .. import labels
-from ..reading import StoreReader
+from ..store.reader import StoreReader
+from . import labels
 from .table import Cell, Row, Table, number, score
 
 Member = TypeVar("Member")

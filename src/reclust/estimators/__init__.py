@@ -1,0 +1,5 @@
+"""Estimators with scikit-learn's contract, their presets, and the choice among replicas."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,30 @@
+"""Interventions in Lightning's training loop. Needs the extra `lightning`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ...data.errors import require
+from .. import BRB, Intervention, Target
+
+if TYPE_CHECKING:
+    Callback = object
+else:
+    Callback = require("lightning.pytorch", purpose="reclust.integrations.lightning", extra="lightning").Callback
+
+
+class InterventionCallback(Callback):
+    """Does what is due at the start of each training epoch; `InterventionCallback(target=…)` is BRB.
+
+    target: (trainer, module) -> what may be touched, asked only when the intervention fires, for instance
+        lambda trainer, module: Target.of(module.encoder, module.centers, trainer.optimizers[0],
+                                          embed=lambda: module.encoder(X))
+    """
+
+    def __init__(self, intervention: Intervention = BRB(), *, target: Callable[[Any, Any], Target]) -> None:
+        self.intervention, self.target = intervention, target
+
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        if self.intervention.fires(trainer.current_epoch):
+            self.intervention(trainer.current_epoch, self.target(trainer, pl_module))

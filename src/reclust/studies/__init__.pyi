@@ -1,0 +1,47 @@
+from . import published as published
+from .backends import (
+    InProcess as InProcess,
+    Processes as Processes,
+    RayCluster as RayCluster,
+)
+from .baselines import (
+    Baselines as Baselines,
+    baselines_of as baselines_of,
+    run_baselines as run_baselines,
+)
+from .catalog import (
+    named as named,
+    names as names,
+)
+from .execute import Conditions as Conditions
+from .protocols import (
+    AutoencoderProtocol as AutoencoderProtocol,
+    ContrastiveProtocol as ContrastiveProtocol,
+)
+from .runner import (
+    Ran as Ran,
+    run as run,
+)
+from .store.reader import StoreReader as StoreReader
+from .store.records import (
+    Kept as Kept,
+    compact as compact,
+)
+from .store.store import (
+    Outcome as Outcome,
+    PlannedRun as PlannedRun,
+    Store as Store,
+    export as export,
+)
+from .store.summaries import (
+    Failure as Failure,
+    Status as Status,
+)
+from .study import (
+    Study as Study,
+    Variant as Variant,
+)
+from .toml import (
+    read_study as read_study,
+    write_study as write_study,
+)

@@ -1,0 +1,115 @@
+"""Adam for stacked replicas: each one is clipped and counted by itself, as if it were alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+
+import torch
+from torch import Tensor
+from torch.optim.adam import adam
+
+from ...utils import kernels
+
+BETAS = (0.9, 0.999)
+EPS = 1e-8
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """Something learned, (r, ...), with what Adam remembers of it. All of it is written in place.
+
+    working: the copy in lower precision that the network computes with and gradients are taken of, if there is one.
+    steps: (r,). decay: how fast it shrinks by itself, in units of the learning rate. clipped: whether its gradient counts
+    for the norm that is clipped.
+    """
+
+    value: Tensor
+    working: Tensor | None
+    first: Tensor
+    second: Tensor
+    steps: Tensor
+    decay: float
+    clipped: bool
+
+    @classmethod
+    def of(cls, value: Tensor, working: Tensor | None = None, *, decay: float = 0.0, clipped: bool = True) -> Leaf:
+        value = value.detach()
+        return cls(value, None if working is None else working.detach(), torch.zeros_like(value), torch.zeros_like(value),
+                   torch.zeros(len(value), device=value.device), decay, clipped)
+
+    @cached_property
+    def apart(self) -> tuple[tuple[Tensor, ...], ...]:
+        """Views of value, first, second and steps by replica, since torch counts steps by tensor."""
+        return self.value.unbind(), self.first.unbind(), self.second.unbind(), self.steps.unbind()
+
+
+class Adam:
+    """leaves: name -> `Leaf`; decay is decoupled from the gradient, as in AdamW."""
+
+    def __init__(self, leaves: Mapping[str, Leaf], *, lr: float, clip_norm: float | None,
+                 device: torch.device | str = "cpu") -> None:
+        self.leaves, self.clip_norm = dict(leaves), clip_norm
+        # On a GPU the rate is a tensor, so that a captured step follows it.
+        self._lr = torch.tensor(lr, dtype=torch.float64, device=device)
+        self._triton = kernels.triton(self._lr)
+
+    @property
+    def lr(self) -> float:
+        return float(self._lr)
+
+    @lr.setter
+    def lr(self, lr: float) -> None:
+        self._lr.fill_(lr)
+
+    def step(self, gradients: Mapping[str, Tensor]) -> Tensor | None:
+        """One step along gradients (r, ...) of some of the leaves; the l2 norms before clipping, (r,), where it clips."""
+        clipped = [gradient for name, gradient in gradients.items() if self.leaves[name].clipped]
+        squared = None if self.clip_norm is None or not clipped else kernels.squared_norms(clipped)
+        moved = [(self.leaves[name], gradient) for name, gradient in gradients.items()]
+        if self._triton is None:
+            self._step_in_torch(moved, squared)
+        else:
+            torch._foreach_add_([leaf.steps for leaf, _ in moved], 1)
+            for leaf, gradient in moved:
+                clip = (self.clip_norm, squared) if leaf.clipped and squared is not None else None
+                self._triton.adam_(leaf.value, leaf.working, gradient, leaf.first, leaf.second, leaf.steps,
+                                   lr=self._lr, betas=BETAS, eps=EPS, decay=leaf.decay, clip=clip)
+        return None if squared is None else squared.sqrt()
+
+    @torch.no_grad()
+    def _step_in_torch(self, moved: list[tuple[Leaf, Tensor]], squared: Tensor | None) -> None:
+        on_gpu = self._lr.is_cuda
+        moved = [(leaf, gradient.to(leaf.value.dtype)) for leaf, gradient in moved]
+        if squared is not None and self.clip_norm is not None:
+            factors = (self.clip_norm / (squared.sqrt() + 1e-6)).clamp(max=1)
+            if on_gpu or bool((factors < 1).any()):  # on a GPU asking would cost more than multiplying
+                for leaf, gradient in moved:
+                    if leaf.clipped:
+                        gradient.mul_(factors.reshape(-1, *[1] * (gradient.ndim - 1)))
+        lr = self._lr.float() if on_gpu else self.lr
+        for leaf, _ in moved:
+            if leaf.decay:
+                leaf.value.mul_(1 - lr * leaf.decay)
+        values, first, second, steps = (list(chain(*parts)) for parts in zip(*(leaf.apart for leaf, _ in moved), strict=True))
+        gradients = [own for _, gradient in moved for own in gradient.unbind()]
+        adam(values, gradients, first, second, [], steps, fused=True, capturable=on_gpu, amsgrad=False, beta1=BETAS[0],
+             beta2=BETAS[1], lr=lr, weight_decay=0.0, eps=EPS, maximize=False)
+        for leaf, _ in moved:
+            if leaf.working is not None:
+                leaf.working.copy_(leaf.value)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What is remembered, by name."""
+        return {f"{part}/{name}": getattr(leaf, part)
+                for name, leaf in self.leaves.items() for part in ("first", "second", "steps")}
+
+    def restore_(self, tensors: Mapping[str, Tensor]) -> None:
+        for name, own in self.tensors().items():
+            kept = tensors.get(name)
+            if kept is None or kept.shape != own.shape:
+                given = "nothing" if kept is None else f"shape {tuple(kept.shape)}"
+                raise ValueError(f"The checkpoint has {given} for {name}, needed: {tuple(own.shape)}.")
+            own.copy_(kept)

@@ -1,0 +1,38 @@
+"""Where the time goes: nested parts, each charged with its own time only."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+
+class Timer:
+    """`with clock("embedding"): …` adds to `clock.seconds["embedding"]`; time in a nested part counts for that part alone."""
+
+    def __init__(self, device: torch.device | str = "cpu") -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self._device = torch.device(device)
+        self._open: list[str] = []
+        self._since = 0.0
+
+    @contextmanager
+    def __call__(self, part: str) -> Iterator[None]:
+        self._charge()
+        self._open.append(part)
+        try:
+            yield
+        finally:
+            self._charge()
+            self._open.pop()
+
+    def _charge(self) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        now = time.perf_counter()
+        if self._open:
+            self.seconds[self._open[-1]] += now - self._since
+        self._since = now

@@ -1,0 +1,162 @@
+"""One GPU kernel for each thing that torch needs several for. The same in torch: `kernels.py` and `optimizer.py`."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+BLOCK = 1024
+NORM_BLOCK = 8192
+
+
+@triton.jit
+def _bias_relu(y, bias, numel, batch, width, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < numel
+    row = at // width
+    shift = tl.load(bias + (row // batch) * width + at % width, inside)
+    value = tl.load(y + at, inside) + shift
+    tl.store(y + at, tl.where(value <= 0, 0, value), inside)  # written so that NaN stays
+
+
+def bias_relu_(y: Tensor, bias: Tensor) -> None:
+    _bias_relu[(triton.cdiv(y.numel(), BLOCK),)](y, bias.contiguous(), y.numel(), y.shape[-2], y.shape[-1], BLOCK=BLOCK)
+
+
+@triton.jit
+def _relu_backward(grad, y, through, sums, batch, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr, EXACT: tl.constexpr):
+    replica = tl.program_id(1).to(tl.int64)
+    column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    total = tl.zeros((COLUMNS,), EXACT)
+    for first in range(0, batch, ROWS):
+        row = first + tl.arange(0, ROWS)
+        inside = (row < batch)[:, None] & (column < width)[None, :]
+        at = (replica * batch + row)[:, None] * width + column[None, :]
+        passed = tl.where(tl.load(y + at, inside, other=0) <= 0, 0, tl.load(grad + at, inside, other=0))
+        tl.store(through + at, passed, inside)
+        total += tl.sum(passed.to(EXACT), 0)
+    tl.store(sums + replica * width + column, total, column < width)
+
+
+def relu_backward(grad: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    through = torch.empty_like(y)
+    exact = torch.float64 if y.dtype == torch.float64 else torch.float32
+    *replicas, batch, width = y.shape
+    sums = torch.empty(*replicas, width, dtype=exact, device=y.device)
+    grid = (triton.cdiv(width, 32), sums.numel() // width)
+    _relu_backward[grid](grad, y, through, sums, batch, width, ROWS=128, COLUMNS=32, EXACT=_exact(y), num_warps=8)
+    return through, sums
+
+
+@triton.jit
+def _squared_norm(gradient, sums, size, stride, first, BLOCK: tl.constexpr, STEP: tl.constexpr, EXACT: tl.constexpr):
+    replica, block = tl.program_id(1).to(tl.int64), tl.program_id(0)
+    total = tl.zeros((STEP,), EXACT)
+    for start in range(0, BLOCK, STEP):
+        at = block * BLOCK + start + tl.arange(0, STEP)
+        value = tl.load(gradient + replica * size + at, at < size, other=0).to(EXACT)
+        total += value * value
+    tl.store(sums + replica * stride + first + block, tl.sum(total, 0))
+
+
+def squared_norms(gradients: list[Tensor]) -> Tensor:
+    # Partial sums are stored and added afterwards, not by atomics: those would add in another order each time.
+    sizes = [gradient[0].numel() for gradient in gradients]
+    blocks = [triton.cdiv(size, NORM_BLOCK) for size in sizes]
+    replicas, total = len(gradients[0]), sum(blocks)
+    like = gradients[0]
+    sums = torch.empty(replicas, total, device=like.device, dtype=torch.promote_types(like.dtype, torch.float32))
+    first = 0
+    for gradient, size, count in zip(gradients, sizes, blocks, strict=True):
+        _squared_norm[(count, replicas)](gradient.contiguous(), sums, size, total, first, BLOCK=NORM_BLOCK, STEP=1024,
+                                         EXACT=_exact(like))
+        first += count
+    return sums.sum(1)
+
+
+@triton.jit
+def _squared_error(made, x, sums, size, stride, BLOCK: tl.constexpr, STEP: tl.constexpr, EXACT: tl.constexpr):
+    replica, block = tl.program_id(1).to(tl.int64), tl.program_id(0)
+    total = tl.zeros((STEP,), EXACT)
+    for start in range(0, BLOCK, STEP):
+        at = block * BLOCK + start + tl.arange(0, STEP)
+        inside, place = at < size, replica * size + at
+        off = tl.load(made + place, inside, other=0).to(EXACT) - tl.load(x + place, inside, other=0).to(EXACT)
+        total += off * off
+    tl.store(sums + replica * stride + block, tl.sum(total, 0))
+
+
+def squared_error(made: Tensor, x: Tensor) -> Tensor:
+    size = made[0].numel()
+    blocks = triton.cdiv(size, NORM_BLOCK)
+    sums = torch.empty(len(made), blocks, device=made.device, dtype=torch.promote_types(x.dtype, torch.float32))
+    _squared_error[(blocks, len(made))](made, x, sums, size, blocks, BLOCK=NORM_BLOCK, STEP=1024, EXACT=_exact(x))
+    return sums.sum(1)
+
+
+@triton.jit
+def _squared_error_backward(made, x, grad, to_made, size, BLOCK: tl.constexpr, EXACT: tl.constexpr):
+    replica = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside, place = at < size, replica * size + at
+    off = tl.load(made + place, inside, other=0).to(EXACT) - tl.load(x + place, inside, other=0).to(EXACT)
+    tl.store(to_made + place, 2 * tl.load(grad + replica).to(EXACT) * off, inside)
+
+
+def squared_error_backward(made: Tensor, x: Tensor, grad: Tensor) -> Tensor:
+    size = made[0].numel()
+    to_made = torch.empty_like(made)
+    _squared_error_backward[(triton.cdiv(size, BLOCK), len(made))](made, x, grad.contiguous(), to_made, size, BLOCK=BLOCK,
+                                                                   EXACT=_exact(x))
+    return to_made
+
+
+@triton.jit
+def _adam(weight, working, gradient, first, second, steps, lr, squared_norm, size,
+          LOG_BETA1: tl.constexpr, LOG_BETA2: tl.constexpr, BETA1: tl.constexpr, BETA2: tl.constexpr, EPS: tl.constexpr,
+          DECAY: tl.constexpr, CLIP: tl.constexpr, BLOCK: tl.constexpr):
+    replica = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < size
+    at += replica * size
+    own = weight.dtype.element_ty
+    # In double precision: 1 - beta2^t loses half of its digits in single precision at the first steps.
+    count, speed = tl.load(steps + replica).to(tl.float64), tl.load(lr)
+    rate = (speed / (1 - tl.exp(count * LOG_BETA1))).to(own)
+    root = tl.sqrt(1 - tl.exp(count * LOG_BETA2)).to(own)
+    g = tl.load(gradient + at, inside, other=0).to(own)
+    if CLIP > 0:
+        norm = tl.sqrt(tl.load(squared_norm + replica))
+        g *= tl.minimum(CLIP / (norm + 1e-6), 1).to(own)
+    m = tl.load(first + at, inside, other=0)
+    m += (1 - BETA1) * (g - m)
+    v = tl.load(second + at, inside, other=0) * BETA2 + (1 - BETA2) * g * g
+    w = tl.load(weight + at, inside, other=0)
+    if DECAY > 0:
+        w -= (speed * DECAY).to(own) * w
+    w -= rate * m / (tl.sqrt(v) / root + EPS)
+    tl.store(first + at, m, inside)
+    tl.store(second + at, v, inside)
+    tl.store(weight + at, w, inside)
+    if working is not None:
+        tl.store(working + at, w, inside)
+
+
+def adam_(weight: Tensor, working: Tensor | None, gradient: Tensor, first: Tensor, second: Tensor, steps: Tensor, *,
+          lr: Tensor, betas: tuple[float, float], eps: float, decay: float, clip: tuple[float, Tensor] | None) -> None:
+    """One step of stacked weights (r, ...), steps (r,) counted already; `clip` is the largest norm and the squared norms."""
+    size = weight[0].numel()
+    largest, squared = (0.0, lr) if clip is None else clip
+    _adam[(triton.cdiv(size, BLOCK), len(weight))](
+        weight, working, gradient.contiguous(), first, second, steps, lr, squared, size,
+        LOG_BETA1=math.log(betas[0]), LOG_BETA2=math.log(betas[1]), BETA1=betas[0], BETA2=betas[1], EPS=eps,
+        DECAY=decay, CLIP=largest, BLOCK=BLOCK,
+    )
+
+
+def _exact(like: Tensor) -> tl.dtype:
+    return tl.float64 if like.dtype == torch.float64 else tl.float32

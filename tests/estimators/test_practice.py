@@ -1,0 +1,262 @@
+"""What people bring and do: mistakes that must cost nothing, and data of many origins."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+from support import blobs
+
+from reclust import IDEC, Autoencoder, load
+from reclust.cli import main
+from reclust.data import read
+from reclust.data.errors import DataError
+from reclust.utils.files import check_folder
+
+X = blobs(60)[0]
+pytestmark = pytest.mark.filterwarnings("ignore:The intervention never fires", "ignore:.* clusters? ended without samples")
+
+
+def small(**given):
+    return IDEC(**{"n_clusters": 3, "epochs": 2, "pretrain_epochs": 1, "random_state": 0, "representation": Autoencoder((8,))} | given)
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "in.csv"
+    np.savetxt(path, X, delimiter=",")
+    return path
+
+
+FIT = ["-k", "3", "--epochs", "2", "--pretrain-epochs", "1", "--seed", "0"]
+
+
+def test_commands_do_not_write_over_what_they_read(table, tmp_path, capsys):
+    assert main(["fit", str(table), *FIT, "-o", str(tmp_path / "out")]) == 0
+    model = tmp_path / "out" / "model.reclust"
+    named = tmp_path / "labels.csv"
+    named.write_bytes(table.read_bytes())
+    kept = {path: path.read_bytes() for path in (table, model, named)}
+    for wrong in (["predict", str(model), str(table), "-o", str(table)], ["predict", str(model), str(table), "-o", str(model)],
+                  ["fit", str(named), *FIT, "-o", str(tmp_path)], ["fit", str(table), *FIT, "-o", str(tmp_path / "o"), "--report", str(table)]):
+        assert main(wrong) != 0 and "is what is to be read" in capsys.readouterr().err
+    assert main(["fit", str(table), *FIT, "-o", str(tmp_path)]) != 0 and "no model beside it" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in kept} == kept
+
+
+def test_folders_in_place_of_files_are_refused_before_the_work(table, tmp_path, capsys):
+    with pytest.raises(IsADirectoryError, match="is a folder: name a file in it"):
+        check_folder(tmp_path)
+    assert main(["fit", str(table), *FIT, "-o", str(tmp_path / "out"), "--report", str(tmp_path)]) != 0
+    assert "is a folder" in capsys.readouterr().err and not (tmp_path / "out" / "model.reclust").exists()
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        small().fit(X).save(tmp_path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes on Linux")
+def test_names_of_files_that_are_no_text_lose_no_fit(tmp_path, capsys):
+    image = pytest.importorskip("PIL.Image")
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for i in range(12):
+        pixels = np.random.default_rng(i).integers(0, 255, (8, 8), dtype=np.uint8)
+        image.fromarray(pixels).save(folder / f"{i}.png")
+    try:
+        (folder / "0.png").rename(folder / b"M\xfcller.png".decode("utf-8", "surrogateescape"))
+    except OSError:
+        pytest.skip("this file system takes text only")
+    given = [str(folder), "-k", "2", "--epochs", "2", "--pretrain-epochs", "1", "--preset", "everyday", "--seed", "0"]
+    assert main(["fit", *given, "-o", str(tmp_path / "out")]) == 0
+    assert b"M\xfcller.png" in (tmp_path / "out" / "labels.csv").read_bytes()
+    capsys.readouterr()
+    assert main(["predict", str(tmp_path / "out" / "model.reclust"), str(folder)]) == 0 and "ller.png" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("Umsatz;Kauf\n7.700;0\n5.841;3\n656;5\n", r"points such as in '7.700' of 'Umsatz'.*group thousands"),
+    ("a;b\n1.234;0.5\n2.345;1\n3.456;2\n", None), ("a;b\n1.25;0.5\n2;1\n3.456;2\n", None), ("a,b\n7.700,0\n5.841,3\n656,5\n", None),
+    ("a;b\n0.123;1\n12;2\n1.234;3\n", None), ("a;b\n1.125;1\n2;2\n3.375;3\n", None),
+])
+def test_points_that_group_thousands_are_not_taken_for_decimal_marks(tmp_path, text, message):
+    path = tmp_path / "x.csv"
+    path.write_text(text)
+    if message is None:
+        assert read(path).samples.shape == (3, 2)
+    else:
+        with pytest.raises(DataError, match=message):
+            read(path)
+
+
+def test_masked_values_are_missing_wherever_they_come_from():
+    wrong = X.copy()
+    wrong[::4, 0] = -9999
+    masked = np.ma.masked_equal(wrong, -9999)
+    model = small().fit(X)
+    for attempt in (lambda: read(masked), lambda: small().fit(list(masked)), lambda: model.predict(masked), lambda: read(list(masked))):
+        with pytest.raises(ValueError, match="15 masked values"):
+            attempt()
+
+
+def test_dates_are_no_numbers():
+    with pytest.raises(ValueError, match="X holds dates or times"):
+        small().fit(np.arange(40).reshape(20, 2).astype("datetime64[D]"))
+
+
+@pytest.mark.parametrize(("shape", "kept", "told"), [((3, 16, 16), (16, 16, 3), False), ((1, 8, 8), (8, 8, 1), False), ((2, 16, 12), (2, 16, 12), True), ((8, 8, 5), (8, 8, 5), False)])
+def test_only_what_may_be_misread_is_told(shape, kept, told, recwarn):
+    model = small(augment=None).fit(np.random.default_rng(0).random((12, *shape)))
+    assert model._preparation.image_shape == kept
+    assert any("are taken for" in str(one.message) for one in recwarn) == told
+
+
+def test_probabilities_of_samples_far_from_everything_are_even():
+    with np.errstate(all="ignore"):
+        shares = small().fit(X).predict_proba(X[:2] * 1e160)
+    np.testing.assert_allclose(shares.sum(1), 1)
+
+
+def test_polars_frames_are_checked_as_those_of_pandas():
+    polars = pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    frame = polars.DataFrame({f"x{i}": column for i, column in enumerate(X.T)})
+    fitted = small().fit(frame)
+    assert list(fitted.feature_names_in_) == frame.columns and (fitted.labels_ == small().fit(frame.lazy()).labels_).all()
+    with pytest.raises(ValueError, match="not numeric: 'town'"):
+        small().fit(frame.with_columns(town=polars.lit("here")))
+
+
+def test_a_fitted_estimator_is_a_start(tmp_path):
+    first = small().fit(X)
+    again, by_result = (small().fit(X, start=start) for start in (first, first.result_))
+    assert (again.labels_ == by_result.labels_).all()
+    with pytest.raises(TypeError, match="start must be a Result, a fitted estimator.*got int"):
+        again.fit(X, start=3)
+    assert (again.fit(X, start=again).labels_.shape == again.labels_.shape)  # nothing is forgotten before
+    again = small().fit(X, start=first)
+    first.save(tmp_path / "m.reclust")
+    with pytest.raises(ValueError, match=r"holds a model, not a result: `reclust.load` reads models"):
+        small().fit(X, start=tmp_path / "m.reclust")
+    assert (small().fit(X, start=load(tmp_path / "m.reclust")).labels_ == again.labels_).all()
+
+
+def test_a_fitted_estimator_hands_on_the_replica_that_it_kept():
+    first = small(n_init=4, epochs=4).fit(X)
+    object.__setattr__(first, "best_replica_", 3)
+    still = small(epochs=1, lr=1e-12, random_state=7, intervention=None).fit(X, start=first)
+    for name, stack in still.result_.parameters.items():
+        torch.testing.assert_close(stack[0], first.result_.parameters[name][3], rtol=0, atol=1e-6)
+    with pytest.raises(ValueError, match=r"start has no replica with seed .*: give it one of them to go on from, start.only\(0\)"):
+        small(random_state=7).fit(X, start=first.result_)
+
+
+def test_what_is_refused_leaves_an_earlier_fit_whole():
+    model = small().fit(X)
+    before, holes = model.predict(X), X.copy()
+    holes[0, 0] = np.nan
+    for wrong in (holes, X[:2], [["a", "b"]] * 9):
+        with pytest.raises(ValueError):
+            model.fit(wrong)
+        assert model.n_features_in_ == X.shape[1] and (model.predict(X) == before).all()
+
+
+def test_wrong_places_and_monitors_are_told_before_the_work(tmp_path):
+    with pytest.raises(FileNotFoundError, match="There is no folder .*such to make states in"):
+        small().fit(X, checkpoint=tmp_path / "such" / "states")
+    with pytest.raises(TypeError, match=r"monitors must be a sequence, got .*print.*: write \[monitor\]"):
+        small().fit(X, monitors=print)
+
+
+def test_the_index_of_a_frame_names_its_rows(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
+    assert small().fit(frame).ids_ is None
+    model = small().fit(frame.set_axis([f"k{i}" for i in range(len(X))]))
+    model.save(tmp_path / "m")
+    assert model.ids_[1] == "k1" and (load(tmp_path / "m").ids_ == model.ids_).all()
+
+
+def test_scores_without_a_number_are_written_as_json_has_them(tmp_path):
+    import json
+
+    from safetensors import safe_open
+
+    small().fit(X).save(tmp_path / "m")
+    with safe_open(tmp_path / "m", "np") as file:
+        header = json.loads(file.metadata()["reclust"], parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert header["scores"] == [None] and np.isnan(load(tmp_path / "m").replicas_[0].score)
+
+
+def test_names_that_are_asked_for_settle_what_the_first_line_is(tmp_path):
+    path = tmp_path / "y.csv"
+    path.write_text("Kunde;2019;2020\n" + "".join(f"k{i};{i}.5;{i % 5}\n" for i in range(12)))
+    assert read(path, ids="Kunde").feature_names == ("2019", "2020")
+    path.write_text("1,5,0,7\n0,5,1,2\n1,3,1,2\n2,5,6,2\n")  # without names, columns are numbers, and so are cells
+    for asked in ({"labels": "0"}, {"drop": ["0"]}):
+        assert read(path, **asked).samples.tolist() == [[5, 0, 7], [5, 1, 2], [3, 1, 2], [5, 6, 2]]
+    assert read(X, drop=[]).samples.shape == X.shape
+    path.write_text("seg,id\na,1\nb,2\n")
+    with pytest.raises(DataError, match="all columns are labels, ids or left out"):
+        read(path, labels="seg", ids="id")
+
+
+def test_columns_are_left_out_where_they_are_named(tmp_path, capsys):
+    path = tmp_path / "customers.csv"
+    path.write_text("name,since,spent,visits\n" + "".join(f"n{i},2020-01-{1 + i % 28:02},{i % 7}.5,{i % 5}\n" for i in range(40)))
+    found = read(path, ids="name", drop=["since"])
+    assert found.feature_names == ("spent", "visits") and read(path, ids="name", drop="since").samples.shape == (40, 2)
+    pandas = pytest.importorskip("pandas")
+    assert read(pandas.read_csv(path), ids="name", drop=["since"]).feature_names == found.feature_names
+    with pytest.raises(DataError, match="no column 'town'"):
+        read(path, drop=["town"])
+    with pytest.raises(DataError, match="drop=.* cannot be given for a ndarray.*columns of a table"):
+        read(X, drop=["a"])
+    with pytest.raises(DataError, match="not numeric: .*--drop"):
+        read(path, ids="name")
+    assert main(["fit", str(path), *FIT, "-o", str(tmp_path / "out"), "--ids", "name", "--drop", "since"]) == 0
+    capsys.readouterr()
+    assert main(["predict", str(tmp_path / "out" / "model.reclust"), str(path), "--ids", "name", "--drop", "since"]) == 0
+    assert capsys.readouterr().out == (tmp_path / "out" / "labels.csv").read_text()
+
+
+def test_parts_of_an_anndata_are_chosen_by_key(tmp_path):
+    anndata, pandas = pytest.importorskip("anndata"), pytest.importorskip("pandas")
+    obs, var = (pandas.DataFrame(index=pandas.Index([f"{kind}{i}" for i in range(n)], dtype=object)) for kind, n in zip("cg", X.shape, strict=True))
+    data = anndata.AnnData(X.astype(np.float32), obs=obs, var=var)
+    data.obsm["X_pca"], data.layers["scaled"] = X[:, :3], 2 * X
+    data.write_h5ad(tmp_path / "cells.h5ad")
+    for source in (data, tmp_path / "cells.h5ad", anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")):
+        assert read(source, key="X_pca").samples.shape == (60, 3) and read(source, key="X_pca").feature_names is None
+        assert (read(source, key="scaled").samples == 2 * X).all() and read(source).samples.shape == X.shape
+    with pytest.raises(DataError, match="no 'X_umap' in `obsm` or `layers`; it has scaled, X_pca"):
+        read(data, key="X_umap")
+    with pytest.raises(DataError, match="has no X; say with key=.*X_pca"):
+        read(anndata.AnnData(obsm={"X_pca": X[:, :3]}))
+
+
+class Items(torch.utils.data.Dataset):
+    def __init__(self, items):
+        self.items = items
+
+    def __getitem__(self, i):
+        return self.items[i]
+
+    def __len__(self):
+        return len(self.items)
+
+
+def test_items_of_torch_data_sets_are_samples():
+    rows = torch.from_numpy(X[:6])
+    assert read(torch.utils.data.TensorDataset(rows.bfloat16())).samples.dtype == np.float32
+    assert read(torch.utils.data.TensorDataset(rows.clone().requires_grad_())).samples.shape == (6, 12)
+    assert read(rows.bfloat16()).samples.shape == (6, 12)
+    with pytest.raises(DataError, match=r"Items of the Items are of type dict; needed: samples"):
+        read(Items([{"image": row} for row in rows]))
+
+    class Endless(torch.utils.data.Dataset):
+        def __getitem__(self, i):
+            return rows[0]
+
+    with pytest.raises(DataError, match="The Endless does not say how many items it has"):
+        read(Endless())

@@ -1,0 +1,344 @@
+"""What is written to a store is read back, whole, whatever happens to the writer."""
+
+import itertools
+import multiprocessing
+import os
+import random
+import sqlite3
+import sys
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import small_settings
+
+from reclust import Curve, ReclustWarning
+from reclust.studies import Outcome, PlannedRun, Store, StoreReader, export
+from reclust.studies.store.reader import readable
+from reclust.studies.store.records import gather
+
+R, N, K, D = 4, 30, 4, 3
+
+
+def planned(group, size=R, study_factor=None, **cell):
+    cell = {"dataset": "digits", "algorithm": "idec", "variant": "brb", "pretrained": True} | cell
+    factors = {} if study_factor is None else {"keep": study_factor}
+    return [PlannedRun(key=f"{group}-{i}", group=group, seed=i, factors=factors, **cell) for i in range(size)]
+
+
+def outcome(group, size=R, seed=0, failed=None):
+    rng = np.random.default_rng(seed)
+    curve = Curve(np.array([-1, 0, 4]), rng.random((3, size)))
+    return Outcome(
+        group=group, runs=[f"{group}-{i}" for i in range(size)], settings=[small_settings()] * size,
+        scores={name: rng.random(size) for name in ("acc", "nmi", "ari", "silhouette")},
+        history={"clustering": {"accuracy": curve, "loss": Curve(np.array([0, 4]), rng.random((2, size)))}},
+        arrays={"labels": rng.integers(K, size=(size, N)), "centers": rng.random((size, K, D)).astype(np.float32)},
+        seconds={"clustering.training": 6.0, "clustering.reset": 2.0}, provenance={"device": "abacus"}, failed=failed or {})
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "store.sqlite") as opened:
+        yield opened
+
+
+def test_what_a_group_produced_comes_back(store):
+    made = outcome("a")
+    store.plan("s", "spec", planned("a"))
+    store.add(made)
+    assert store.settings("a-2") == small_settings()
+    assert store.provenance("a-2")["device"] == "abacus"
+    np.testing.assert_array_equal(store.labels("a-2"), made.arrays["labels"][2])
+    np.testing.assert_array_equal(store.centers("a-2"), made.arrays["centers"][2])
+    history = store.history("a-2")["clustering"]
+    np.testing.assert_array_equal(history["accuracy"].epochs, [-1, 0, 4])
+    np.testing.assert_allclose(history["accuracy"].values, made.history["clustering"]["accuracy"].values[:, 2], rtol=1e-6)
+    runs = store.runs("s")
+    np.testing.assert_array_equal(runs["acc"], made.scores["acc"])
+    assert list(runs["seconds"]) == [2.0] * R
+    assert list(store.seconds("s")["clustering.reset"]) == [0.5] * R
+    assert list(store.measures("s")["value"]) == list(made.scores["silhouette"])
+
+
+def test_curves_of_a_study_are_those_of_its_runs(store):
+    store.plan("s", "spec", [*planned("a"), *planned("b")])
+    store.add(outcome("a", seed=1))
+    store.add(outcome("b", seed=2))
+    frame = store.curves("s", ["loss", "accuracy"])
+    for run in ("a-0", "b-3"):
+        own = frame[frame["run"] == run].set_index("epoch")
+        for name, curve in store.history(run)["clustering"].items():
+            np.testing.assert_array_equal(own[name].dropna().index, curve.epochs)
+            np.testing.assert_array_equal(own[name].dropna(), curve.values)
+
+
+def test_a_name_by_itself_is_not_taken_for_its_letters(store):
+    store.plan("s", "spec", planned("a"))
+    store.add(outcome("a", seed=1))
+    assert list(store.curves("s", "loss")) == ["run", "epoch", "loss"]
+    assert list(store.history("a-0", "loss")["clustering"]) == ["loss"]
+    assert store.means("s", by="variant", measures="acc") == store.means("s", by=["variant"], measures=["acc"])
+
+
+def test_means_by_what_runs_do_not_have_are_refused(store):
+    store.plan("s", "spec", planned("a", study_factor=0.8))
+    with pytest.raises(KeyError, match="have no 'varaint'; they have study, dataset, .*, group, keep"):
+        store.means("s", by=["varaint"])
+
+
+def test_means_are_those_of_pandas(store):
+    store.plan("s", "spec", [*planned("a", variant="none"), *planned("b"), *planned("c", study_factor=0.8)])
+    for i, group in enumerate("cab"):
+        store.add(outcome(group, seed=i))
+    frame = store.runs("s")
+    for by in (["variant"], ["dataset", "algorithm", "pretrained", "variant"], ["keep"]):
+        expected = frame.groupby(by, sort=False, dropna=False)["acc"].agg(["mean", "std", "sem", "max", "size"])
+        means = store.means("s", by=by)
+        assert [entry["runs"] for entry in means] == list(expected["size"])
+        for ours, theirs in (("mean", "mean"), ("std", "std"), ("stderr", "sem"), ("best", "max")):
+            np.testing.assert_allclose([entry[f"acc_{ours}"] for entry in means], expected[theirs])
+    assert [entry["silhouette_mean"] for entry in store.means("s", by=["study"], measures=["silhouette"])] == pytest.approx(
+        [store.measures("s")["value"].mean()])
+
+
+def test_means_do_not_depend_on_the_order_of_commits(tmp_path):
+    found = []
+    for order in ("abc", "cab"):
+        with Store(tmp_path / order) as store:
+            store.plan("s", "spec", [run for group in "abc" for run in planned(group)])
+            for group in order:
+                store.add(outcome(group, seed=ord(group)))
+            found.append(store.means("s"))
+    assert found[0] == found[1]
+
+
+def test_waiting_failed_retried_finished(store):
+    store.plan("s", "spec", [*planned("a"), *planned("b"), *planned("c")])
+    assert store.waiting("s") == {"a", "b", "c"}
+    store.add(outcome("a"))
+    store.add(outcome("b", failed={1: "its loss became nan"}))
+    store.fail("c", [run.key for run in planned("c")], "Traceback: no")
+    assert store.waiting("s") == set()
+    (status,) = store.status()
+    assert (status.planned, status.finished, status.failed, status.waiting) == (12, 7, 5, 0)
+    assert [failure.error for failure in store.failures("s")] == ["its loss became nan"] + ["Traceback: no"] * 4
+    assert store.retry("s") == 5
+    assert store.waiting("s") == {"b", "c"}, "a group is indivisible"
+    for group in "bc":
+        store.add(outcome(group))
+    assert store.status()[0].finished == 12
+
+
+def test_failures_of_an_unknown_study_cannot_be_tried_again(store):
+    with pytest.raises(KeyError, match="has no study 'nope'"):
+        store.retry("nope")
+
+
+def test_settings_may_hold_numbers_that_are_not_finite(store):
+    settings = small_settings()
+    endless = replace(settings, clustering=replace(settings.clustering, clip_norm=float("inf")))
+    store.plan("s", "spec", planned("a"))
+    store.add(replace(outcome("a"), settings=[endless] * R))
+    assert store.trained("s")[0][6] == settings.clustering.epochs and store.settings("a-0") == endless
+
+
+def test_a_run_serves_every_study_that_names_it(store):
+    store.plan("one", "spec", planned("a"))
+    store.add(outcome("a"))
+    store.plan("two", "spec", planned("a", variant="k-means"))
+    assert store.waiting("two") == set()
+    assert store.means("two")[0]["variant"] == "k-means"
+
+
+def test_a_new_plan_replaces_the_old_one_and_keeps_what_was_produced(store):
+    store.plan("s", "spec", planned("a"))
+    store.add(outcome("a"))
+    store.plan("s", "other", planned("b"))
+    assert (store.status()[0].finished, store.waiting("s")) == (0, {"b"})
+    store.plan("s", "spec", planned("a"))
+    assert store.status()[0].finished == R
+
+
+def test_merging_takes_what_is_missing(tmp_path):
+    everything = [run for group in "abcd" for run in planned(group)]
+    with Store(tmp_path / "other") as other:
+        other.plan("s", "spec", everything)
+        other.plan("t", "spec", planned("d", variant="none"))
+        for group in "abd":
+            other.add(outcome(group, seed=ord(group)))
+        other.fail("c", [run.key for run in planned("c")], "no")
+    with Store(tmp_path / "own") as own:
+        own.plan("s", "spec", everything)
+        own.add(outcome("a", seed=5))
+        own.fail("b", [run.key for run in planned("b")], "no")
+        assert own.merge(tmp_path / "other") == 2 * R
+        assert own.waiting("s") == set() and len(own.failures("s")) == R
+        np.testing.assert_array_equal(own.runs("s")["acc"][:R], outcome("a", seed=5).scores["acc"])
+        np.testing.assert_array_equal(own.runs("s")["acc"][R : 2 * R], outcome("b", seed=ord("b")).scores["acc"])
+        np.testing.assert_array_equal(own.labels("d-1"), outcome("d", seed=ord("d")).arrays["labels"][1])
+        assert own.means("t")[0]["runs"] == R
+        assert own.merge(tmp_path / "other") == 0, "merging twice changes nothing"
+        assert own.planned("s") == 4 * R
+    with Store(tmp_path / "further") as further:
+        further.plan("s", "spec", planned("e", variant="other"))
+        further.add(outcome("e"))
+    with Store(tmp_path / "own") as own:
+        assert own.merge(tmp_path / "further") == R and own.merge(tmp_path / "further") == 0
+        assert own.planned("s") == 5 * R and own.runs("s")["variant"].tolist()[-R:] == ["other"] * R
+
+
+def test_a_run_under_two_names_is_one_run(tmp_path):
+    for name in ("none", "plain"):
+        with Store(tmp_path / name) as store:
+            store.plan("s", "spec", planned("a", variant=name))
+            store.add(outcome("a"))
+    gather([tmp_path / "none", tmp_path / "plain"], tmp_path / "both")
+    with Store(tmp_path / "none") as own, StoreReader(tmp_path / "both") as both:
+        assert own.merge(tmp_path / "plain") == 0
+        assert own.runs("s")["variant"].tolist() == both.runs("s")["variant"].tolist() == ["none"] * R
+
+
+def test_merging_tells_where_data_of_one_name_differ(tmp_path):
+    for group, digest in ("a", "1" * 64), ("b", "1" * 64), ("c", "2" * 64):
+        with Store(tmp_path / group) as store:
+            store.plan("s", "spec", planned(group, variant=group))
+            store.add(replace(outcome(group), provenance={"data": {"name": "digits", "sha256": digest}}))
+    with Store(tmp_path / "own") as own:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert own.merge(tmp_path / "a") == own.merge(tmp_path / "b") == R
+        with pytest.warns(ReclustWarning, match="Runs of s on .* are of different samples under this name"):
+            assert own.merge(tmp_path / "c") == R, "all the same: it may be what was meant"
+
+
+def test_exported_tables_hold_the_same_numbers(store, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    store.plan("s", "spec", [*planned("a", study_factor=0.5), *planned("b")])
+    store.add(outcome("a"))
+    for kind in ("csv", "parquet"):
+        if kind == "parquet":
+            pytest.importorskip("pyarrow")
+        runs, curves = export(store, tmp_path / kind, kind=kind)
+        read = pandas.read_csv if kind == "csv" else pandas.read_parquet
+        np.testing.assert_array_equal(read(runs)["acc"], store.seconds("s")["acc"])
+        np.testing.assert_allclose(read(curves)["accuracy"], store.curves("s")["accuracy"], rtol=1e-6)
+
+
+def test_files_that_are_no_stores_are_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="study run"):
+        StoreReader(tmp_path / "none")
+    (tmp_path / "text").write_text("no database" * 100)
+    other = sqlite3.connect(tmp_path / "other")
+    other.execute("CREATE TABLE t (x)")
+    other.close()
+    newer = Store(tmp_path / "newer")
+    newer._db.execute("PRAGMA user_version = 1000")
+    newer.close()
+    for name, message in (("text", "no store"), ("other", "no store"), ("newer", "newer reclust")):
+        for kind in (Store, StoreReader):
+            with pytest.raises(ValueError, match=message):
+                kind(tmp_path / name)
+    with Store(tmp_path / "good") as store, pytest.raises(KeyError, match="has no study 'x'"):
+        store.means("x")
+
+
+def write_for_ever(path, ready):
+    store = Store(path)
+    store.plan("s", "spec", [run for i in range(400) for run in planned(f"g{i}")])
+    ready.set()
+    for i in itertools.cycle(range(400)):
+        store.add(outcome(f"g{i}", seed=i))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="writers are forked, which Windows cannot do")
+def test_a_writer_killed_at_any_moment_leaves_a_valid_store(tmp_path):
+    path, chance, last = tmp_path / "store", random.Random(0), 0
+    fork = multiprocessing.get_context("fork")
+    for _ in range(10):
+        ready = fork.Event()
+        writer = fork.Process(target=write_for_ever, args=(path, ready))
+        writer.start()
+        assert ready.wait(60)
+        time.sleep(chance.uniform(0, 0.1))
+        with StoreReader(path) as reader:  # while it is being written
+            seen = reader.status()[0].finished
+        writer.kill()
+        writer.join()
+        with Store(path) as store:
+            assert store._db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            finished = store.status()[0].finished
+            assert finished % R == 0, "groups are committed whole"
+            assert finished >= max(seen, last), "what was committed stays"
+            last = finished
+            frame = store.runs("s")
+            for group in frame.loc[frame["state"] == "finished", "group"].unique()[-5:]:
+                np.testing.assert_array_equal(store.labels(f"{group}-1"), outcome(group, seed=int(group[1:])).arrays["labels"][1])
+    assert last > 0
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_runs_answer_quickly(tmp_path):
+    groups, size = 2500, 40
+    cells = [{"dataset": f"d{i % 25}", "variant": f"v{i // 25 % 10}", "algorithm": f"a{i // 250}"} for i in range(groups)]
+    with Store(tmp_path / "store") as store:
+        store._db.execute("PRAGMA synchronous = OFF")  # the disk is not what is measured
+        store.plan("s", "spec", [run for i, cell in enumerate(cells) for run in planned(f"g{i}", size, 0.5, **cell)])
+        for i in range(groups):
+            store.add(outcome(f"g{i}", size, seed=i))
+    with StoreReader(tmp_path / "store") as reader:
+        for ask in (reader.status, lambda: reader.means("s"), lambda: reader.means("s", by=["dataset", "keep"])):
+            start = time.process_time()
+            ask()
+            assert time.process_time() - start < 2
+
+
+def test_the_curves_of_the_papers_study_stay_small(tmp_path):
+    """1440 runs in 36 groups of 40, ten curves of 60 points each: one group is written, the others would be the same."""
+    rng, epochs = np.random.default_rng(0), np.arange(60)
+    history = {"clustering": {f"c{i}": Curve(epochs, rng.random((60, 40))) for i in range(10)}}
+    made = outcome("a", 40)
+    with Store(tmp_path / "store") as store:
+        store.plan("s", "spec", planned("a", 40))
+        store.add(Outcome(**{**vars(made), "history": history}))
+        size = store._db.execute("SELECT sum(length(epochs) + length(points)) FROM curves").fetchone()[0]
+    assert size * 36 < 5e6
+
+
+def test_a_store_in_a_folder_that_cannot_be_written_is_read(tmp_path, monkeypatch):
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    with Store(folder / "store") as store:
+        store.plan("s", "spec", planned("a"))
+        store.add(outcome("a"))
+    monkeypatch.setattr("os.access", lambda path, mode: folder not in (Path(path), *Path(path).parents))
+    with StoreReader(folder / "store") as reader, Store(tmp_path / "own") as own:
+        assert "immutable" in readable(folder / "store") and reader.status()[0].finished == R
+        assert own.merge(folder / "store") == R
+        assert [path.name for path in folder.iterdir()] == ["store"]
+
+
+def test_a_run_that_failed_has_no_scores_counts_no_time_and_was_not_trained(store):
+    store.plan("s", "spec", planned("a"))
+    store.add(outcome("a", failed={1: "why"}))
+    assert store.runs("s")["acc"].isna().tolist() == [False, True, False, False] and "a-1" not in set(store.measures("s")["run"])
+    (status,), (trained,) = store.status("s"), store.trained("s")
+    assert status.seconds == 3 * 2.0 and trained[5] == 3
+
+
+def test_a_group_that_fails_later_leaves_nothing_of_what_it_was(store):
+    store.plan("s", "spec", planned("a"))
+    store.add(outcome("a"))
+    assert store.has("s", "brb")
+    store.fail("a", [run.key for run in planned("a")], "boom")
+    assert store.status("s")[0].failed == 4 and not store.has("s", "brb") and store.phases("s") == []
+
+
+def test_a_log_beside_a_store_is_read_even_where_nothing_can_be_written(store, monkeypatch):
+    store.plan("s", "spec", planned("a"))
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    log = store.path.with_name(store.path.name + "-wal")
+    assert log.exists() and readable(store.path).endswith("mode=ro")

@@ -1,0 +1,536 @@
+"""Stacked equals separate, resumed equals uninterrupted, and what happens when a replica fails."""
+
+import random
+import warnings
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from support import Stop, blobs, small_settings, stop_at
+
+import reclust
+from reclust import (
+    BRB,
+    Autoencoder,
+    Checkpoint,
+    DCNObjective,
+    DECObjective,
+    Evaluation,
+    Every,
+    Execution,
+    IDECObjective,
+    KMeans,
+    Recluster,
+    ReclustWarning,
+    Result,
+    Schedule,
+    Settings,
+    SoftReset,
+    Step,
+    TrainingFailed,
+    draws,
+    train,
+    value,
+)
+from reclust.interventions import WhenSettled
+from reclust.objectives import GradientOnly
+from reclust.training.engine import replicas  # fmt: skip
+from reclust.training.monitors.base import StatefulMonitor
+from reclust.training.train import Run
+from reclust.utils import precision
+
+OBJECTIVES = {
+    "dec": DECObjective(), "idec": IDECObjective(), "dcn": DCNObjective(), "dcn counts": DCNObjective(rate="counts"),
+}  # fmt: skip
+X, Y = blobs()
+SEEDS = (3, 1, 4)
+
+
+def jitter(x, keys):
+    """A real augmentation in miniature: normal noise by key."""
+    return x + 0.1 * draws.normal(keys, x.shape[keys.ndim:], dtype=x.dtype)
+
+
+def exact(executor):
+    return Execution(device="cpu", precision="float64", executor=executor)
+
+
+def gap(one, other, replica=slice(None), of_other=slice(None)):
+    pairs = [(getattr(one, group), getattr(other, group)) for group in ("parameters", "state", "buffers")]
+    return max((a[name][replica].double() - b[name][of_other].double()).abs().max().item() for a, b in pairs for name in a)
+
+
+@pytest.mark.parametrize("batch_norm", [False, True])
+@pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES)
+def test_stacked_equals_separate_equals_plain(objective, batch_norm):
+    settings = small_settings(objective=objective, augment=jitter, representation=Autoencoder((16, 8), batch_norm=batch_norm))
+    together = train(X, settings, seeds=SEEDS, execution=exact("vmap"))
+    assert together.history["clustering"]["fired"].epochs.tolist() == [2, 4]
+    plain = train(X, settings, seeds=SEEDS, execution=exact("plain"))
+    # A bias before BatchNorm has no effect and so no gradient but rounding noise, which Adam turns into steps.
+    tolerance = 1e-6 if batch_norm else 1e-9
+    assert gap(together, plain) < tolerance
+    assert (together.labels == plain.labels).all()
+    for replica, seed in enumerate(SEEDS):
+        alone = train(X, settings, seeds=[seed], execution=exact("vmap"))
+        assert gap(together, alone, replica, 0) < tolerance
+    assert gap(together, together, 0, 1) > 1e-3, "replicas with different seeds must differ"
+
+
+def test_variants_that_differ_in_numbers_and_interventions_train_side_by_side():
+    base = small_settings(objective=IDECObjective(0.1))
+    variants = [
+        base,
+        replace(base, objective=IDECObjective(0.7)),
+        replace(base, intervention=None),
+        replace(base, intervention=BRB(3, keep=0.5, method=KMeans(n_init=2))),
+        replace(base, objective=DECObjective(representation_weight=0.3)),
+    ]
+    together = train(X, variants, seeds=[5] * len(variants), execution=exact("vmap"))
+    fired = together.history["clustering"]["fired"]
+    assert {epoch: row.tolist() for epoch, row in zip(fired.epochs.tolist(), fired.values, strict=True)} == {
+        2: [True, True, False, False, True], 3: [False, False, False, True, False], 4: [True, True, False, False, True]}
+    for i, settings in enumerate(variants):
+        assert gap(together, train(X, settings, seeds=[5], execution=exact("plain")), i, 0) < 1e-9
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"objective": DCNObjective()}, "cannot train together"),
+    ({"clustering": Schedule(epochs=7)}, "must agree in clustering"),
+    ({"representation": Autoencoder((8,))}, "must agree in representation"),
+])
+def test_variants_that_cannot_be_stacked_are_refused(change, message):
+    base = small_settings()
+    with pytest.raises(ValueError, match=message):
+        train(X, [base, replace(base, **change)], seeds=[0, 1])
+    with pytest.raises(ValueError, match="rate is 'constant' and 'counts'"):
+        train(X, [small_settings(objective=DCNObjective(rate=rate)) for rate in ("constant", "counts")], seeds=[0, 1])
+
+
+def test_same_seeds_same_labels_bit_for_bit_and_no_global_state_touched():
+    random.seed(1), np.random.seed(1), torch.manual_seed(1)
+    before = random.getstate(), np.random.get_state()[1].copy(), torch.get_rng_state()
+    results = [train(X.astype(np.float32), small_settings(augment=jitter), seeds=SEEDS) for _ in range(2)]
+    assert random.getstate() == before[0]
+    assert (np.random.get_state()[1] == before[1]).all() and torch.equal(torch.get_rng_state(), before[2])
+    assert (results[0].labels == results[1].labels).all() and gap(*results) == 0
+
+
+def test_pretraining_alone_then_going_on_equals_one_run():
+    settings = small_settings()
+    whole = train(X, settings, seeds=SEEDS, execution=exact("vmap"))
+    first = train(X, replace(settings, clustering=None), seeds=SEEDS, execution=exact("vmap"))
+    assert first.labels is None and first.history.keys() == {"pretraining"}
+    second = train(X, settings, seeds=SEEDS, start=first, execution=exact("vmap"))
+    assert gap(whole, second) == 0
+    doubled = train(X, settings, seeds=SEEDS[1:], start=first, execution=exact("vmap"))  # found by seed, not by position
+    assert gap(whole, doubled, slice(1, None)) < 1e-9
+    with pytest.raises(ValueError, match="no replica with seed 99"):
+        train(X, settings, seeds=[99], start=first)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES)
+@pytest.mark.parametrize("seeds", [(7,), SEEDS])
+@pytest.mark.parametrize("where", [("pretraining", 1), ("clustering", 0), ("clustering", 2), ("clustering", 4)])
+def test_resumed_equals_uninterrupted_bit_for_bit(tmp_path, objective, seeds, where):
+    data = X.astype(np.float32)
+    settings = small_settings(objective=objective, representation=Autoencoder((16, 8), batch_norm=True), augment=jitter)
+    whole = train(data, settings, seeds=seeds)
+    checkpoint = Checkpoint(tmp_path / "run.ckpt", every=1)
+    with pytest.raises(Stop):
+        train(data, settings, seeds=seeds, checkpoint=checkpoint, monitors=[stop_at(*where)])
+    resumed = train(data, settings, seeds=seeds, checkpoint=checkpoint)
+    assert gap(whole, resumed) == 0 and (whole.labels == resumed.labels).all()
+    for phase, columns in whole.history.items():
+        for column, curve in columns.items():
+            assert (curve.epochs == resumed.history[phase][column].epochs).all()
+            assert (curve.values == resumed.history[phase][column].values).all()
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    checkpoint = Checkpoint(tmp_path / "run.ckpt", every=1)
+    train(X, small_settings(), seeds=[0], checkpoint=checkpoint)
+    for data, settings, seeds in ((X, small_settings(), [1]), (X + 1, small_settings(), [0]),
+                                  (X, small_settings(clustering=Schedule(9, batch_size=50)), [0])):
+        with pytest.raises(ValueError, match="other settings, seeds, data or executor"):
+            train(data, settings, seeds=seeds, checkpoint=checkpoint)
+
+
+def test_a_result_survives_its_file(tmp_path):
+    result = train(X, small_settings(), seeds=SEEDS, monitors=[Evaluation(Y)])
+    result.save(tmp_path / "result.reclust")
+    loaded = Result.load(tmp_path / "result.reclust")
+    assert loaded.settings == result.settings and loaded.seeds == result.seeds and loaded.seconds == result.seconds
+    assert gap(result, loaded) == 0 and (result.labels == loaded.labels).all()
+    assert (loaded.history["clustering"]["accuracy"].values == result.history["clustering"]["accuracy"].values).all()
+    z = [one.model(1).embed(torch.from_numpy(X).float()) for one in (result, loaded)]
+    assert torch.equal(*z)
+
+
+def test_a_failing_replica_is_dropped_with_a_warning_and_disturbs_nobody():
+    poisoned = replace(small_settings(objective=IDECObjective(0.1)), objective=IDECObjective(float("nan")))
+    mixed = [small_settings(), poisoned, small_settings()]
+    with pytest.warns(ReclustWarning, match="seed 1 became nan in epoch 0 of clustering.*smaller lr"):
+        result = train(X, mixed, seeds=SEEDS, execution=exact("vmap"))
+    assert result.failed == {1: ("clustering", 0)} and result.living == [0, 2]
+    healthy = train(X, small_settings(), seeds=SEEDS, execution=exact("vmap"))
+    assert gap(result, healthy, 0, 0) < 1e-9 and gap(result, healthy, 2, 2) < 1e-9
+
+
+def test_when_no_replica_is_left_that_is_an_error():
+    with pytest.warns(ReclustWarning), pytest.raises(TrainingFailed, match="every replica"):
+        train(X, small_settings(objective=IDECObjective(float("nan"))), seeds=[0, 1])
+
+
+@pytest.mark.filterwarnings("ignore:Gradients explode")
+def test_gradients_are_clipped_for_each_replica_and_centres_are_not():
+    calm = small_settings(pretraining=None, intervention=None, clustering=Schedule(3, batch_size=50, clip_norm=1e-12))
+    start = train(X, replace(calm, clustering=None), seeds=SEEDS, execution=exact("vmap"))
+    results = [train(X, calm, seeds=SEEDS, execution=exact(executor)) for executor in ("vmap", "plain")]
+    assert gap(*results) < 1e-9
+    # Adam divides by the gradient's own size: against its epsilon of 1e-8 only a clipped gradient is small.
+    moved = max((results[0].parameters[name] - start.parameters[name]).abs().max().item() for name in start.parameters)
+    assert moved < 1e-5
+    free = train(X, replace(calm, clustering=Schedule(3, batch_size=50, clip_norm=None)), seeds=SEEDS, execution=exact("vmap"))
+    assert gap(free, results[0]) > 1e-3
+
+
+@pytest.mark.parametrize("alone", ["pretraining", "clustering"])
+def test_a_last_step_that_diverges_is_noticed(alone):
+    """One step in all, so that no later loss could tell."""
+    settings = small_settings(pretraining=None, clustering=None, intervention=None)
+    settings = replace(settings, **{alone: Schedule(1, batch_size=len(X), views=("clean",), lr=1e300)})
+    with pytest.raises(TrainingFailed, match=f"epoch 0 of {alone}"), pytest.warns(ReclustWarning):
+        train(X.astype(np.float32), settings, seeds=[1], execution=Execution(device="cpu"))
+
+
+def test_the_last_short_batch_is_dropped_only_when_there_is_a_whole_one():
+    sizes = []
+
+    def spy(x, keys):
+        if x.ndim == 4:  # (batches at once, replicas, B, features); before training it is tried on two samples
+            sizes.extend([x.shape[2]] * len(x))
+        return x
+
+    for n, expected in ((170, [50] * 3), (30, [30])):
+        sizes.clear()
+        train(X[:n], small_settings(augment=spy, pretraining=None, intervention=None, clustering=Schedule(1, batch_size=50)), seeds=[0])
+        assert sizes == expected
+
+
+def test_warm_up_rises_linearly_from_one_percent():
+    schedule = Schedule(10, lr=2.0, warmup_epochs=4)
+    assert [schedule.learning_rate(epoch) for epoch in (0, 2, 4, 9)] == pytest.approx([0.02, 1.01, 2.0, 2.0])
+
+
+def test_the_time_budget_stops_between_epochs_with_what_there_is():
+    long = small_settings(clustering=Schedule(100_000, batch_size=50))
+    with pytest.warns(ReclustWarning, match="time budget was spent after"):
+        result = train(X, long, seeds=[0], execution=Execution(time_budget=1.5))
+    assert result.labels.shape == (1, len(X)) and 0 < len(result.history["clustering"]["loss"].epochs) < 100_000
+
+
+def test_monitors_see_starts_interventions_and_epochs():
+    seen = []
+    train(X, small_settings(), seeds=[0], monitors=[lambda s: seen.append((s.phase, s.moment, s.epoch))])
+    clustering = [(moment, epoch) for phase, moment, epoch in seen if phase == "clustering"]
+    assert clustering == [("start", -1), ("epoch", 0), ("epoch", 1), ("intervention", 2), ("epoch", 2), ("epoch", 3),
+                          ("intervention", 4), ("epoch", 4)]
+    assert [moment for phase, moment, _ in seen if phase == "pretraining"] == ["start", "epoch", "epoch"]
+
+
+def test_evaluation_scores_what_the_run_ends_with():
+    result = train(X, small_settings(), seeds=SEEDS, monitors=[Evaluation(Y, every=2)])
+    curves = result.history["clustering"]
+    assert curves["accuracy"].values[-1] == pytest.approx([reclust.metrics.accuracy(Y, own) for own in result.labels])
+    assert curves["accuracy"].epochs.tolist() == [-1, 1, 2, 3, 4]  # every second one, after each reset, first and last
+    assert (curves["label_change"].values >= 0).all()
+
+
+def test_time_is_accounted_for_by_part():
+    seconds = train(X, small_settings(objective=DCNObjective()), seeds=[0], monitors=[Evaluation(Y)]).seconds
+    assert {"pretraining.training", "clustering.training", "first centers.clustering", "clustering.reset", "clustering.embedding",
+            "clustering.clustering", "clustering.momentum", "clustering.centers", "clustering.evaluation"} <= seconds.keys()
+    assert all(spent >= 0 for spent in seconds.values())
+
+
+def test_first_centres_come_from_all_samples_by_the_given_method():
+    settings = small_settings(pretraining=None, intervention=None, clustering=Schedule(0), objective=DECObjective())
+    result = train(X, settings, seeds=[9], execution=exact("plain"))
+    z = result.model(0).embed(torch.from_numpy(X))
+    own = draws.fold(draws.key([9]), "first centers", "recluster")
+    torch.testing.assert_close(result.state["centers"], settings.first_centers.method(z[None], 4, own))
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: train(X[:3], small_settings(), seeds=[0]), "n_clusters=4 needs at least 4 samples, X has 3"),
+    (lambda: train(X, small_settings(), seeds=[]), "at least one seed"),
+    (lambda: train(X, [small_settings()] * 2, seeds=[0]), "2 settings for 1 seeds"),
+    (lambda: train(X, small_settings(), seeds=[0], execution=Execution(device="abacus")), "device='abacus' cannot be used"),
+    (lambda: Execution(precision="float8"), "precision must be one of"), (lambda: Execution(time_budget=0), "time_budget"),
+    (lambda: Schedule(-1), "epochs must be"), (lambda: Schedule(1, lr=0), "lr must be above 0"), (lambda: Schedule(1, lr=float("inf")), "lr must be above 0 and finite"),
+    (lambda: Schedule(1, batch_size=0), "batch_size must be"), (lambda: Schedule(1, views=("dark",)), "views must be"),
+    (lambda: Checkpoint("x", every=0), "every must be an integer"), (lambda: small_settings(n_clusters=0), "n_clusters must be"),
+    (lambda: Autoencoder(hidden=(0,)), "at least 1"),
+])
+def test_mistakes_are_refused_before_training(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_resets_touch_the_encoder_but_neither_embedding_layer_nor_decoder():
+    settings = small_settings(pretraining=None, intervention=None, clustering=Schedule(0))
+    before = train(X, settings, seeds=[0], execution=exact("plain"))
+    seen = []
+
+    class Look(Step):
+        part = "look"
+
+        def __call__(self, target):
+            SoftReset(0.5)(target)
+            seen.extend(layer.name for layers in target.blocks.values() for layer in layers)
+
+    after = train(X, replace(settings, intervention=Every(1, (Look(),)), clustering=Schedule(2, batch_size=50, lr=1e-300)),
+                  seeds=[0], execution=exact("plain"))
+    changed = {name for name in before.parameters if not torch.allclose(before.parameters[name], after.parameters[name])}
+    assert changed == {"encoder.1.weight", "encoder.1.bias", "encoder.2.weight", "encoder.2.bias"}
+    assert seen == ["encoder.1", "encoder.2", "encoder.3"]
+
+
+def test_default_recluster_is_the_papers_size():
+    assert Recluster().subsample == 10_000 and Recluster().method == KMeans(n_init=10)
+
+
+@pytest.mark.parametrize("seeds", [(1,), (1, 2)])
+def test_bf16_products_give_nearly_the_losses_of_float32(seeds):
+    losses = [train(X, small_settings(), seeds=seeds, execution=Execution(device="cpu", precision=precision)).history["clustering"]["loss"].values
+              for precision in ("float32", "bf16")]
+    assert 0 < np.abs(losses[0] - losses[1]).max() < 0.05 * losses[0].max()
+
+
+def test_auto_precision_is_float32_on_every_cpu():
+    assert precision.Precision.choose(torch.device("cpu"), "auto").precision == "float32"
+
+
+def test_replicas_that_do_not_fit_side_by_side_train_in_groups(monkeypatch, tmp_path):
+    seeds, runs = (1, 2, 3, 4, 5), []
+    settings = [small_settings(intervention=None if seed == 4 else BRB(2)) for seed in seeds]
+    apart = [train(X, settings[part], seeds=seeds[part], execution=exact("vmap")) for part in (slice(2), slice(2, 3), slice(3, 5))]
+    run = Run.run
+
+    def too_large(self):
+        runs.append(len(self.replicas))
+        if len(self.replicas) > 2:
+            raise torch.OutOfMemoryError
+        return run(self)
+
+    monkeypatch.setattr(Run, "run", too_large)
+    with pytest.warns(ReclustWarning, match="[53] replicas do not fit .* groups of [21] and [32]"):
+        together = train(X, settings, seeds=seeds, execution=exact("vmap"), checkpoint=Checkpoint(tmp_path / "run"))
+    assert runs == [5, 2, 3, 1, 2] and together.groups == [2, 1, 2] and together.seeds == seeds
+    for name, stack in together.parameters.items():
+        assert torch.equal(stack, torch.cat([one.parameters[name] for one in apart]))
+    assert (together.labels == np.concatenate([one.labels for one in apart])).all()
+    loss = together.history["clustering"]["loss"].values
+    assert (loss == np.concatenate([one.history["clustering"]["loss"].values for one in apart], 1)).all()
+    fired = together.history["clustering"]["fired"]
+    assert fired.epochs.tolist() == [2, 4] and fired.values.tolist() == [[True, True, True, False, True]] * 2
+
+
+def test_replicas_in_groups_go_on_with_the_seeds_they_began_with(monkeypatch, tmp_path):
+    run = Run.run
+
+    def too_large(self):
+        if len(self.replicas) > 1:
+            raise torch.OutOfMemoryError
+        return run(self)
+
+    monkeypatch.setattr(Run, "run", too_large)
+    checkpoint = Checkpoint(tmp_path / "run", every=1)
+    for ends in (True, False):  # the second time where only the first replica was begun
+        with pytest.warns(ReclustWarning, match="do not fit"), (pytest.raises(Stop) if ends else nullcontext()):
+            train(X, small_settings(), seeds=(7, 8, 9), checkpoint=checkpoint, monitors=[stop_at("clustering", 2)] if ends else ())
+        assert checkpoint.seeds() == [7, 8, 9]
+        assert not (tmp_path / "run").exists(), "only its parts were written"
+
+
+def test_replicas_that_failed_before_are_not_blamed_on_this_run():
+    first = train(X, small_settings(clustering=None), seeds=(1, 2))
+    first = replace(first, failed={1: ("pretraining", 1)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ReclustWarning)
+        result = train(X, small_settings(), seeds=(2, 1), start=first)
+    assert result.failed == {0: ("pretraining", 1)} and result.living == [1]
+
+
+@pytest.mark.parametrize("wrong", [None, [[1.0, 2.0]], "X.csv"], ids=repr)
+def test_data_of_a_wrong_kind_is_told(wrong):
+    with pytest.raises(TypeError, match="The data must be an array or a tensor .* got"):
+        train(wrong, small_settings(), seeds=[1])
+
+
+def test_data_with_gaps_and_data_that_is_being_learned():
+    holes = X.copy()
+    holes[3, 1] = np.nan
+    with pytest.raises(ValueError, match="The data hold NaN or infinity"):
+        train(holes, small_settings(), seeds=[1])
+    leaf, plain = (train(data, small_settings(), seeds=[1]) for data in (torch.tensor(X, requires_grad=True), X))
+    assert (leaf.labels == plain.labels).all()
+
+
+@pytest.mark.parametrize("intervention", [BRB(5), WhenSettled(BRB().steps, look=3, shortest=4), WhenSettled(BRB().steps, threshold=0, look=1, shortest=1, longest=5)], ids=repr)
+def test_an_intervention_that_never_fires_is_told_before_training(intervention, monkeypatch):
+    def too_large(self):
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(Run, "run", too_large)  # training in groups does not say it again
+    settings = [small_settings(intervention=one, clustering=Schedule(5, batch_size=50)) for one in (None, intervention)]
+    with pytest.warns(ReclustWarning) as seen, pytest.raises(TrainingFailed):
+        train(X, settings, seeds=(1, 1))
+    assert sum("The intervention never fires within epochs=5" in str(one.message) for one in seen) == 1
+
+
+@pytest.mark.parametrize("intervention", [BRB(4), WhenSettled(BRB().steps, look=2, shortest=3), WhenSettled(BRB().steps, threshold=0, look=1, longest=4, shortest=1)], ids=repr)
+def test_no_such_warning_where_it_fires_in_the_last_epoch(intervention):
+    clustering = Schedule(5, batch_size=50)
+    train(X, small_settings(intervention=intervention, clustering=clustering), seeds=(1,))
+    train(X, small_settings(intervention=intervention, clustering=None), seeds=(1,))
+
+
+def test_one_replica_that_does_not_fit_says_what_to_do(monkeypatch):
+    def too_large(self):
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(Run, "run", too_large)
+    with pytest.raises(TrainingFailed, match=r"smaller samples.*network or batch_size"):
+        train(X, small_settings(), seeds=[1])
+
+
+def test_variants_with_one_seed_each_go_on_from_their_own():
+    settings = [small_settings(intervention=intervention) for intervention in (None, BRB(2))]
+    first = train(X, settings, seeds=(1, 1), execution=exact("vmap"))
+    still = [replace(one, pretraining=None, first_centers=None, intervention=None, clustering=Schedule(0)) for one in settings]
+    again = train(X, still, seeds=(1, 1), start=first, execution=exact("vmap"))
+    assert all(torch.equal(stack, again.parameters[name]) for name, stack in first.parameters.items())
+    assert torch.equal(first.state["centers"], again.state["centers"])
+    with pytest.raises(ValueError, match="several replicas with seed 1"):
+        train(X, still[0], seeds=(1,), start=first, execution=exact("vmap"))
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_replicas_with_and_without_the_representations_loss_train_side_by_side(order):
+    both = [small_settings(objective=objective, intervention=None) for objective in (DECObjective(), IDECObjective())]
+    plain, mapped = (train(X, [both[i] for i in order], seeds=(1, 2), execution=exact(executor)) for executor in ("plain", "vmap"))
+    for name, stack in plain.parameters.items():
+        torch.testing.assert_close(stack, mapped.parameters[name])
+
+
+@pytest.mark.parametrize("executor", ["plain", "vmap"])
+def test_a_frozen_network_stays_whatever_the_objective(executor):
+    settings = small_settings(intervention=None, clustering=Schedule(3, batch_size=50, network="frozen"))
+    start = train(X, replace(settings, clustering=None), seeds=(1, 2), execution=exact(executor))
+    after = train(X, settings, seeds=(1, 2), start=start, execution=exact(executor))
+    assert all(torch.equal(stack, after.parameters[name]) for name, stack in start.parameters.items())
+    assert "gradient_norm" not in after.history["clustering"]
+
+
+@pytest.mark.parametrize("seeds", [(1,), (1, 2)])
+@pytest.mark.parametrize("batch_norm", [False, True])
+def test_every_precision_trains_alone_and_stacked(seeds, batch_norm):
+    settings = small_settings(representation=Autoencoder((16, 8), batch_norm=batch_norm))
+    for kind in ("bf16", "float32", "float64"):
+        assert np.isfinite(train(X, settings, seeds=seeds, execution=Execution(device="cpu", precision=kind)).history["clustering"]["loss"].values).all()
+
+
+def test_a_result_without_anything_to_do_is_refused():
+    start = train(X, small_settings(clustering=None), seeds=[1])
+    with pytest.raises(ValueError, match="nothing to do"):
+        train(X, small_settings(clustering=None), seeds=[1], start=start)
+
+
+def test_a_monitor_may_have_a_memory_of_its_own_kind(tmp_path):
+    class Own:
+        def __init__(self):
+            self.memory = []
+
+        def __call__(self, snapshot):
+            self.memory.append(snapshot.epoch)
+
+    train(X, small_settings(), seeds=[1], monitors=[Own(), Evaluation(Y)], checkpoint=Checkpoint(tmp_path / "run", every=1))
+
+
+def test_a_memory_that_no_checkpoint_keeps_is_named(tmp_path):
+    class Counting(StatefulMonitor):
+        def __init__(self):
+            self.memory = {"seen": 3}
+
+        def __call__(self, snapshot):
+            return None
+
+    with pytest.raises(TypeError, match="Counting 0 remembers 'seen' as a int: .*tensors"):
+        train(X, small_settings(), seeds=[1], monitors=[Counting()], checkpoint=Checkpoint(tmp_path / "run", every=1))
+
+
+def test_networks_that_no_memory_holds_are_refused_before_they_are_made(monkeypatch):
+    monkeypatch.setattr(replicas, "most_memory", lambda device: 2**30)
+    settings = Settings(2, IDECObjective(), Autoencoder(), pretraining=None, clustering=Schedule(1))
+    with pytest.raises(TrainingFailed, match=r"samples of shape \(3, 400, 400\) needs more memory.*--size 64 64"):
+        train(torch.zeros(4, 3, 400, 400), settings, seeds=[0])
+
+
+def test_weights_given_in_another_order_of_memory_train_as_their_copies():
+    def losses(order, seeds):
+        encoder, decoder = torch.nn.Linear(X.shape[1], 4), torch.nn.Linear(4, X.shape[1])
+        weight = torch.arange(4.0 * X.shape[1]).reshape(X.shape[1], 4).sin()
+        encoder.weight.data, decoder.weight.data = order(weight.t()), order(weight.t()).t().contiguous()
+        own = small_settings(intervention=None, representation=reclust.OwnAutoencoder(encoder, decoder, weights="given"))
+        return train(X, own, seeds=seeds, execution=exact("plain")).history["clustering"]["loss"].values
+
+    torch.manual_seed(0)
+    state = torch.get_rng_state()
+    permuted, copied = (torch.set_rng_state(state) or losses(order, (1, 2)) for order in (lambda t: t, torch.Tensor.contiguous))
+    np.testing.assert_allclose(permuted, copied, rtol=1e-9)
+
+
+def test_two_monitors_that_measure_the_same_share_a_checkpoint_and_the_later_one_is_heard(tmp_path):
+    other = np.random.default_rng(0).permutation(Y)
+    made = train(X, small_settings(), seeds=(1, 2), monitors=[Evaluation(other), Evaluation(Y)],
+                 checkpoint=Checkpoint(tmp_path / "run", every=1))
+    alone = train(X, small_settings(), seeds=(1, 2), monitors=[Evaluation(Y)])
+    for column in ("accuracy", "label_change"):
+        here, there = made.history["clustering"][column], alone.history["clustering"][column]
+        assert here.epochs.tolist() == there.epochs.tolist() and (here.values == there.values).all()
+
+
+@value
+class Pull(GradientOnly):
+    """Towards a point."""
+
+    point: object
+    trainable: ClassVar = frozenset({"centers"})
+    per_cluster: ClassVar = frozenset({"centers"})
+    weight = 1.0
+    representation_weight = 1.0
+
+    def init(self, centers):
+        return {"centers": centers}
+
+    def loss(self, state, z):
+        return (z - self.point).square().mean()
+
+    def assign(self, state, z):
+        return torch.cdist(z, state["centers"]).argmin(-1)
+
+
+@pytest.mark.parametrize("executor", ["plain", "vmap"])
+def test_objectives_that_hold_tensors_train_side_by_side(executor):
+    settings = [replace(small_settings(), objective=Pull(torch.ones(4, dtype=torch.float64))) for _ in range(2)]
+    result = train(X, settings, seeds=(1, 2), execution=exact(executor))
+    alone = train(X, settings[1], seeds=(2,), execution=exact(executor))
+    np.testing.assert_allclose(result.history["clustering"]["loss"].values[:, 1:], alone.history["clustering"]["loss"].values)
+    other = replace(settings[0], objective=Pull(torch.zeros(4, dtype=torch.float64)))
+    with pytest.raises(ValueError, match="may differ in numbers only, but point"):
+        train(X, [settings[0], other], seeds=(1, 2))
