@@ -5,7 +5,7 @@ import torch
 from torch.func import vmap
 
 from reclust import DCNObjective, DECObjective, IDECObjective, Objective
-from reclust.training.self_label import HeadObjective
+from reclust.objectives import HeadObjective
 from reclust.utils.values import from_json, to_json
 
 OBJECTIVES = {

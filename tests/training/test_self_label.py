@@ -1,4 +1,4 @@
-"""Self-labeling: its loss against a slow transcription, its edge cases, and its two stages in the one training loop."""
+"""Self-labeling: its two stages in the one training loop."""
 
 from dataclasses import replace
 
@@ -8,7 +8,6 @@ import torch
 from representations.test_contrastive import X as IMAGES, equal, small as contrastive
 from sklearn.datasets import load_digits
 from support import Stop, blobs, small_settings, stop_at
-from torch.func import vmap
 
 from reclust import (
     Autoencoder,
@@ -17,7 +16,6 @@ from reclust import (
     DECObjective,
     Execution,
     IDECObjective,
-    Objective,
     ReclustWarning,
     Result,
     Schedule,
@@ -27,118 +25,13 @@ from reclust.data.augmentation.affine import Affine, Noise
 from reclust.data.augmentation.strong import StrongViews
 from reclust.data.inputs import ResidentInputs
 from reclust.estimators import presets
-from reclust.objectives import nearest
-from reclust.training import self_label as self_label_module
-from reclust.training.self_label import (
-    Activity,
-    HeadObjective,
-    SelfLabel,
-    SelfLabelObjective,
-    logits,
-    self_label,
-)
+from reclust.objectives import self_label as self_label_objectives
+from reclust.training.self_label import Activity, SelfLabel, self_label
 from reclust.utils.values import from_json, to_json
 
 X, Y = blobs(n=120, spread=0.5)
 QUICK = SelfLabel(threshold=0.6, warmup=Schedule(epochs=20, batch_size=40, lr=0.3, views=("clean",), network="frozen"),
                   training=Schedule(epochs=3, batch_size=40, lr=1e-4, views=("clean", Noise()), first_view="decides"))
-
-
-def head(seed=0, n=30, d=5, k=4):
-    """A state whose head is not zero, and two views."""
-    generator = torch.Generator().manual_seed(seed)
-    state = {"centers": (k, d), "head_weight": (k, d), "head_bias": (k,)}
-    z = torch.randn(2, n, d, generator=generator, dtype=torch.float64)
-    return {name: torch.randn(shape, generator=generator, dtype=torch.float64) for name, shape in state.items()}, z
-
-
-def slow_loss(state, weak, strong, threshold, evenness):
-    """By samples and classes, in plain numbers."""
-    def probabilities(z):
-        raw = [float(torch.dot(z, w)) + float(b) for w, b in zip(state["head_weight"], state["head_bias"], strict=True)]
-        powers = np.exp(np.array(raw) - max(raw))
-        return powers / powers.sum()
-
-    by_class = {}
-    for own, changed in zip(weak, strong, strict=True):
-        p = probabilities(own)
-        if p.max() > threshold:
-            by_class.setdefault(int(p.argmax()), []).append(-np.log(probabilities(changed)[p.argmax()]))
-    shares = np.mean([probabilities(changed) for changed in strong], axis=0)
-    return np.mean([np.mean(losses) for losses in by_class.values()]) + evenness * (shares * np.log(shares)).sum() if by_class else 0.0
-
-
-@pytest.mark.parametrize("evenness", [0.0, 2.0])
-@pytest.mark.parametrize("threshold", [0.0, 0.5, 0.8, 0.95])
-def test_the_loss_is_the_mean_over_classes_of_their_confident_samples(threshold, evenness):
-    state, (weak, strong) = head()
-    loss = SelfLabelObjective(threshold, evenness).loss(state, torch.stack((weak, strong)))
-    assert loss.item() == pytest.approx(slow_loss(state, weak, strong, threshold, evenness), rel=1e-12)
-
-
-def test_classes_are_even_where_the_loss_of_evenness_is_least_and_one_without_samples_is_no_nan():
-    state, _ = head(d=4)
-    state["head_weight"], state["head_bias"] = 1e4 * torch.eye(4).double(), torch.zeros(4).double()
-    even, uneven = (torch.eye(4).double()[rows].expand(2, -1, -1).clone().requires_grad_() for rows in ([0, 1, 2, 3], [0, 0, 1, 2]))
-    objective = SelfLabelObjective(0.5, 1.0)
-    assert objective.loss(state, even).item() == pytest.approx(-np.log(4))
-    loss = objective.loss(state, uneven)
-    loss.backward()
-    assert -np.log(4) < loss.item() < 0 and uneven.grad.isfinite().all()
-
-
-def test_equal_classes_weigh_the_same_however_many_samples_they_have():
-    state, _ = head(d=4)
-    state["head_weight"], state["head_bias"] = torch.eye(4).double(), torch.zeros(4).double()
-    weak, strong = 3 * torch.eye(4).double(), torch.randn(4, 4, generator=torch.Generator().manual_seed(0)).double()
-    few, many = (SelfLabelObjective(0.5).loss(state, torch.stack((weak[rows], strong[rows]))) for rows in ([0, 1, 2, 3], [0] * 20 + [1, 2, 3, 3]))
-    torch.testing.assert_close(few, many)
-
-
-def test_an_empty_mask_costs_nothing_and_is_not_nan():
-    state, z = head()
-    state = {name: (0 * tensor).requires_grad_(name in SelfLabelObjective.trainable) for name, tensor in state.items()}
-    z = z.clone().requires_grad_()
-    loss = SelfLabelObjective(0.99, 2.0).loss(state, z)
-    loss.backward()
-    assert loss.item() == 0 and z.grad.abs().sum() == 0 and state["head_weight"].grad.abs().sum() == 0
-
-
-def test_the_weak_view_decides_and_the_strong_one_learns():
-    state, z = head()
-    z = z.clone().requires_grad_()
-    SelfLabelObjective(0.5).loss(state, z).backward()
-    assert z.grad[0].abs().sum() == 0 and z.grad[1].abs().sum() > 0
-
-
-@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
-def test_the_head_begins_as_the_nearest_centre_whatever_the_scale_and_is_sure_of_every_class(scale):
-    state, (z, _) = head(k=4)
-    centers = scale * state["centers"]
-    first = HeadObjective().init(centers)
-    assert torch.equal(HeadObjective().assign(first, scale * z), nearest(scale * z, centers))
-    own = logits(first, centers).softmax(-1)
-    assert own.diagonal().min() > 0.99
-    alike = HeadObjective().init(torch.ones(3, 2))
-    assert all(tensor.isfinite().all() for tensor in alike.values())
-
-
-def test_the_warm_up_is_softmax_regression_on_the_nearest_centre():
-    state, z = head()
-    labels = torch.cdist(z[0], state["centers"]).argmin(-1)
-    scores = z @ state["head_weight"].T + state["head_bias"]
-    expected = -scores.log_softmax(-1)[:, torch.arange(30), labels].mean()
-    torch.testing.assert_close(HeadObjective().loss(state, z), expected)
-
-
-@pytest.mark.parametrize("objective", [HeadObjective(), SelfLabelObjective(0.5, 1.0)], ids=["warm-up", "self-labeling"])
-def test_objectives_are_values_and_map_over_replicas(objective):
-    assert isinstance(objective, Objective) and from_json(to_json(objective)) == objective
-    assert objective.trainable <= objective.init(torch.zeros(4, 5)).keys() == objective.per_cluster
-    cases = [head(seed) for seed in range(3)]
-    states = {name: torch.stack([state[name] for state, _ in cases]) for name in cases[0][0]}
-    mapped = vmap(objective.loss)(states, torch.stack([z for _, z in cases]))
-    torch.testing.assert_close(mapped, torch.stack([objective.loss(*case) for case in cases]))
 
 
 def test_settings_are_a_value():
@@ -219,7 +112,7 @@ def test_evenness_keeps_classes_alive_that_die_without_it():
 
 
 def test_nothing_confident_is_said_and_changes_nothing(clustered, monkeypatch):
-    monkeypatch.setattr(self_label_module, "SHARPNESS", 0.0)
+    monkeypatch.setattr(self_label_objectives, "SHARPNESS", 0.0)
     with pytest.warns(ReclustWarning, match="No sample is above the confidence threshold 0.999 after the warm-up in 2 of 2 replicas"):
         labeled = self_label(X, clustered, replace(QUICK, threshold=0.999, warmup=replace(QUICK.warmup, epochs=1)))
     assert all(torch.equal(stack, clustered.parameters[name]) for name, stack in labeled.parameters.items())

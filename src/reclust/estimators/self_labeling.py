@@ -16,10 +16,11 @@ from ..data import Dataset
 from ..data.augmentation.affine import Affine, Augmentation, Noise
 from ..data.augmentation.strong import StrongViews
 from ..data.preparation import Preparation, as_array, check_samples, opened
+from ..objectives.self_label import logits
 from ..training.checkpoint import Checkpoint
 from ..training.monitors.base import Evaluation, Progress
 from ..training.result import Model
-from ..training.self_label import SelfLabel, logits, self_label
+from ..training.self_label import SelfLabel, self_label
 from ..training.settings import Execution, View
 from ..utils.device import choose_device, resident_limit
 from .baseline import k_means_baseline

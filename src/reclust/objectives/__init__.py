@@ -3,15 +3,18 @@
 from .base import GradientOnly, Objective, Staged, State, nearest, squared_distances
 from .dcn import DCNObjective
 from .dec import DECObjective, IDECObjective, soft_assignment, target_distribution
+from .self_label import HeadObjective, SelfLabelObjective
 
 __all__ = [
     "DCNObjective",
     "DECObjective",
+    "GradientOnly",
+    "HeadObjective",
     "IDECObjective",
     "Objective",
+    "SelfLabelObjective",
     "Staged",
     "State",
-    "GradientOnly",
     "nearest",
     "soft_assignment",
     "squared_distances",
