@@ -114,7 +114,7 @@ def test_features_keep_their_scales_where_that_is_asked_for(quick, capsys):
     assert main([*quick, "4", "--no-standardize"]) == 0
     X, model = np.load("x.npy"), reclust.load("deep/out/model.reclust")
     same = reclust.IDEC(4, standardize=False, random_state=0, device="cpu", pretrain_epochs=2, epochs=11, preset="everyday").fit(X)
-    assert not model.standardize and (model._preparation.first(X) == X).all() and (model.labels_ == same.labels_).all()
+    assert not model.standardize and (model.preparation_.first(X) == X).all() and (model.labels_ == same.labels_).all()
     capsys.readouterr()
     assert main(["predict", "deep/out", "x.npy"]) == 0, "the folder stands for the model in it"
     with open("deep/out/labels.csv") as written:
@@ -173,7 +173,7 @@ def test_images_of_a_folder_are_brought_to_a_size(tmp_path, capsys):
     given = ["-k", "2", "-o", str(tmp_path / "out"), "--size", "9", "8", "--device", "cpu", "--seed", "0", "--preset", "everyday",
              "--epochs", "1", "--pretrain-epochs", "1"]
     assert main(["fit", str(tmp_path), *given]) == 0
-    assert reclust.load(tmp_path / "out" / "model.reclust")._preparation.image_shape == (9, 8, 1)
+    assert reclust.load(tmp_path / "out" / "model.reclust").preparation_.image_shape == (9, 8, 1)
     assert main(["predict", str(tmp_path / "out" / "model.reclust"), str(tmp_path)]) == 0
     assert main(["fit", "digits", *given]) == 1 and "--size cannot be given for the set digits" in capsys.readouterr().err
 

@@ -65,11 +65,11 @@ def test_estimators_say_that_light_is_uneven_unless_they_are_told_what_to_do():
     images = np.moveaxis(photographs([0.2, 0.5, 1]), 1, -1)
     small = {"preset": "best", "n_init": 1, "pretrain_epochs": 1, "epochs": 1, "intervention": None, "random_state": 0, "device": "cpu"}
     with pytest.warns(ReclustWarning, match=r"lens=Lens\(least_side=16, light='removed'\) \(on the command line --light removed\)"):
-        assert IDEC(2, **small).fit(images)._preparation.lens == Lens(16)
+        assert IDEC(2, **small).fit(images).preparation_.lens == Lens(16)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ReclustWarning)
         for lens in (Lens(16), Lens(16, "removed")):
-            assert IDEC(2, lens=lens, **small).fit(images)._preparation.lens == lens
+            assert IDEC(2, lens=lens, **small).fit(images).preparation_.lens == lens
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -139,7 +139,7 @@ def test_self_labeling_goes_through_the_lens_and_leaves_colours_alone():
     fitted = IDEC(2, lens=Lens(light="removed"), augment="affine", representation=Autoencoder((8,)), pretrain_epochs=1, epochs=1,
                   intervention=None, random_state=0, device="cpu").fit(images)
     labeling = SelfLabeling(fitted, epochs=1, warmup_epochs=2, threshold=0.1, device="cpu").fit(images)
-    assert labeling._how(fitted._preparation, Affine()).training.views == ("clean", Affine())
+    assert labeling._how(fitted.preparation_, Affine()).training.views == ("clean", Affine())
     assert labeling.predict(images).shape == (60,)
 
 

@@ -107,7 +107,7 @@ def test_colour_images_as_torch_has_them_are_the_same_images():
     assert (brief().fit(first).labels_ == model.labels_).all() and (other.labels_ == model.labels_).all()
     assert (model.predict(first) == model.labels_).all() and model.predict(first[:1]) == model.labels_[0]
     told = brief(image_shape=(3, 6, 5)).fit(first)
-    assert told._preparation.image_shape == (3, 6, 5), "who says so may have images of few rows and many channels"
+    assert told.preparation_.image_shape == (3, 6, 5), "who says so may have images of few rows and many channels"
     with pytest.warns(ReclustWarning, match="a height of 3, a width of 6 and 5 channels"):
         brief(image_shape=(3, 6, 5)).fit(first.reshape(40, -1).astype(float))
 
@@ -115,7 +115,7 @@ def test_colour_images_as_torch_has_them_are_the_same_images():
 def test_scales_and_constant_features_do_not_matter():
     scaled = np.column_stack([X * 10.0 ** np.arange(-6, 6), np.full(120, 7.0), np.zeros(120)])
     assert adjusted_rand_score(Y, quick().fit(scaled).labels_) > 0.9
-    assert quick(standardize=False).fit(X)._preparation.first.scale == 1
+    assert quick(standardize=False).fit(X).preparation_.first.scale == 1
 
 
 def test_images_that_are_not_standardised_are_augmented_in_the_unit_range_all_the_same():

@@ -107,7 +107,7 @@ def test_dates_are_no_numbers():
 @pytest.mark.parametrize(("shape", "kept", "told"), [((3, 16, 16), (16, 16, 3), False), ((1, 8, 8), (8, 8, 1), False), ((2, 16, 12), (2, 16, 12), True), ((8, 8, 5), (8, 8, 5), False)])
 def test_only_what_may_be_misread_is_told(shape, kept, told, recwarn):
     model = small(augment=None).fit(np.random.default_rng(0).random((12, *shape)))
-    assert model._preparation.image_shape == kept
+    assert model.preparation_.image_shape == kept
     assert any("are taken for" in str(one.message) for one in recwarn) == told
 
 

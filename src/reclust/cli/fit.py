@@ -247,7 +247,7 @@ def _predict(arguments: argparse.Namespace) -> int:
     spare([arguments.model, arguments.data], [arguments.output, arguments.report])
     model = load(arguments.model)
     if holds_images(arguments.data):  # they become what the model was fitted on
-        arguments.size = model._preparation.image_shape
+        arguments.size = model.preparation_.image_shape
     found = in_columns_of(model, read_data(arguments))
     labels = model.predict(found)
     if arguments.output is None:

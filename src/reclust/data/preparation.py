@@ -74,7 +74,7 @@ def as_array(X: Any) -> Any:
 
 def check_samples(estimator: BaseEstimator, X: Any, *, reset: bool) -> np.ndarray:
     """Rows of numbers as scikit-learn checks them, or images (n, h, w) or (n, h, w, channels); at least two to fit."""
-    X = opened(X, None if reset else estimator._preparation.image_shape)
+    X = opened(X, None if reset else estimator.preparation_.image_shape)
     if isinstance(X, Dataset) and not reset:
         X = in_columns_of(estimator, X)
     names = X.feature_names if isinstance(X, Dataset) else None
@@ -113,7 +113,7 @@ def _check_rows(estimator: BaseEstimator, X: Any, names: tuple[str, ...] | None,
     if names is not None and reset:
         estimator.feature_names_in_ = np.asarray(names, dtype=object)
     if not reset:
-        estimator._preparation.warn_of_another_unit(rows, getattr(estimator, "feature_names_in_", None))
+        estimator.preparation_.warn_of_another_unit(rows, getattr(estimator, "feature_names_in_", None))
     return rows
 
 
@@ -157,7 +157,7 @@ def _channels_last(estimator: BaseEstimator, X: np.ndarray, *, reset: bool) -> n
                  "If these are series of several channels, give rows, X.reshape(len(X), -1), where each value has a scale of "
                  f"its own; if they are images, image_shape={X.shape[1:]} says so.")
         return X
-    known = getattr(estimator, "image_shape", None) if reset else estimator._preparation.image_shape
+    known = getattr(estimator, "image_shape", None) if reset else estimator.preparation_.image_shape
     shape = X.shape[1:]
     moved = channels_come_first(shape) if known is None else shape != tuple(known) == (*shape[1:], shape[0])
     few = 2 * shape[0] <= min(shape[1:]) or shape[0] < shape[1] == shape[2]  # to be the height of images

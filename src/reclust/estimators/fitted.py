@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from ..training.history import Curve
 from ..training.result import Model, Result
 from ..utils.device import choose_device
 from ..utils.exceptions import warn
+from .model_file import FittedState, write_model
 
 
 @dataclass(frozen=True)
@@ -42,26 +43,30 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     """Children fit, and take over what they found with `_adopt` and `_label`."""
 
     device: str
+    subclasses: ClassVar[dict[str, type[FittedClustering]]] = {}
+    """Estimators that `load` can create, by the name in their files."""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls.subclasses[cls.__name__] = cls
 
     def predict(self, X: Any) -> np.ndarray:
         """The cluster of each sample, (n,)."""
-        return self._over(self._checked(X), Model.assign)
+        return self.map_samples(self.check_input(X), Model.assign)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Student-t similarity to each centre, rows sum to one, (n, n_clusters_)."""
-        return self._over(self._checked(X), self._soft)
+        return self.map_samples(self.check_input(X), self.soft_labels)
 
     def transform(self, X: Any) -> np.ndarray:
         """The embeddings, (n, d), in the floating type of X."""
-        X = self._checked(X)
-        return self._over(X, lambda model, z: z).astype(np.float32 if X.dtype == np.float32 else np.float64, copy=False)
+        X = self.check_input(X)
+        return self.map_samples(X, lambda model, z: z).astype(np.float32 if X.dtype == np.float32 else np.float64, copy=False)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """The fitted model in one file without pickle; `reclust.load` reads it."""
-        from .load import save_estimator
-
         check_is_fitted(self, "labels_")
-        save_estimator(self, path)
+        write_model(path, self._state())
 
     def report(self, path: str | os.PathLike[str], X: Any, y: Any = None, *, title: str | None = None) -> None:
         """One HTML file that opens offline: curves and resets, clusters with their samples or features, how sure one can be of
@@ -82,9 +87,9 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         from .onnx import export_onnx
 
         check_is_fitted(self, "labels_")
-        export_onnx(self, path)
+        export_onnx(self._model, self.preparation_, self.n_features_in_, path)
 
-    def _soft(self, model: Model, z: Tensor) -> Tensor:
+    def soft_labels(self, model: Model, z: Tensor) -> Tensor:
         """What `predict_proba` gives, of embeddings (B, d)."""
         q = soft_assignment(z, model.state["centers"])
         return q.nan_to_num(nan=1 / q.shape[-1])  # squares overflow for samples to which all centres are equally far
@@ -105,7 +110,7 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     def _adopt(self, result: Result, preparation: Preparation, scores: list[float], best: int) -> None:
         """Take over what the chosen replica learned."""
         assert result.labels is not None
-        self.result_, self.best_replica_, self._preparation = result, best, preparation
+        self.result_, self.best_replica_, self.preparation_ = result, best, preparation
         self.replicas_ = [Replica(seed, score, labels, result.failed.get(i))
                           for i, (seed, score, labels) in enumerate(zip(result.seeds, scores, result.labels, strict=True))]
         self.history_ = {phase: {column: Curve(curve.epochs, curve.values[:, best]) for column, curve in columns.items()}
@@ -115,7 +120,7 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
     def _label(self, X: np.ndarray, wanted: int) -> None:
         """Label the samples of a fit, and speak of the clusters that have any."""
-        living, self.labels_ = np.unique(self._over(X, Model.assign), return_inverse=True)
+        living, self.labels_ = np.unique(self.map_samples(X, Model.assign), return_inverse=True)
         self._keep_living(living)
         if self.n_clusters_ == 1 < wanted and self._is_one_point(X):
             warn("All samples are nearly one point to the encoder: there is nothing to tell clusters apart. Check "
@@ -127,7 +132,7 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
     def _is_one_point(self, X: np.ndarray) -> bool:
         """Whether the embeddings of X, of up to a thousand of its samples, are the same but for rounding."""
-        z = self._over(X[:: max(1, X.shape[0] // 1000)], lambda model, z: z)
+        z = self.map_samples(X[:: max(1, X.shape[0] // 1000)], lambda model, z: z)
         return bool(np.ptp(z, axis=0).max() <= 1e-6 * np.abs(z).max())
 
     def _keep_living(self, living: np.ndarray) -> None:
@@ -137,19 +142,19 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self.cluster_centers_ = self._model.state["centers"].numpy().copy()
         self.n_clusters_ = len(living)
 
-    def _checked(self, X: Any) -> np.ndarray:
+    def check_input(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "labels_")
         X = check_samples(self, X, reset=False)
-        self._preparation.warn_of_another_scale(X)
+        self.preparation_.warn_of_another_scale(X)
         return X
 
-    def _over(self, X: np.ndarray, function: Callable[[Model, Tensor], Tensor]) -> np.ndarray:
+    def map_samples(self, X: np.ndarray, function: Callable[[Model, Tensor], Tensor]) -> np.ndarray:
         """A function of the model and of embeddings, over X in chunks."""
         step = 4096 if self._model.representation.stacks else 512
-        samples = (self._preparation.network_input(X[start : start + step]) for start in range(0, X.shape[0], step))
-        return self._through(samples, function)
+        samples = (self.preparation_.network_input(X[start : start + step]) for start in range(0, X.shape[0], step))
+        return self.map_batches(samples, function)
 
-    def _through(self, samples: Iterable[Tensor], function: Callable[[Model, Tensor], Tensor]) -> np.ndarray:
+    def map_batches(self, samples: Iterable[Tensor], function: Callable[[Model, Tensor], Tensor]) -> np.ndarray:
         """The same over chunks of what the network sees, in float64."""
         model, device = self._model, torch.device("cpu")
         if not model.representation.stacks:  # too heavy for a processor that has a GPU beside it
@@ -157,6 +162,29 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             model = model.to(device, torch.float64)
         with torch.autocast(device.type, enabled=False):  # in which the caller may be
             return torch.cat([function(model, model.embed(some.to(device))).cpu() for some in samples]).numpy()
+
+    def _state(self) -> FittedState:
+        return FittedState(
+            type(self).__name__, self.get_params(deep=False), self.n_features_in_,
+            list(getattr(self, "feature_names_in_", [])), self.ids_, self.preparation_, self.result_, self.best_replica_,
+            [replica.score for replica in self.replicas_], self._living, self.labels_,
+            getattr(self, "consensus_labels_", None), self.baseline_)
+
+    def set_state(self, state: FittedState) -> FittedClustering:
+        """Become the fitted estimator that was saved."""
+        try:
+            choose_device(self.device)
+        except ValueError:  # fitted on a machine with another device
+            self.device = "auto"
+        self.n_features_in_ = state.n_features_in
+        if state.feature_names_in:
+            self.feature_names_in_ = np.array(state.feature_names_in, dtype=object)
+        self.ids_, self.labels_, self.baseline_ = state.ids, state.labels, state.baseline
+        if state.consensus_labels is not None:
+            self.consensus_labels_ = state.consensus_labels
+        self._adopt(state.result, state.preparation, state.scores, state.best_replica)
+        self._keep_living(state.nonempty)
+        return self
 
     @property
     def _n_features_out(self) -> int:

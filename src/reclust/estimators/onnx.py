@@ -14,12 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..data.preparation import Preparation
+from ..training.result import Model
 from ..utils.files import check_folder, write_bytes
-from .fitted import FittedClustering
 
 
-def export_onnx(model: FittedClustering, path: str | os.PathLike[str]) -> None:
-    """Write the graph of `model.predict` and `model.transform`; see `FittedClustering.export_onnx`."""
+def export_onnx(model: Model, preparation: Preparation, n_features: int, path: str | os.PathLike[str]) -> None:
+    """Write one graph that prepares rows (n, n_features), embeds them and assigns clusters."""
     try:
         import onnxscript
     except ImportError as error:
@@ -34,8 +35,8 @@ def export_onnx(model: FittedClustering, path: str | os.PathLike[str]) -> None:
         return operators.Sqrt(operators.ReduceSum(operators.Mul(apart, apart), last, keepdims=0))
 
     check_folder(path)
-    graph = _Graph(model).eval()
-    example = torch.zeros(2, model.n_features_in_, dtype=torch.float32)
+    graph = _Graph(model, preparation).eval()
+    example = torch.zeros(2, n_features, dtype=torch.float32)
     with _quietly(), tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "model.onnx"
         torch.onnx.export(graph, (example,), str(made), input_names=["X"], output_names=["label", "embedding"],
@@ -50,13 +51,13 @@ class _Graph(nn.Module):
     Computed in float64, as `predict` does; convolutions in float32, for ONNX runtimes know no others.
     """
 
-    def __init__(self, model: FittedClustering) -> None:
+    def __init__(self, model: Model, preparation: Preparation) -> None:
         super().__init__()
-        self.dtype = torch.float64 if model._model.representation.stacks else torch.float32
-        self.model = model._model.to("cpu", self.dtype)
-        self.network, self.shape, self.lens = self.model.network, model._preparation.image_shape, model._preparation.lens
+        self.dtype = torch.float64 if model.representation.stacks else torch.float32
+        self.model = model.to("cpu", self.dtype)
+        self.network, self.shape, self.lens = self.model.network, preparation.image_shape, preparation.lens
         for which in ("first", "second"):
-            scaling = getattr(model._preparation, which)
+            scaling = getattr(preparation, which)
             for name in ("shift", "scale"):
                 self.register_buffer(f"{which}_{name}", torch.from_numpy(getattr(scaling, name)).to(self.dtype))
 

@@ -82,13 +82,13 @@ class SelfLabeling(FittedClustering):
         with self._anew():
             clusterer = self.clusterer
             check_is_fitted(clusterer, "labels_")
-            X = opened(X, clusterer._preparation.image_shape)
+            X = opened(X, clusterer.preparation_.image_shape)
             self.ids_ = X.ids if isinstance(X, Dataset) else None
             X = check_samples(clusterer, X, reset=False)
             if y is not None:
                 y = column_or_1d(as_array(y))
                 check_consistent_length(X, y)
-            preparation, device = clusterer._preparation, choose_device(self.device)
+            preparation, device = clusterer.preparation_, choose_device(self.device)
             start = clusterer.result_.only(clusterer.best_replica_)
             how = self._how(preparation, start.settings[0].augment)
             inputs = preparation.inputs(X, limit=resident_limit(device)).to(device, torch.float32)
@@ -107,7 +107,7 @@ class SelfLabeling(FittedClustering):
         self._label(X, clusterer.n_clusters_)
         return self
 
-    def _soft(self, model: Model, z: Tensor) -> Tensor:
+    def soft_labels(self, model: Model, z: Tensor) -> Tensor:
         """The head's softmax."""
         return logits(model.state, z).softmax(-1)
 

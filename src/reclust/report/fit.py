@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,12 +21,10 @@ from ..training.result import Model
 from ..version import __version__
 from . import cluster_parts as parts
 from .findings import Facts, remarks
+from .fitted_model import FittedModel
 from .page import write
 from .parts import confusion, contact_sheet, curve, records
 from .versus_kmeans import CANNOT, Evidence, compare, exchanged
-
-if TYPE_CHECKING:
-    from ..estimators.fitted import FittedClustering
 
 Plain = dict[str, Any]
 LIMIT = 20_000
@@ -37,29 +35,29 @@ SHOWN = 8
 """Samples around a centre, and as many far from it."""
 
 
-def write_fit_report(model: FittedClustering, path: str | os.PathLike[str], X: Any, y: Any = None, *,
+def write_fit_report(model: FittedModel, path: str | os.PathLike[str], X: Any, y: Any = None, *,
                      title: str | None = None) -> None:
     """The report of a fitted model as one HTML file. X: what it was fitted on; y: known classes, only scored."""
     title = title or f"{type(model).__name__} in {model.n_clusters_} clusters"
     write(path, title, fit_data(model, X, y, title=title), view="fit")
 
 
-def fit_data(model: FittedClustering, X: Any, y: Any = None, *, title: str) -> Plain:
+def fit_data(model: FittedModel, X: Any, y: Any = None, *, title: str) -> Plain:
     """All that the page shows, as dicts, lists, strings, numbers and arrays."""
-    X = opened(X, model._preparation.image_shape)
+    X = opened(X, model.preparation_.image_shape)
     names = X.feature_names if isinstance(X, Dataset) else None
     names = names or getattr(model, "feature_names_in_", None)
-    seen = Seen.of(model, model._checked(X), y)
+    seen = Seen.of(model, model.check_input(X), y)
     evidence = compare(model, seen.X, seen.rows)
     return {
         "title": title, "facts": _facts(seen), "remarks": [vars(one) for one in remarks(_remarkable(seen))],
         "verdict": _verdict(evidence), "clusters": _clusters(seen),
-        "samples": _sheet(seen) if model._preparation.image_shape else _profiles(seen, names),
+        "samples": _sheet(seen) if model.preparation_.image_shape else _profiles(seen, names),
         "map": _map(seen),
         "confidence": parts.histogram(seen.confidence), "ratio": None if seen.ratio is None else parts.histogram(seen.ratio),
         "looked_at": len(seen.rows) if len(seen.rows) < seen.X.shape[0] else None,
         "curves": _curves(seen), "replicas": _replicas(seen), "known": _known(seen),
-        "settings": [*(records(model._preparation.lens, "lens") if model._preparation.image_shape else []),
+        "settings": [*(records(model.preparation_.lens, "lens") if model.preparation_.image_shape else []),
                      *records(model.result_.settings[model.best_replica_])],
         "provenance": records({**model.result_.provenance, "seeds": model.result_.seeds,
                                "seconds": {name: round(took, 2) for name, took in model.result_.seconds.items()}}),
@@ -71,7 +69,7 @@ def fit_data(model: FittedClustering, X: Any, y: Any = None, *, title: str) -> P
 class Seen:
     """A model, the samples it was fitted on, and what it says of those looked at: rows (m,), z (m, d), confidence (m,)."""
 
-    model: FittedClustering
+    model: FittedModel
     X: Any
     classes: np.ndarray | None
     rows: np.ndarray
@@ -79,7 +77,7 @@ class Seen:
     confidence: np.ndarray
 
     @classmethod
-    def of(cls, model: FittedClustering, X: Any, y: Any) -> Seen:
+    def of(cls, model: FittedModel, X: Any, y: Any) -> Seen:
         n = len(model.labels_)
         if X.shape[0] != n:
             raise ValueError(f"X has {X.shape[0]} samples, but the model was fitted on {n}: give it those, in the same order.")
@@ -90,11 +88,11 @@ class Seen:
         if classes is not None and len(classes) != n:
             raise ValueError(f"y has {len(classes)} labels for {n} samples: give one for each.")
         rows = np.sort(draws.permutation(draws.fold(draws.key(0), "report"), n)[:LIMIT].numpy())
-        other = int((model._over(X[rows], Model.assign) != model.labels_[rows]).sum())
+        other = int((model.map_samples(X[rows], Model.assign) != model.labels_[rows]).sum())
         if other:
             raise ValueError(f"{other} of {len(rows)} samples are in another cluster than when the model was fitted: give it "
                              "the samples that it was fitted on, in the same order.")
-        return cls(model, X, classes, rows, model._over(X[rows], lambda _, z: z), model._over(X[rows], model._soft).max(1))
+        return cls(model, X, classes, rows, model.map_samples(X[rows], lambda _, z: z), model.map_samples(X[rows], model.soft_labels).max(1))
 
     @property
     def labels(self) -> np.ndarray:
@@ -187,7 +185,7 @@ def _around(seen: Seen) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sheet(seen: Seen) -> Plain | str:
-    preparation = seen.model._preparation
+    preparation = seen.model.preparation_
     assert preparation.image_shape is not None
     height, width, channels = preparation.image_shape
     if channels not in (1, 3):

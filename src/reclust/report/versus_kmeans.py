@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,15 +12,12 @@ from torch import Tensor
 
 from .. import draws, metrics
 from ..data.augmentation.affine import perturbation_of
-from ..estimators.baseline import RESTARTS
 from ..geometry import local_purity, squared_silhouette
 from ..interventions import Every, Exchange, WhenSettled
-from ..interventions.reclustering.kmeans import kmeans
+from ..interventions.reclustering.kmeans import KMeans, kmeans
 from ..objectives import nearest
 from ..training.result import Model
-
-if TYPE_CHECKING:
-    from ..estimators.fitted import FittedClustering
+from .fitted_model import FittedModel
 
 SAMPLES, VIEWS, CHUNK = 3000, 3, 512
 SAME = 0.9
@@ -86,11 +83,11 @@ class Evidence:
         return [{"what": what, "deep": pair[0], "plain": pair[1], "about": about} for what, pair, about in said]
 
 
-def compare(model: FittedClustering, X: Any, rows: np.ndarray) -> Evidence:
+def compare(model: FittedModel, X: Any, rows: np.ndarray) -> Evidence:
     """The evidence from at most SAMPLES of these rows of X, which the model was fitted on."""
     rows = np.sort(rows[draws.permutation(_key("rows"), len(rows)).numpy()[:SAMPLES]])
-    x = model._preparation.network_input(X[rows]).flatten(1).float()
-    z = torch.from_numpy(model._over(X[rows], lambda _, z: z))
+    x = model.preparation_.network_input(X[rows]).flatten(1).float()
+    z = torch.from_numpy(model.map_samples(X[rows], lambda _, z: z))
     deep, plain = (torch.from_numpy(labels[rows].astype(np.int64)) for labels in (model.labels_, model.baseline_.labels_))
     neighbours, copied = min(10, len(rows) - 1), exchanged(model)
     between = None if copied else _between([one.labels[rows] for one in model.replicas_ if one.failed is None])
@@ -106,15 +103,15 @@ def compare(model: FittedClustering, X: Any, rows: np.ndarray) -> Evidence:
     )
 
 
-def exchanged(model: FittedClustering) -> bool:
+def exchanged(model: FittedModel) -> bool:
     """Whether replicas were copied from each other, so that what they agree on says nothing of other seeds."""
     intervention = model.result_.settings[model.best_replica_].intervention
     return (len(model.replicas_) > 1 and isinstance(intervention, (Every, WhenSettled))
             and any(isinstance(step, Exchange) for step in intervention.steps))
 
 
-def _under_views(model: FittedClustering, X: Any, rows: np.ndarray) -> tuple[float, float]:
-    inputs = model._preparation.inputs(X[rows]).to(torch.device("cpu"), torch.float64)
+def _under_views(model: FittedModel, X: Any, rows: np.ndarray) -> tuple[float, float]:
+    inputs = model.preparation_.inputs(X[rows]).to(torch.device("cpu"), torch.float64)
     augment, centers = perturbation_of(inputs.sample_shape), torch.from_numpy(model.baseline_.cluster_centers_).double()
     found = []
     for again in range(VIEWS):
@@ -122,17 +119,17 @@ def _under_views(model: FittedClustering, X: Any, rows: np.ndarray) -> tuple[flo
             for some in torch.arange(len(rows)).split(CHUNK):
                 yield inputs.normalize(augment(inputs.take(some), draws.fold(_key("views"), some, again)))
 
-        deep = model._through(views(), Model.assign)
+        deep = model.map_batches(views(), Model.assign)
         plain = torch.cat([nearest(view.flatten(1), centers) for view in views()]).numpy()
         found.append((metrics.ari(model.labels_[rows], deep), metrics.ari(model.baseline_.labels_[rows], plain)))
     return _pair(np.mean(found, axis=0).tolist())
 
 
-def _k_means_again(model: FittedClustering, x: Tensor) -> float:
+def _k_means_again(model: FittedModel, x: Tensor) -> float:
     """Between k-means runs of other seeds, each as that beside the fit, as many as there are replicas and at least four."""
     runs = max(4, len(model.replicas_))
     keys = draws.fold(_key("k-means"), torch.arange(runs))
-    labels = [kmeans(x, len(model.baseline_.cluster_centers_), key=key, n_init=RESTARTS).labels.numpy() for key in keys]
+    labels = [kmeans(x, len(model.baseline_.cluster_centers_), key=key, n_init=KMeans().n_init).labels.numpy() for key in keys]
     between = _between(labels)
     assert between is not None
     return between
