@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,7 @@ def test_who_reads_does_not_wait_for_torch(tmp_path):
                 ["study", "compact", path, "-o", f"{path}.small"], ["figure", "--list"], ["data", "list", "--folder", folder]]
     for needed, command in (("pandas", ["study", "export", "--store", path, "-o", folder]), ("shtab", ["completion", "bash"]),
                             ("matplotlib", ["figure", path, "runtime", "-o", f"{path}.svg"])):
-        if reclust.cli.installation.util.find_spec(needed) is not None:
+        if find_spec(needed) is not None:
             commands.append(command)
     brought = python(READING, json.dumps(commands))
     assert len(brought) == len(commands) and not any(brought.values()), brought

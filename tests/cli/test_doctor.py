@@ -1,33 +1,30 @@
-"""The doctor finds what is there, what is missing and what is broken."""
+"""`reclust doctor` finds what is missing or broken."""
 
 import json
 from importlib import metadata
 
-import numpy as np
 import pytest
 import torch
 
 from reclust import __version__
-from reclust.cli import installation, main
+from reclust.cli import doctor, main
 
 
-def found(findings, area, name):
+def find(findings, area, name):
     (one,) = [finding for finding in findings if (finding.area, finding.name) == (area, name)]
     return one
 
 
 def test_versions_devices_folders_and_data(tmp_path):
-    findings = installation.examine(folder=tmp_path)
-    assert found(findings, "versions", "reclust").note == __version__
-    assert found(findings, "versions", "torch").note == torch.__version__
-    assert found(findings, "versions", "numpy").note == np.__version__
-    assert found(findings, "devices", "cpu").state == "fine"
-    assert any(one.name.startswith("cuda") for one in findings) and found(findings, "devices", "torch.compile")
-    assert found(findings, "folders", "data") == installation.Finding("folders", "data", "fine", str(tmp_path))
-    assert found(findings, "data", "digits").state == "fine"
-    mnist = found(findings, "data", "mnist")
+    findings = doctor.examine(folder=tmp_path)
+    assert find(findings, "versions", "reclust").note == __version__
+    assert find(findings, "devices", "cpu").state == "fine"
+    assert any(one.name.startswith("cuda") for one in findings) and find(findings, "devices", "torch.compile")
+    assert find(findings, "folders", "data") == doctor.Check("folders", "data", "fine", str(tmp_path))
+    assert find(findings, "data", "digits").state == "fine"
+    mnist = find(findings, "data", "mnist")
     assert mnist.state == "missing" and "reclust data fetch mnist" in mnist.note
-    assert not list(tmp_path.iterdir()), "looking leaves nothing behind"
+    assert not list(tmp_path.iterdir()), "no files are left behind"
 
 
 def test_a_data_folder_that_cannot_be_written_is_broken(tmp_path, capsys):
@@ -41,8 +38,8 @@ def test_a_data_folder_that_cannot_be_written_is_broken(tmp_path, capsys):
 def test_a_set_that_is_here_and_cannot_be_read_is_broken_not_missing(tmp_path, capsys):
     file = tmp_path / "mnist.npz"
     file.write_bytes(b"PK no archive")
-    mnist = found(installation.examine(folder=tmp_path), "data", "mnist")
-    assert mnist.state == "broken" and str(file) in mnist.note and "Remove it, then: reclust data fetch mnist" in mnist.note
+    mnist = find(doctor.examine(folder=tmp_path), "data", "mnist")
+    assert mnist.state == "broken" and str(file) in mnist.note and "delete it, then run: reclust data fetch mnist" in mnist.note
     assert main(["data", "check", "mnist", "usps", "nothing", "--folder", str(tmp_path), "--json"]) == 1
     assert [one["state"] for one in json.loads(capsys.readouterr().out)] == ["broken", "missing", "missing"]
     assert main(["data", "list", "--folder", str(tmp_path), "--json"]) == 0
@@ -53,16 +50,16 @@ def test_a_set_that_is_here_and_cannot_be_read_is_broken_not_missing(tmp_path, c
 def test_exit_codes_and_text(tmp_path, capsys):
     assert main(["doctor", "--folder", str(tmp_path / "new")]) == 0
     said = capsys.readouterr().out
-    assert "made when first needed" in said and said.endswith("nothing is broken\n")
+    assert "created when needed" in said and said.endswith("nothing is broken\n")
 
 
 def test_missing_extras_come_with_their_command(monkeypatch):
     asked = ["numpy>=1", "matplotlib>=3.7; extra == 'plot'", "no-such-package>=1; extra == 'nothing'", "reclust[plot]; extra == 'plot'"]
     monkeypatch.setattr(metadata, "requires", lambda name: asked)
-    findings = installation.examine()
-    assert found(findings, "extras", "nothing").note == "without no-such-package: pip install 'reclust[nothing]'"
-    if installation._installed("matplotlib"):
-        assert found(findings, "extras", "plot").state == "fine"
+    findings = doctor.examine()
+    assert find(findings, "extras", "nothing").note == "without no-such-package: pip install 'reclust[nothing]'"
+    if doctor._version("matplotlib"):
+        assert find(findings, "extras", "plot").state == "fine"
 
 
 def test_a_missing_core_package_is_broken(monkeypatch):
@@ -74,9 +71,10 @@ def test_a_missing_core_package_is_broken(monkeypatch):
         return real(name)
 
     monkeypatch.setattr(metadata, "version", version)
-    assert found(installation.examine(), "versions", "tqdm").note == "not installed: pip install tqdm"
+    monkeypatch.setattr(doctor, "_requirements", lambda: {"": ["tqdm"]})
+    assert find(doctor.examine(), "versions", "tqdm").note == "not installed: pip install tqdm"
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_without_a_gpu_it_says_so():
-    assert "runs on the CPU" in found(installation.examine(), "devices", "cuda").note
+    assert "runs on the CPU" in find(doctor.examine(), "devices", "cuda").note

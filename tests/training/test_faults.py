@@ -252,7 +252,7 @@ def test_without_a_random_state_an_interrupted_fit_goes_on_with_its_own_seeds(tm
 
 def test_the_command_line_goes_on_after_a_kill_and_cleans_up(tmp_path, monkeypatch, capsys):
     np.save(tmp_path / "x.npy", X)
-    monkeypatch.setattr("reclust.cli.fit.BETWEEN_STATES", 0.0)
+    monkeypatch.setattr("reclust.cli.fit.CHECKPOINT_SECONDS", 0.0)
     command = ["fit", str(tmp_path / "x.npy"), "-k", "4", "--device", "cpu", "--pretrain-epochs", "11", "--epochs", "12", "--seed", "0", "-o"]
     assert main([*command, str(tmp_path / "whole")]) == 0
     assert sorted(os.listdir(tmp_path / "whole")) == ["labels.csv", "model.reclust"]
@@ -267,7 +267,7 @@ def test_the_command_line_goes_on_after_a_kill_and_cleans_up(tmp_path, monkeypat
     with monkeypatch.context() as patched:
         patched.setattr("reclust.training.train.Run.write_checkpoint", stop)
         assert main([*command, str(tmp_path / "out")]) == 130
-    assert "call again to go on" in capsys.readouterr().err and (tmp_path / "out" / "fit.checkpoint").is_file()
+    assert "run the same command again" in capsys.readouterr().err and (tmp_path / "out" / "fit.checkpoint").is_file()
     assert main([*command, str(tmp_path / "out")]) == 0
     assert sorted(os.listdir(tmp_path / "out")) == ["labels.csv", "model.reclust"] and written == [*range(12), *range(11)]
     assert (tmp_path / "out" / "labels.csv").read_text() == (tmp_path / "whole" / "labels.csv").read_text()
@@ -293,7 +293,7 @@ def test_the_command_line_goes_on_after_its_minutes(tmp_path, monkeypatch, capsy
     with monkeypatch.context() as patched:
         patched.setattr("reclust.training.train.Deadline", lambda seconds: Budget(epochs))
         assert main([*command, str(tmp_path / "out"), "--minutes", "1"]) == 3
-    assert "call again to go on" in capsys.readouterr().err
+    assert "run the same command again" in capsys.readouterr().err
     assert {"fit.checkpoint", "labels.csv", "model.reclust"} <= set(os.listdir(tmp_path / "out"))
     assert len(reclust.load(tmp_path / "out" / "model.reclust").labels_) == 60
     assert main([*command, str(tmp_path / "out"), "--minutes", "9"]) == 0

@@ -1,6 +1,6 @@
-"""The command line: reclust fit | predict | suggest-k | study | table | figure | report | …
+"""Command line: `reclust fit | predict | suggest-k | study | table | figure | report | …`.
 
-Arguments are read without numpy or torch: a command imports what it needs when it runs.
+Parsing imports neither numpy nor torch; each command imports what it needs when it runs.
 """
 
 from __future__ import annotations
@@ -12,31 +12,32 @@ import sys
 from collections.abc import Sequence
 
 from ..version import __version__
-from . import completion, data, doctor, figure, fit, report, study, suggest_k, table
+from . import completion, data, doctor, fit, results, study, suggest_k
 from .output import plain_warnings
 
-COMMANDS = (fit, suggest_k, study, table, figure, report, data, doctor, completion)
-"""Modules with `add(commands)`, which adds parsers with a default `run`: arguments -> exit code."""
-
-EPILOG = """exit codes: 0 all is done; 1 something failed; 2 wrong usage; 3 stopped before the end, call again to go on"""
+COMMANDS = (fit, suggest_k, study, results, data, doctor, completion)
+"""Modules with `add(commands)`, which adds parsers with a default `run(arguments) -> exit code`."""
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="reclust", description="Deep clustering that does not get stuck.", epilog=EPILOG)
-    made.add_argument("--version", action="version", version=f"reclust {__version__}")
-    made.add_argument("--traceback", action="store_true", help="show where in the program an error came from")
-    made.add_argument("--import", action="append", default=[], metavar="MODULE", dest="modules",
-                      help="import a module of yours first, of this folder or installed, for values that it defines")
-    made.set_defaults(stopped="stopped", whole=made)  # commands that can go on where they were say so
-    commands = made.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    root = argparse.ArgumentParser(
+        prog="reclust", description="Deep clustering that does not get stuck.",
+        epilog="exit codes: 0 success, 1 error, 2 wrong usage, 3 stopped early (run again)")
+    option = root.add_argument
+    option("--version", action="version", version=f"reclust {__version__}")
+    option("--traceback", action="store_true", help="show the traceback of an error")
+    option("--import", action="append", default=[], metavar="MODULE", dest="modules",
+           help="import a module first, for custom classes that it defines")
+    root.set_defaults(interrupted="interrupted", root=root)
+    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for module in COMMANDS:
         module.add(commands)
-    return made
+    return root
 
 
-def main(given: Sequence[str] | None = None) -> int:
-    """Run one command; its exit code."""
-    arguments = parser().parse_args(given)
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    arguments = parser().parse_args(argv)
     try:
         if arguments.modules:
             sys.path.insert(0, os.getcwd())
@@ -45,9 +46,9 @@ def main(given: Sequence[str] | None = None) -> int:
         with plain_warnings():
             return arguments.run(arguments)
     except KeyboardInterrupt:
-        print(f"reclust: {arguments.stopped}", file=sys.stderr)
+        print(f"reclust: {arguments.interrupted}", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader closed the pipe, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ValueError, LookupError, OSError, ImportError, RuntimeError) as error:

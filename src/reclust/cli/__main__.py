@@ -1,4 +1,4 @@
-"""python -m reclust.cli"""
+"""Run the command line with `python -m reclust.cli`."""
 
 import sys
 

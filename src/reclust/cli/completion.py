@@ -1,34 +1,32 @@
-"""reclust completion: a script that completes commands in a shell."""
+"""`reclust completion`: print a shell completion script."""
 
 from __future__ import annotations
 
 import argparse
 
 from ..data.errors import require
+from .arguments import add_command
 
-PATHS = ("FILE", "STORE", "DATA", "MODEL", "FOLDER", "NAME_OR_FILE")
-"""Metavars of arguments that are paths."""
+PATH_METAVARS = ("FILE", "STORE", "DATA", "MODEL", "FOLDER", "NAME_OR_FILE")
 
 
 def add(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser(
-        "completion", help="print a script that completes commands in your shell",
-        description="Print a script that completes commands. For bash: reclust completion bash >> ~/.bash_completion")
+    parser = add_command(commands, "completion", _completion, "print a shell completion script",
+                         "For bash: reclust completion bash >> ~/.bash_completion")
     parser.add_argument("shell", choices=("bash", "zsh", "tcsh"))
-    parser.set_defaults(run=_completion)
 
 
 def _completion(arguments: argparse.Namespace) -> int:
-    shtab = require("shtab", purpose="Making completions", extra="cli")
-    _mark_paths(arguments.whole, shtab.FILE)
-    print(shtab.complete(arguments.whole, arguments.shell))
+    shtab = require("shtab", purpose="Shell completion", extra="cli")
+    _complete_paths(arguments.root, shtab.FILE)
+    print(shtab.complete(arguments.root, arguments.shell))
     return 0
 
 
-def _mark_paths(parser: argparse.ArgumentParser, how: object) -> None:
+def _complete_paths(parser: argparse.ArgumentParser, rule: object) -> None:
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for child in action.choices.values():
-                _mark_paths(child, how)
-        elif action.metavar in PATHS:
-            action.complete = how  # type: ignore[attr-defined]
+                _complete_paths(child, rule)
+        elif action.metavar in PATH_METAVARS:
+            action.complete = rule  # type: ignore[attr-defined]

@@ -1,28 +1,26 @@
-"""reclust data: the named sets, where they are, and how to get them."""
+"""`reclust data`: list, download and check the named data sets."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import os
 from typing import Any
 
 from .. import data
-from .output import add_json, show
+from .arguments import add_command, add_options
+from .output import show
 
 
 def add(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser("data", help="list, fetch and check the named data sets",
-                                 description="The data sets that studies know by name.")
+    parser = add_command(commands, "data", _list, "list, download and check the named data sets")
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, run, text in (("list", _list, "what there is, and what is on this machine"),
-                            ("fetch", _fetch, "download sets that are missing"),
-                            ("check", _check, "read sets and compare them with what they should be")):
-        one = actions.add_parser(name, help=text, description=text.capitalize() + ".")
-        if name != "list":
-            one.add_argument("sets", nargs="*", metavar="SET", help="names of sets (default: all)")
-        one.add_argument("--folder", metavar="FOLDER", help="where data lives (default: RECLUST_DATA, or your cache)")
-        add_json(one)
-        one.set_defaults(run=run)
+    listing = add_command(actions, "list", _list, "list the named data sets and where they are")
+    fetch = add_command(actions, "fetch", _load, "download missing data sets", download=True)
+    check = add_command(actions, "check", _load, "check data sets", download=False)
+    for action in (fetch, check):
+        action.add_argument("sets", nargs="*", metavar="SET", help="data sets (default: all)")
+    for action in (listing, fetch, check):
+        add_options(action, "--folder", "--json")
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -30,8 +28,7 @@ def _list(arguments: argparse.Namespace) -> int:
     from ..data.sets.load import SETS, located
 
     rows = []
-    for name in data.names():
-        known = SETS[name]
+    for name, known in SETS.items():
         channels, height, width = known.image_shape
         files = located(name, folder=arguments.folder)
         where = "not here" if files is None else ", ".join(map(str, files)) or "embedded"
@@ -43,24 +40,21 @@ def _list(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _fetch(arguments: argparse.Namespace) -> int:
-    return _each(arguments, lambda name: data.load(name, folder=arguments.folder))
-
-
-def _check(arguments: argparse.Namespace) -> int:
-    return _each(arguments, lambda name: data.load(name, folder=arguments.folder, download=False))
-
-
-def _each(arguments: argparse.Namespace, read: Callable[[str], data.Dataset]) -> int:
-    from ..data.sets.load import SETS, located
-
-    rows: list[dict[str, Any]] = []
-    for name in arguments.sets or data.names():
-        try:
-            found = read(name)
-            rows.append({"name": name, "state": "complete", "samples": len(found), "note": found.licence})
-        except data.DataError as error:
-            here = name in SETS and located(name, folder=arguments.folder) is not None
-            rows.append({"name": name, "state": "broken" if here else "missing", "samples": 0, "note": str(error)})
+def _load(arguments: argparse.Namespace) -> int:
+    rows = [status(name, arguments.folder, download=arguments.download)
+            for name in arguments.sets or data.names()]
     show(rows, as_json=arguments.json)
     return 0 if all(row["state"] == "complete" for row in rows) else 1
+
+
+def status(name: str, folder: str | os.PathLike[str] | None, *, download: bool) -> dict[str, Any]:
+    """Read a data set to find out whether it is complete, missing or broken."""
+    from ..data.sets.load import SETS, located
+
+    try:
+        found = data.load(name, folder=folder, download=download)
+    except (data.DataError, ImportError) as error:
+        here = name in SETS and located(name, folder=folder) is not None
+        state = "broken" if here and isinstance(error, data.DataError) else "missing"
+        return {"name": name, "state": state, "samples": 0, "note": str(error)}
+    return {"name": name, "state": "complete", "samples": len(found), "note": found.licence}

@@ -1,9 +1,9 @@
-"""What commands print: a table for people, JSON for programs."""
+"""Terminal output: tables or JSON, progress, warnings."""
 
 from __future__ import annotations
 
-import argparse
 import json
+import logging
 import math
 import sys
 import time
@@ -14,23 +14,21 @@ from typing import Any
 
 from ..utils.progress import Listener, Shown
 
-BETWEEN_LINES = 30.0
-"""Seconds from one line about how far something is to the next, where there is no terminal for a progress bar."""
-
-
-def add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+PROGRESS_SECONDS = 30.0
+"""Time between two progress lines if stderr is not a terminal."""
 
 
 def show(rows: Sequence[Mapping[str, Any]], *, as_json: bool, empty: str = "nothing") -> None:
-    """Rows with the same names, as a table or as a JSON list."""
+    """Print rows with the same keys as a table or as a JSON list."""
     if as_json:
-        print(json.dumps([{name: _plain(cell) for name, cell in row.items()} for row in rows], indent=2))
+        print(json.dumps([{name: _json(cell) for name, cell in row.items()} for row in rows],
+                         indent=2))
     elif not rows:
         print(empty)
     else:
         names = list(rows[0])
-        numeric = {name for name in names if all(isinstance(row[name], (int, float)) for row in rows)}
+        numeric = {name for name in names
+                   if all(isinstance(row[name], (int, float)) for row in rows)}
         lines = [names, *([_text(row[name]) for name in names] for row in rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         for line in lines:
@@ -39,74 +37,55 @@ def show(rows: Sequence[Mapping[str, Any]], *, as_json: bool, empty: str = "noth
             print("  ".join(cells).rstrip())
 
 
-@contextmanager
-def plain_warnings() -> Iterator[None]:
-    """Warnings as lines for people, without where in the program they come from."""
-    with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *rest, **named: print(f"reclust: warning: {message}", file=sys.stderr)
-        yield
+def _text(cell: Any) -> str:
+    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
 
 
-class NowAndThen(Listener):
-    """Lines about how far something is."""
-
-    def __init__(self) -> None:
-        self._begun = self._last = time.monotonic()
-
-    def say(self, text: str) -> None:
-        if time.monotonic() - self._last >= BETWEEN_LINES:
-            self._last = time.monotonic()
-            print(f"reclust: {text}", file=sys.stderr, flush=True)
-
-    def hear(self, done: float, of: str) -> None:
-        """With the time that the rest will take if it is like what is done."""
-        if done:
-            left = duration((time.monotonic() - self._begun) * (1 - done) / done)
-            self.say(f"{of}: {done:.0%}, about {left} left")
-
-
-def progress(*, quiet: bool = False) -> Shown:
-    """How to show it: nothing, a bar where somebody watches a terminal, lines where not."""
-    return False if quiet else None if sys.stderr.isatty() else NowAndThen()
-
-
-@contextmanager
-def logged(module: str, *, shown: bool) -> Iterator[None]:
-    """What a module of the library logs, as lines for people."""
-    import logging
-
-    logger, handler = logging.getLogger(module), logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("reclust: %(message)s"))
-    before = logger.level
-    if shown:
-        logger.addHandler(handler)
-        logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(before)
+def _json(cell: Any) -> Any:
+    return None if isinstance(cell, float) and not math.isfinite(cell) else cell
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them."""
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= size:
             return f"{seconds / size:.1f} {unit}"
     return f"{seconds:.1f} s"
 
 
-def _text(cell: Any) -> str:
-    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Print warnings without the line of code that issued them."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: print(f"reclust: warning: {message}",
+                                                               file=sys.stderr)
+        yield
 
 
-def _plain(cell: Any) -> Any:
-    return None if isinstance(cell, float) and not math.isfinite(cell) else cell
+class ProgressLines(Listener):
+    """Print progress as lines, at most one every `PROGRESS_SECONDS`."""
+
+    def __init__(self) -> None:
+        self._start = self._last = time.monotonic()
+
+    def say(self, text: str) -> None:
+        if time.monotonic() - self._last >= PROGRESS_SECONDS:
+            self._last = time.monotonic()
+            print(f"reclust: {text}", file=sys.stderr, flush=True)
+
+    def hear(self, done: float, of: str) -> None:
+        if done:
+            left = duration((time.monotonic() - self._start) * (1 - done) / done)
+            self.say(f"{of}: {done:.0%}, about {left} left")
 
 
-def positive(text: str) -> float:
-    """A number above 0, of an argument."""
-    number = float(text)
-    if not number > 0:
-        raise argparse.ArgumentTypeError(f"must be above 0, got {text}")
-    return number
+def progress(*, quiet: bool = False) -> Shown:
+    """Nothing if quiet, a progress bar on a terminal, lines elsewhere."""
+    return False if quiet else None if sys.stderr.isatty() else ProgressLines()
+
+
+def log_to_stderr(module: str, *, quiet: bool) -> None:
+    """Print the log messages of a module, unless quiet."""
+    logger, handler = logging.getLogger(module), logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("reclust: %(message)s"))
+    logger.handlers = [] if quiet else [handler]
+    logger.setLevel(logging.INFO)

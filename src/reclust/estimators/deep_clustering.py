@@ -33,6 +33,7 @@ from ..training.monitors.base import ClusterCount, Evaluation, Monitor, Progress
 from ..training.result import Result
 from ..training.settings import PRETRAINING, Execution, Schedule, Settings, check_kinds
 from ..training.train import train
+from ..utils import choices
 from ..utils.device import choose_device, resident_limit
 from ..utils.values import check_int
 from .baseline import k_means_baseline
@@ -43,7 +44,8 @@ from .selection import Candidates, Selector
 
 LOOKED_AT = 500
 """Samples by which a fit without known labels tells how its clusters change, which takes little beside training."""
-AUGMENTATIONS: dict[str, Augmentation] = {"affine": Affine(), "color": ColorViews(), "noise": Noise()}
+AUGMENTATIONS: dict[str, Augmentation] = dict(
+    zip(choices.AUGMENTATIONS, (Affine(), ColorViews(), Noise()), strict=True))
 
 
 class DeepClustering(FittedClustering):

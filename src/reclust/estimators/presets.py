@@ -28,6 +28,7 @@ from ..objectives import DCNObjective, DECObjective, IDECObjective, Objective
 from ..representations import Autoencoder, Contrastive, Embeddings, Representation, SimCLR
 from ..training.self_label import SelfLabel
 from ..training.settings import Schedule, Settings, View
+from ..utils import choices
 from ..utils.values import check_int, value
 from .selection import Selector, SharedInformation
 
@@ -57,7 +58,7 @@ CONTRASTIVE_CLUSTERS: Mapping[str, int] = MappingProxyType({"cifar10": 10, "cifa
 """The paper's contrastive sets."""
 
 OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
-    {"dec": DECObjective(), "idec": IDECObjective(), "dcn": DCNObjective()}
+    dict(zip(choices.ALGORITHMS, (DECObjective(), IDECObjective(), DCNObjective()), strict=True))
 )
 
 CONTRASTIVE_OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
@@ -263,7 +264,7 @@ def _batch_size(n_samples: int, *, steps: int) -> int:
 
 
 PRESETS: Mapping[str, Callable[..., Settings | Recipe]] = MappingProxyType(
-    {"everyday": everyday, "paper": paper_protocol, "best": best}
+    dict(zip(choices.PRESETS, (everyday, paper_protocol, best), strict=True))
 )
 
 

@@ -23,6 +23,8 @@ from ..data.errors import require
 from ..data.inputs import as_inputs
 from ..interventions.reclustering.kmeans import kmeans
 from ..training.result import provenance
+from ..utils import choices
+from ..utils.choices import Precision
 from ..utils.device import choose_device
 from ..utils.exceptions import StopTraining
 from ..utils.values import value
@@ -30,7 +32,7 @@ from .catalog import named
 from .execute import Conditions, _version, commit, over, pretrained
 from .protocols import Sample, StudyProtocol
 from .store.store import Outcome, PlannedRun, Store
-from .study import Precision, Pretraining, Study, _digest
+from .study import Pretraining, Study, _digest
 from .tables.scores import BASELINES, OF_COLOURS
 
 CHUNK = 4096
@@ -122,8 +124,7 @@ class UmapMixture:
 
 ALWAYS: tuple[Baseline, ...] = (PixelKMeans(), EncodedKMeans())
 METHODS: Mapping[str, Baseline] = MappingProxyType(
-    {"pixels": PixelKMeans(), "umap": UmapMixture(), "autoencoder": EncodedKMeans()})
-"""By the names of the command line."""
+    dict(zip(choices.BASELINES, (PixelKMeans(), UmapMixture(), EncodedKMeans()), strict=True)))
 
 
 @value

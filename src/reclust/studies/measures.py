@@ -25,6 +25,7 @@ from ..training.monitors.analysis import (
     Sizes,
 )
 from ..training.monitors.base import Monitor
+from ..utils.choices import LABEL_FREE_SCORES
 
 SHOWN = 1000
 """Samples whose embeddings are kept."""
@@ -40,14 +41,9 @@ MEASURES: Mapping[str, Callable[[np.ndarray, int], Monitor]] = MappingProxyType(
 })
 """Name -> (classes (n,), epochs between two looks) -> monitor."""
 
-LABEL_FREE: Mapping[str, Selector] = MappingProxyType({
-    "consistency": Consistency(),
-    "shared_information": SharedInformation(),
-    "silhouette": Silhouette(),
-    "cosine_silhouette": Silhouette("cosine"),
-    "compactness": Compactness(),
-    "size_entropy": SizeEntropy(),
-})
+LABEL_FREE: Mapping[str, Selector] = MappingProxyType(dict(zip(
+    LABEL_FREE_SCORES, (Consistency(), SharedInformation(), Silhouette(), Silhouette("cosine"),
+                        Compactness(), SizeEntropy()), strict=True)))
 """Scores of finished replicas by name, to choose among them. What compares replicas with each other is not here: it can be
 computed from the labels in the store."""
 

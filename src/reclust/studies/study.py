@@ -10,13 +10,14 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from itertools import product
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from ..estimators.presets import PAPER_SEEDS
 from ..interventions import Every, Intervention, WhenSettled
 from ..objectives import DECObjective
 from ..training.self_label import SelfLabel
 from ..training.settings import Schedule, Settings, check_kind, check_kinds
+from ..utils.choices import Precision
 from ..utils.values import check_int, essential_json, value
 from . import checks
 from .measures import LABEL_FREE, MEASURES
@@ -26,8 +27,6 @@ from .store.store import PlannedRun
 REVISION = 1
 """Part of every identity, which holds only what differs from the defaults: to be raised when a default changes, or when the
 same settings come to mean other numbers."""
-
-Precision = Literal["auto", "float32", "float64", "bf16"]
 
 
 @value

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from ...utils.choices import LABEL_FREE_SCORES as SCORES
 from ..store.reader import StoreReader
 from . import labels
 from .table import Cell, Row, Table, number, score
@@ -16,8 +17,6 @@ from .table import Cell, Row, Table, number, score
 Member = TypeVar("Member")
 Key = TypeVar("Key", bound=Hashable)
 
-SCORES = ("consistency", "shared_information", "silhouette", "cosine_silhouette", "compactness", "size_entropy")
-"""The names of `LABEL_FREE`, whose values come with torch: too much for reading what is in a store."""
 USUAL = "shared_information"
 """The score by which a fit keeps a replica unless told otherwise."""
 SIZES = (1, 2, 5, 10, 20, 50)

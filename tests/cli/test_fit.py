@@ -1,0 +1,197 @@
+"""`reclust fit` and `reclust predict`."""
+
+import csv
+import json
+import os
+
+import numpy as np
+import pytest
+from support import blobs
+
+import reclust
+from reclust.cli import main, output, parser
+from reclust.data import Lens
+from reclust.utils.lock import only_one
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Four groups in a file, with their names and true groups."""
+    X, y = blobs(n=120)
+    path = tmp_path / "table.csv"
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["name", *(f"x{i}" for i in range(X.shape[1])), "group"])
+        writer.writerows([f"s{i}", *row, f"g{label}"] for i, (row, label) in enumerate(zip(X, y, strict=True)))
+    return path
+
+
+@pytest.mark.filterwarnings("ignore::reclust.ReclustWarning")
+def test_predict_matches_columns_by_name(table, tmp_path, capsys):
+    assert main(["fit", str(table), "-k", "4", "-o", str(tmp_path / "out"), "--drop", "group", "--ids", "name", "--seed", "0",
+                 "--pretrain-epochs", "1", "--epochs", "1", "--device", "cpu"]) == 0
+    rows = [[str(i) if i else "extra", *row[::-1][1:]] for i, row in enumerate(csv.reader(open(table)))]
+    other = tmp_path / "other.csv"
+    other.write_text("".join(",".join(row) + "\n" for row in rows))
+    capsys.readouterr()
+    assert main(["predict", str(tmp_path / "out"), str(other), "--ids", "name", "--report", str(tmp_path / "page.html")]) == 0
+    assert capsys.readouterr().out == (tmp_path / "out" / "labels.csv").read_text()
+    assert main(["predict", str(tmp_path / "out"), str(table), "--ids", "name"]) == 1 and "--drop" in capsys.readouterr().err
+
+
+def test_fit_and_predict_match_the_estimator(table, tmp_path, capsys):
+    out = tmp_path / "out"
+    given = ["fit", str(table), "-k", "4", "-o", str(out), "--labels", "group", "--ids", "name", "--seed", "0",
+             "--pretrain-epochs", "2", "--epochs", "11", "--device", "cpu"]
+    assert main(given) == 0
+    printed = capsys.readouterr().out
+    assert "120 samples in 4 clusters" in printed and "accuracy" in printed and "k-means" in printed
+    rows = list(csv.DictReader(open(out / "labels.csv")))
+    assert [row["id"] for row in rows] == [f"s{i}" for i in range(120)]
+    model = reclust.load(out / "model.reclust")
+    assert [int(row["cluster"]) for row in rows] == model.labels_.tolist()
+    assert main(["predict", str(out / "model.reclust"), str(table), "--labels", "group", "--ids", "name",
+                 "-o", str(tmp_path / "again.csv")]) == 0
+    assert (tmp_path / "again.csv").read_text() == (out / "labels.csv").read_text()
+    assert main(["predict", str(out / "model.reclust"), str(table), "--labels", "group", "--ids", "name"]) == 0
+    assert capsys.readouterr().out == (out / "labels.csv").read_text()
+    page = tmp_path / "page.html"
+    assert main(["predict", str(out / "model.reclust"), str(table), "--labels", "group", "--ids", "name", "--report", str(page)]) == 0
+    assert capsys.readouterr().out == (out / "labels.csv").read_text() and "table in 4 clusters" in page.read_text()
+    fewer = tmp_path / "fewer.csv"
+    fewer.write_text("".join(table.open().readlines()[:8]))
+    assert main(["predict", str(out / "model.reclust"), str(fewer), "--labels", "group", "--ids", "name", "--report", str(page)]) == 1
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 8 and "fitted on 120" in said.err
+    assert main(["predict", str(out / "model.reclust"), str(table), "--report", str(table)]) == 1
+    assert "would be overwritten" in capsys.readouterr().err and table.read_text().startswith("name")
+
+
+def test_fit_prints_json(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", blobs(n=60)[0])
+    given = ["fit", str(tmp_path / "x.npy"), "-k", "4", "-o", str(tmp_path / "out"), "--json", "--pretrain-epochs", "0",
+             "--epochs", "11", "--seed", "1", "--device", "cpu"]
+    assert main(given) == 0
+    (report,) = json.loads(capsys.readouterr().out)
+    assert report["samples"] == 60 and sum(report["sizes"]) == 60 and "accuracy" not in report
+
+
+def test_a_finished_model_is_not_overwritten(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", blobs(n=60)[0])
+    given = ["fit", str(tmp_path / "x.npy"), "-k", "4", "-o", str(tmp_path / "out"), "--pretrain-epochs", "0", "--epochs", "11", "--device", "cpu"]
+    assert main([*given, "--seed", "1"]) == 0
+    before = (tmp_path / "out" / "model.reclust").read_bytes()
+    assert main([*given, "--seed", "2"]) == 1 and "exists: choose another folder" in capsys.readouterr().err
+    assert (tmp_path / "out" / "model.reclust").read_bytes() == before
+    assert main([*given, "--seed", "2", "--overwrite"]) == 0
+    assert (tmp_path / "out" / "model.reclust").read_bytes() != before
+
+
+@pytest.fixture
+def quick(tmp_path, monkeypatch):
+    """Arguments of a short fit, in a folder with its data."""
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", blobs(n=60)[0] * np.arange(1, 1 + blobs(n=60)[0].shape[1]))
+    return ["fit", "x.npy", "-o", "deep/out", "--device", "cpu", "--seed", "0", "--pretrain-epochs", "2", "--epochs", "11", "-k"]
+
+
+def test_no_standardize_keeps_the_scales_of_features(quick, capsys):
+    assert main([*quick, "4", "--no-standardize"]) == 0
+    X, model = np.load("x.npy"), reclust.load("deep/out/model.reclust")
+    same = reclust.IDEC(4, standardize=False, random_state=0, device="cpu", pretrain_epochs=2, epochs=11, preset="everyday").fit(X)
+    assert not model.standardize and (model.preparation_.first(X) == X).all() and (model.labels_ == same.labels_).all()
+    capsys.readouterr()
+    assert main(["predict", "deep/out", "x.npy"]) == 0, "a folder is enough"
+    with open("deep/out/labels.csv") as written:
+        assert capsys.readouterr().out == written.read()
+    assert main(["predict", "deep", "x.npy"]) == 1 and os.path.join("deep", "model.reclust") in capsys.readouterr().err
+
+
+def test_two_fits_cannot_share_a_folder(quick, tmp_path, capsys):
+    out = tmp_path / "deep" / "out"
+    out.mkdir(parents=True)
+    with only_one(out / "fit.lock", "held"):
+        assert main([*quick, "4"]) == 1
+        assert "Another `reclust fit` is writing to deep/out: wait for it" in capsys.readouterr().err.replace(os.sep, "/")
+    assert os.listdir(out) == ["fit.lock"], "as after a kill"
+    assert main([*quick, "4"]) == 0 and sorted(os.listdir(out)) == ["labels.csv", "model.reclust"]
+
+
+def test_drop_can_be_repeated():
+    given = parser().parse_args(["fit", "x.csv", "-k", "3", "--drop", "a", "--drop", "b", "c"])
+    assert given.drop == ["a", "b", "c"]
+
+
+def test_progress_lines_without_a_terminal(quick, monkeypatch, capsys):
+    monkeypatch.setattr(output, "PROGRESS_SECONDS", 0.0)
+    assert main([*quick, "4"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 13 and said[1:3] == ["reclust: pretraining, epoch 2 of 2", "reclust: clustering, epoch 1 of 11"]
+
+
+@pytest.mark.filterwarnings("default::reclust.ReclustWarning")  # that the time is spent
+def test_overwrite_replaces_the_checkpoint_of_another_run(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", blobs(n=60)[0])
+    given = ["fit", str(tmp_path / "x.npy"), "-k", "4", "-o", str(tmp_path / "out"), "--pretrain-epochs", "0", "--seed", "1", "--device", "cpu"]
+    assert main([*given, "--epochs", "400", "--minutes", "0.001"]) == 3
+    assert main([*given, "--epochs", "11"]) == 1 and "with --overwrite" in capsys.readouterr().err
+    assert main([*given, "--epochs", "11", "--overwrite"]) == 0
+    assert reclust.load(tmp_path / "out" / "model.reclust").result_.trained_epochs("clustering") == 11
+
+
+@pytest.mark.filterwarnings("default::reclust.ReclustWarning")
+def test_images_are_resized(tmp_path, capsys):
+    image = pytest.importorskip("PIL.Image")
+    for i in range(12):
+        image.fromarray(np.random.default_rng(i).integers(0, 256, (20, 20), dtype=np.uint8)).save(tmp_path / f"{i}.png")
+    given = ["-k", "2", "-o", str(tmp_path / "out"), "--size", "9", "8", "--device", "cpu", "--seed", "0", "--preset", "everyday",
+             "--epochs", "1", "--pretrain-epochs", "1"]
+    assert main(["fit", str(tmp_path), *given]) == 0
+    assert reclust.load(tmp_path / "out" / "model.reclust").preparation_.image_shape == (9, 8, 1)
+    assert main(["predict", str(tmp_path / "out" / "model.reclust"), str(tmp_path)]) == 0
+    assert main(["fit", "digits", *given]) == 1 and "--size cannot be used with the data set digits" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("default::reclust.ReclustWarning")
+def test_light_sets_the_lens(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).integers(0, 256, (40, 6, 6, 3), dtype=np.uint8))
+    given = ["fit", str(tmp_path / "x.npy"), "-k", "2", "-o", str(tmp_path / "out"), "--device", "cpu", "--seed", "0", "--n-init", "1",
+             "--pretrain-epochs", "1", "--epochs", "1", "--light"]
+    assert main([*given, "removed"]) == 0
+    assert reclust.load(tmp_path / "out" / "model.reclust").lens == Lens(16, "removed")
+    assert main([*given, "kept", "--overwrite"]) == 0
+    assert reclust.load(tmp_path / "out" / "model.reclust").lens == Lens(16)
+
+
+@pytest.mark.filterwarnings("default::reclust.ReclustWarning")  # that one epoch is too few for a reset
+@pytest.mark.parametrize(("more", "replicas"), [([], 10), (["--preset", "everyday"], 1)])
+def test_images_default_to_the_best_preset(tmp_path, more, replicas):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((40, 6, 6)))
+    command = ["fit", str(tmp_path / "x.npy"), "-k", "3", "-o", str(tmp_path / "out"), "--device", "cpu", "--seed", "0",
+               "--pretrain-epochs", "1", "--epochs", "1", *more]
+    assert main(command) == 0
+    assert len(reclust.load(tmp_path / "out" / "model.reclust").replicas_) == replicas
+
+
+def test_new_images_are_read_like_those_of_the_fit(tmp_path, monkeypatch, capsys):
+    image, rng = pytest.importorskip("PIL.Image"), np.random.default_rng(0)
+    monkeypatch.chdir(tmp_path)
+    for folder, shapes in {"mixed": [(30, 20), (20, 20)] * 6, "equal": [(20, 20)] * 4, "colour": [(20, 20, 3)] * 4}.items():
+        os.mkdir(folder)
+        for i, shape in enumerate(shapes):
+            image.fromarray(rng.integers(0, 256, shape, dtype=np.uint8)).save(f"{folder}/{i:02d}.png")
+    with open("mixed/03.png", "wb") as broken:
+        broken.write(b"no image")
+    fit = ["fit", "mixed", "-k", "2", "-o", "out", "--device", "cpu", "--seed", "0", "--preset", "everyday", "--augment", "none",
+           "--pretrain-epochs", "1", "--epochs", "20"]
+    assert main(fit) == 1 and "--skip-broken" in capsys.readouterr().err
+    assert main([*fit, "--skip-broken"]) == 0
+    assert "03.png" not in (tmp_path / "out" / "labels.csv").read_text() and "11 samples" in capsys.readouterr().out
+    model = reclust.load("out/model.reclust")
+    for folder in ("equal", "colour"):
+        expected = model.predict(reclust.data.read(folder, size=(28, 28, 1)))
+        assert (model.predict(folder) == expected).all()
+        assert main(["predict", "out/model.reclust", folder]) == 0
+        assert [row["cluster"] for row in csv.DictReader(capsys.readouterr().out.splitlines())] == [str(label) for label in expected]
+        assert main(["predict", "out/model.reclust", f"{folder}/02.png"]) == 0
+        assert capsys.readouterr().out == f"id,cluster\n02.png,{expected[2]}\n" and model.predict(f"{folder}/02.png") == expected[2:3]

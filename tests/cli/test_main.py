@@ -1,0 +1,105 @@
+"""Errors, exit codes and options that all commands share."""
+
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from reclust.cli import main, parser
+from reclust.studies import Kept, listing
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    (["fit", "nowhere.npy", "-k", "3", "-o", "out"], "nowhere.npy"),
+    (["predict", "nowhere.reclust", "x.npy"], "nowhere.reclust"),
+    (["fit", "digits", "-k", "3", "--labels", "group", "--key", "a"], "--labels, --key cannot be used with the data set digits"),
+    (["fit", "x.npy", "-k", "3", "--labels", "group"], "labels='group'"),
+    (["suggest-k", "x.npy", "--key", "a"], "key='a'"),
+    (["suggest-k", "x.npy", "--from", "5", "--to", "4"], "ks"),
+    (["study", "run", "acc-tabel"], "acc-tabel.*acc-table"),
+    (["study", "run", "missing.toml"], "missing.toml"),
+    (["study", "status"], "no store studies.sqlite"),
+    (["study", "run", "acc-table", "--data", "nowhere"], "no folder nowhere"),
+    (["study", "baselines", "--data", "nowhere"], "no folder nowhere"),
+    (["table", "nowhere.sqlite"], "no store nowhere.sqlite"),
+])
+def test_errors_are_one_line(given, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.zeros((3, 2)))
+    assert main(given) == 1
+    error = capsys.readouterr().err
+    assert re.search(message, error) and error.startswith("reclust: error: ") and "Traceback" not in error
+    with pytest.raises(Exception, match=message):
+        main(["--traceback", *given])
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"], "no files are left behind"
+
+
+@pytest.mark.parametrize(("given", "options"), [
+    (["--datasets", "mnist"], "no dataset 'mnist'"), (["--algorithms", "dbscan"], "no algorithm 'dbscan'; it has dec, idec, dcn"),
+    (["--variants", "worse"], "no variant 'worse'; it has none, brb"), (["--on", "processes", "--workers", "0"], "worker"),
+])
+def test_unknown_parts_of_a_study_are_errors(given, options, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["study", "run", "acc-table", "--mini", *given]) == 1 and options in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("given", "patched", "message"), [
+    (["fit", "x.npy", "-k", "3"], "reclust.cli.fit.read_data", "interrupted: run the same command again to continue"),
+    (["study", "run", "acc-table"], "reclust.cli.study._study", "stopped early: run the same command again to continue"),
+    (["suggest-k", "x.npy"], "reclust.cli.suggest_k.read_data", "interrupted"),
+])
+def test_ctrl_c_prints_whether_the_command_can_continue(given, patched, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def stop(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(patched, stop)
+    assert main(given) == 130 and capsys.readouterr().err == f"reclust: {message}\n"
+
+
+@pytest.mark.parametrize("given", [[], ["study"], ["fit"], ["fit", "x.npy"], ["study", "run"], ["no"]])
+def test_wrong_usage_exits_with_2(given, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(given)
+    assert ended.value.code == 2 and "usage: reclust" in capsys.readouterr().err
+
+
+def test_import_makes_custom_classes_known(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    (tmp_path / "my_classes.py").write_text("""
+from typing import ClassVar
+from reclust import Step, value
+@value
+class Nothing(Step):
+    part: ClassVar[str] = "nothing"
+    def __call__(self, target): pass
+""")
+    (tmp_path / "study.toml").write_text('variants = [{name = "x", intervention = {kind = "Every", interval = 1, steps = [{kind = "Nothing"}]}}]')
+    assert main(["study", "show", "study.toml"]) == 1
+    assert "Unknown kind of value 'Nothing'" in capsys.readouterr().err
+    assert main(["--import", "my_classes", "study", "show", "study.toml"]) == 0
+    assert 'kind = "Nothing"' in capsys.readouterr().out
+
+
+def test_defaults_are_those_of_the_library():
+    given = parser().parse_args(["study", "compact", "s", "-o", "t"])
+    assert given.every == Kept().every and listing._rows() == listing.computed(), "run tools/catalog.py"
+
+
+def test_every_command_has_a_description(capsys):
+    def walk(found, path):
+        assert found.description, path
+        for action in found._actions:
+            for name, child in (getattr(action, "choices", None) or {}).items() if action.nargs == "A..." else ():
+                walk(child, [*path, name])
+
+    walk(parser(), ["reclust"])
+
+
+def test_completion_script_knows_the_commands(capsys):
+    pytest.importorskip("shtab")
+    assert main(["completion", "bash"]) == 0
+    assert "study" in capsys.readouterr().out

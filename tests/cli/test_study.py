@@ -1,0 +1,122 @@
+"""`reclust study`."""
+
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+import warnings
+from types import SimpleNamespace
+
+import pytest
+from studies.tiny import same_table, tiny_study
+
+import reclust
+from reclust.cli import main, output, study
+from reclust.studies import Failure, Ran, Store, Variant, named, names, write_study
+from reclust.studies.baselines import baselines_of
+
+
+def test_failures_with_the_same_reason_are_grouped(capsys):
+    failures = [Failure("mine", variant, "digits", "dcn", variant, False, seed, "Traceback\nout of luck")
+                for variant in ("none", "mine") for seed in (1, 2)]
+    study._print_summary(Ran("mine", 0, 0, failures), 1.0, SimpleNamespace(json=False, store="s"))
+    assert "failed: digits dcn none, seed 1 and 3 more: out of luck\n" in capsys.readouterr().err
+
+
+def test_a_study_from_a_file_runs_stops_continues_and_reports_failures(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    bad = Variant("bad", changes={"clustering": {"lr": 1e30}})
+    study = tiny_study(name="mine", variants=(Variant("none"), bad), algorithms=("dcn",), pretrained=(False,))
+    (tmp_path / "mine.toml").write_text(write_study(study))
+    run = ["study", "run", "mine.toml", "--store", "s", "--device", "cpu"]
+    assert main([*run, "--minutes", "1e-9"]) == 3
+    assert "run the same command again" in capsys.readouterr().err
+    assert main(run) == 1
+    captured = capsys.readouterr()
+    assert "2 runs finished" in captured.out and "failed: digits dcn bad, seed 3" in captured.err
+    assert main(["study", "status", "--store", "s"]) == 1
+    assert capsys.readouterr().out.splitlines()[1].split()[:5] == ["mine", "4", "2", "2", "0"]
+    assert main(["study", "status", "mine", "--failures", "--store", "s"]) == 1
+    assert "Traceback" in capsys.readouterr().out
+    assert main(["study", "status", "--json", "--failures", "--store", "s"]) == 1
+    (status,) = json.loads(capsys.readouterr().out)
+    assert status["failed"] == 2 == len(status["failures"])
+    assert main(["study", "retry", "mine", "--store", "s", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"study": "mine", "waiting again": 2}]
+    assert main([*run, "--json", "--retry"]) == 1
+    assert json.loads(capsys.readouterr().out)[0]["failed"] == 2
+
+
+def test_study_progress_lines_without_a_terminal(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(output, "PROGRESS_SECONDS", 0.0)
+    study = tiny_study(name="mine", algorithms=("dcn",), pretrained=(False,), variants=(Variant("none"),))
+    (tmp_path / "mine.toml").write_text(write_study(study))
+    run = ["study", "run", str(tmp_path / "mine.toml"), "--device", "cpu", "--store"]
+    assert main([*run, str(tmp_path / "one")]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "reclust: mine on digits: 2 runs waiting in 1 group, computed on cpu"
+    assert len(said) == 5 and re.fullmatch(r"reclust: mine, digits: 25%, about .* left", said[1])
+    assert main([*run, str(tmp_path / "two"), "--quiet"]) == 0 and capsys.readouterr().err == ""
+
+
+def test_stores_merge_and_export(tmp_path, capsys):
+    study = tiny_study(name="mine", algorithms=("dcn",), pretrained=(False,), variants=(Variant("none"),))
+    (tmp_path / "mine.toml").write_text(write_study(study))
+    assert main(["study", "run", str(tmp_path / "mine.toml"), "--store", str(tmp_path / "one"), "--device", "cpu"]) == 0
+    assert main(["study", "merge", str(tmp_path / "one"), "--store", str(tmp_path / "two"), "--json"]) == 0
+    assert '"runs copied": 2' in capsys.readouterr().out
+    assert main(["study", "export", "-o", str(tmp_path / "tables"), "--store", str(tmp_path / "two")]) == 0
+    assert sorted(path.name for path in (tmp_path / "tables").iterdir()) == ["mine.clustering.csv", "mine.runs.csv"]
+
+
+def test_baselines_continue_after_a_stop(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("reclust.studies.baselines.best_baselines", lambda: (baselines_of(tiny_study()),))
+    run = ["study", "baselines", "--store", str(tmp_path / "s"), "--sets", "digits", "--device", "cpu", "--json"]
+    for more, code, now, finished in ((["--minutes", "1e-9"], 3, 0, 0), (["--methods", "pixels"], 0, 2, 2), ([], 0, 2, 4)):
+        assert main([*run, *more]) == code
+        assert json.loads(capsys.readouterr().out) == [
+            {"study": "baselines", "finished now": now, "finished": finished, "waiting": 4 - finished}]
+
+
+def test_warnings_are_one_line(tmp_path, capsys):
+    study = tiny_study(name="own", algorithms=("dec",), pretrained=(False,), seeds=(3,), variants=(Variant("late", reclust.BRB(9)),))
+    (tmp_path / "own.toml").write_text(write_study(study))
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert main(["study", "run", str(tmp_path / "own.toml"), "--store", str(tmp_path / "s"), "--device", "cpu", "--json"]) == 0
+    said = capsys.readouterr()
+    assert said.err.splitlines() == ["reclust: warning: These variants of own have an intervention that never fires in their epochs and so "
+                                     "changes nothing: 'late' (4 epochs). Train longer, or choose a shorter interval."]
+    assert json.loads(said.out)[0]["finished"] == 1
+
+
+def test_studies_are_listed_and_shown(capsys):
+    assert main(["study", "list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in listed] == names() and listed[0]["runs"] == 1440
+    assert main(["study", "show", "acc-table", "--mini"]) == 0
+    assert capsys.readouterr().out == write_study(named("acc-table-mini"))
+
+
+@pytest.mark.slow
+def test_a_study_survives_kills(tmp_path):
+    """Killed at three moments and called again, the study ends with the same numbers as an undisturbed one."""
+    chance = random.Random(1)
+
+    def command(store):
+        return [sys.executable, "-m", "reclust.cli", "study", "run", "acc-table", "--mini", "--store", str(tmp_path / store),
+                "--threads", "1", "--device", "cpu", "--quiet"]
+
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+    assert subprocess.run(command("undisturbed"), env=environment).returncode == 0
+    for _ in range(3):
+        killed = subprocess.Popen(command("killed"), env=environment)
+        time.sleep(chance.uniform(8, 30))
+        killed.kill()
+        killed.wait()
+    assert subprocess.run(command("killed"), env=environment).returncode == 0
+    with Store(tmp_path / "undisturbed") as one, Store(tmp_path / "killed") as other:
+        assert same_table(one, other, "acc-table-mini")
