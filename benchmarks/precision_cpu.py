@@ -18,7 +18,7 @@ from reclust import Execution
 from reclust.data.inputs import Inputs, ResidentInputs, as_inputs
 from reclust.estimators import presets
 from reclust.training.settings import Settings
-from reclust.utils.precision import Precision
+from reclust.utils.device import Precision
 
 PRECISIONS, EPOCHS = ("float32", "bf16"), 3
 Work = tuple[Inputs, Settings, int]

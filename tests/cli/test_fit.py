@@ -11,7 +11,7 @@ from support import blobs
 import reclust
 from reclust.cli import main, output, parser
 from reclust.data import Lens
-from reclust.utils.lock import only_one
+from reclust.utils.lock import exclusive_lock
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_no_standardize_keeps_the_scales_of_features(quick, capsys):
 def test_two_fits_cannot_share_a_folder(quick, tmp_path, capsys):
     out = tmp_path / "deep" / "out"
     out.mkdir(parents=True)
-    with only_one(out / "fit.lock", "held"):
+    with exclusive_lock(out / "fit.lock", "held"):
         assert main([*quick, "4"]) == 1
         assert "Another `reclust fit` is writing to deep/out: wait for it" in capsys.readouterr().err.replace(os.sep, "/")
     assert os.listdir(out) == ["fit.lock"], "as after a kill"

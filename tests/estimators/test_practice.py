@@ -13,7 +13,7 @@ from reclust import IDEC, Autoencoder, load
 from reclust.cli import main
 from reclust.data import read
 from reclust.data.errors import DataError
-from reclust.utils.files import check_folder
+from reclust.utils.files import check_writable
 
 X = blobs(60)[0]
 pytestmark = pytest.mark.filterwarnings("ignore:The intervention never fires", "ignore:.* clusters? ended without samples")
@@ -48,7 +48,7 @@ def test_commands_do_not_write_over_what_they_read(table, tmp_path, capsys):
 
 def test_folders_in_place_of_files_are_refused_before_the_work(table, tmp_path, capsys):
     with pytest.raises(IsADirectoryError, match="is a folder: name a file in it"):
-        check_folder(tmp_path)
+        check_writable(tmp_path)
     assert main(["fit", str(table), *FIT, "-o", str(tmp_path / "out"), "--report", str(tmp_path)]) != 0
     assert "is a folder" in capsys.readouterr().err and not (tmp_path / "out" / "model.reclust").exists()
     with pytest.raises(IsADirectoryError, match="is a folder"):

@@ -30,7 +30,7 @@ from reclust import (
     TrainingFailed,
 )
 from reclust.data.preparation import Preparation
-from reclust.utils.precision import Precision
+from reclust.utils.device import Precision
 
 X, Y = blobs(n=60)
 

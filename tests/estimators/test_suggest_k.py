@@ -29,7 +29,7 @@ from reclust.estimators.suggest_k import (
     largest_k,
     prediction_strength,
 )
-from reclust.utils.progress import bar
+from reclust.utils.progress import progress_bar
 
 QUICK = Settings(2, IDECObjective(), representation=Autoencoder((24,), embedding=5), intervention=BRB(interval=4, method=KMeans(n_init=2)),
                  pretraining=Schedule(epochs=15, lr=5e-3, batch_size=30, views=("clean",)), clustering=Schedule(epochs=6, batch_size=30))
@@ -179,6 +179,6 @@ def test_the_usual_settings_find_what_is_known(X, k):
 
 def test_of_nothing_to_do_all_is_done():
     said = []
-    with bar(0, said.append) as shown:
+    with progress_bar(0, said.append) as shown:
         shown.update(0)
     assert said == [1.0]

@@ -389,7 +389,7 @@ def test_files_of_another_kind_are_refused(checkpoint):
     from safetensors.torch import save_file
 
     save_file({"weight": torch.zeros(3)}, checkpoint.path)
-    with pytest.raises(ValueError, match="no reclust header"):
+    with pytest.raises(ValueError, match="not a reclust file"):
         train(X, small_settings(), seeds=(3,), checkpoint=checkpoint)
     train(X, small_settings(), seeds=(3,)).save(checkpoint.path)
     with pytest.raises(ValueError, match="holds a result, not a checkpoint"):

@@ -116,7 +116,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path):
     checkpoint = Checkpoint(tmp_path / "run.ckpt", every=1)
     interrupted(checkpoint)
     damage(checkpoint.path)
-    with pytest.warns(ReclustWarning, match="checksum is not that of its content. The run goes on from the state before"):
+    with pytest.warns(ReclustWarning, match="checksum does not match. The run goes on from the state before"):
         resumed = train(X, SETTINGS, seeds=(3,), checkpoint=checkpoint)
     assert_equal(train(X, SETTINGS, seeds=(3,)), resumed)
 
@@ -182,7 +182,7 @@ def test_a_disk_that_is_full_stops_the_run_and_leaves_the_last_state_whole(tmp_p
     good, before = Path(checkpoint.path).read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(good) // 2, before[1]))  # a write that ends midway, as on a full disk
     try:
-        with pytest.raises(OSError, match="run.ckpt could not be written, what was there before is whole: File too large"):
+        with pytest.raises(OSError, match="run.ckpt could not be written, its old content is intact: File too large"):
             train(X, SETTINGS, seeds=(3,), checkpoint=checkpoint)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -40,28 +40,10 @@ from reclust.representations import weights
 from reclust.representations.autoencoder import EncoderDecoder
 from reclust.representations.base import build_network, encoder_blocks
 from reclust.training.checkpoint import CheckpointMismatch
-from reclust.utils.global_rng import repeatable
+from reclust.utils.global_rng import forbid_global_draws
 from reclust.utils.values import from_json, to_json
 
 X = blobs(80)[0].astype(np.float32)
-
-
-def test_random_numbers_of_other_threads_stay_theirs():
-    stop, drawn = threading.Event(), []
-
-    def draw():
-        while not stop.is_set():
-            drawn.append(torch.rand(4).numpy().tobytes())
-
-    other = threading.Thread(target=draw)
-    other.start()
-    try:
-        for _ in range(3):
-            train(X, small_settings(), seeds=[1])
-    finally:
-        stop.set()
-        other.join()
-    assert len(set(drawn)) == len(drawn)
 
 
 def test_attention_without_dropout_and_seeds_put_back_are_no_draws():
@@ -114,7 +96,7 @@ def test_networks_are_built_without_the_callers_random_state():
 
 def test_what_draws_and_fails_leaves_the_random_state():
     before = torch.get_rng_state()
-    with pytest.raises(RuntimeError, match="so"), repeatable("It", torch.device("cpu")):
+    with pytest.raises(RuntimeError, match="so"), forbid_global_draws("It", torch.device("cpu")):
         torch.rand(3)
         raise RuntimeError("so")
     assert torch.equal(before, torch.get_rng_state())

@@ -40,7 +40,7 @@ from reclust.objectives import GradientOnly
 from reclust.training.engine import replicas  # fmt: skip
 from reclust.training.monitors.base import StatefulMonitor
 from reclust.training.train import Run
-from reclust.utils import precision
+from reclust.utils.device import Precision
 
 OBJECTIVES = {
     "dec": DECObjective(), "idec": IDECObjective(), "dcn": DCNObjective(), "dcn counts": DCNObjective(rate="counts"),
@@ -312,7 +312,7 @@ def test_bf16_products_give_nearly_the_losses_of_float32(seeds):
 
 
 def test_auto_precision_is_float32_on_every_cpu():
-    assert precision.Precision.choose(torch.device("cpu"), "auto").precision == "float32"
+    assert Precision.choose(torch.device("cpu"), "auto").precision == "float32"
 
 
 def test_replicas_that_do_not_fit_side_by_side_train_in_groups(monkeypatch, tmp_path):
@@ -475,7 +475,7 @@ def test_a_memory_that_no_checkpoint_keeps_is_named(tmp_path):
 
 
 def test_networks_that_no_memory_holds_are_refused_before_they_are_made(monkeypatch):
-    monkeypatch.setattr(replicas, "most_memory", lambda device: 2**30)
+    monkeypatch.setattr(replicas, "memory_limit", lambda device: 2**30)
     settings = Settings(2, IDECObjective(), Autoencoder(), pretraining=None, clustering=Schedule(1))
     with pytest.raises(TrainingFailed, match=r"samples of shape \(3, 400, 400\) needs more memory.*--size 64 64"):
         train(torch.zeros(4, 3, 400, 400), settings, seeds=[0])

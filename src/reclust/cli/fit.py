@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..utils.choices import ALGORITHMS, AUGMENTATIONS, PRESETS
-from ..utils.files import check_folder, write_text
-from ..utils.lock import only_one
+from ..utils.files import check_writable, write_text
+from ..utils.lock import exclusive_lock
 from .arguments import DATA, PREPARATION, add_command, add_options, read_data
 from .output import ProgressLines, duration, show
 
@@ -74,7 +74,7 @@ def _fit(arguments: argparse.Namespace) -> int:
     labels_file, model_file = folder / "labels.csv", folder / "model.reclust"
     refuse_overwrite([arguments.data], [labels_file, model_file, arguments.report])
     if arguments.report is not None:
-        check_folder(arguments.report)
+        check_writable(arguments.report)
     with _locked(folder):
         for file in (model_file, labels_file):
             if file.exists() and not (checkpoint.exists() or arguments.overwrite):
@@ -120,7 +120,7 @@ def _model(arguments: argparse.Namespace, *, images: bool) -> DeepClustering:
 def _locked(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     lock = folder / "fit.lock"
-    with only_one(lock, f"Another `reclust fit` is writing to {folder}: wait for it, or choose "
+    with exclusive_lock(lock, f"Another `reclust fit` is writing to {folder}: wait for it, or choose "
                         "another folder with -o."):
         try:
             yield
@@ -177,7 +177,7 @@ def _predict(arguments: argparse.Namespace) -> int:
     if Path(arguments.model).is_dir():
         arguments.model = str(Path(arguments.model) / "model.reclust")
     for output in filter(None, (arguments.output, arguments.report)):
-        check_folder(output)
+        check_writable(output)
     refuse_overwrite([arguments.model, arguments.data], [arguments.output, arguments.report])
     model = load(arguments.model)
     if holds_images(arguments.data):

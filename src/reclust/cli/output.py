@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..utils.progress import Listener, Shown
+from ..utils.progress import ProgressCallback, ProgressOption
 
 PROGRESS_SECONDS = 30.0
 """Time between two progress lines if stderr is not a terminal."""
@@ -61,7 +61,7 @@ def plain_warnings() -> Iterator[None]:
         yield
 
 
-class ProgressLines(Listener):
+class ProgressLines(ProgressCallback):
     """Print progress as lines, at most one every `PROGRESS_SECONDS`."""
 
     def __init__(self) -> None:
@@ -72,13 +72,13 @@ class ProgressLines(Listener):
             self._last = time.monotonic()
             print(f"reclust: {text}", file=sys.stderr, flush=True)
 
-    def hear(self, done: float, of: str) -> None:
+    def report(self, done: float, task: str) -> None:
         if done:
             left = duration((time.monotonic() - self._start) * (1 - done) / done)
-            self.say(f"{of}: {done:.0%}, about {left} left")
+            self.say(f"{task}: {done:.0%}, about {left} left")
 
 
-def progress(*, quiet: bool = False) -> Shown:
+def progress(*, quiet: bool = False) -> ProgressOption:
     """Nothing if quiet, a progress bar on a terminal, lines elsewhere."""
     return False if quiet else None if sys.stderr.isatty() else ProgressLines()
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
+
+from ..utils.lazy import require as require
 
 
 class DataError(ValueError):
@@ -44,12 +44,3 @@ def naming(path: Path | str) -> Iterator[None]:
         if str(path) in str(error):
             raise
         raise DataError(f"{path}: {error}") from error
-
-
-def require(module: str, *, purpose: str, extra: str = "data") -> ModuleType:
-    """The optional module, or an error that says how to install it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        package = module.partition(".")[0]
-        raise ImportError(f"{purpose} needs {package}: pip install 'reclust[{extra}]' (or {package} alone).") from error

@@ -62,5 +62,5 @@ def load(path: str | os.PathLike[str], *, representation: Representation | None 
     if isinstance(custom, NotStored):
         raise ValueError(f"{path} was fitted with a custom {custom.what}, which cannot be saved: "
                          "pass the same as load(path, representation=…).")
-    with tensor_file.understood(path):
+    with tensor_file.explain_errors(path):
         return known[state.estimator](**state.parameters).set_state(state)

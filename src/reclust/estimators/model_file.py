@@ -76,7 +76,7 @@ def write_model(path: str | os.PathLike[str], state: FittedState) -> None:
 
 def read_model(path: str | os.PathLike[str]) -> FittedState:
     header, tensors = tensor_file.read(path, "model")
-    with tensor_file.understood(path):
+    with tensor_file.explain_errors(path):
         fitted = {name: tensor.numpy() for name, tensor in group_of(tensors, "fitted").items()}
         scaling = {name: tensor.numpy() for name, tensor in group_of(tensors, "scaling").items()}
         first, second = (Scaling(scaling[f"{which}.shift"], scaling[f"{which}.scale"])

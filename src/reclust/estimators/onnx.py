@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from ..data.preparation import Preparation
 from ..training.result import Model
-from ..utils.files import check_folder, write_bytes
+from ..utils.files import check_writable, write_bytes
 
 
 def export_onnx(model: Model, preparation: Preparation, n_features: int, path: str | os.PathLike[str]) -> None:
@@ -34,7 +34,7 @@ def export_onnx(model: Model, preparation: Preparation, n_features: int, path: s
         apart = operators.Sub(operators.Unsqueeze(x, middle), y)
         return operators.Sqrt(operators.ReduceSum(operators.Mul(apart, apart), last, keepdims=0))
 
-    check_folder(path)
+    check_writable(path)
     graph = _Graph(model, preparation).eval()
     example = torch.zeros(2, n_features, dtype=torch.float32)
     with _quietly(), tempfile.TemporaryDirectory() as folder:

@@ -27,7 +27,7 @@ from ..training.result import Result
 from ..training.settings import Execution, Schedule, Settings
 from ..training.train import train
 from ..utils.device import choose_device
-from ..utils.progress import Shown, bar
+from ..utils.progress import ProgressOption, progress_bar
 from ..utils.values import check_int, check_ints
 from .deep_clustering import IDEC
 from .selection import Candidates, Silhouette
@@ -127,7 +127,7 @@ def largest_k(n_samples: int) -> int:
 def suggest_k(X: Any, ks: Iterable[int] | None = None, *, n_init: int = 3, splits: int = 2,
               image_shape: Sequence[int] | None = None, standardize: bool = True, lens: Lens | None = None,
               settings: Settings | None = None, device: str = "auto", random_state: int = 0,
-              progress: Shown = None) -> KSuggestion:
+              progress: ProgressOption = None) -> KSuggestion:
     """Which number of clusters is found again from another half of the data.
 
     X: samples as `DeepClustering.fit` takes them; at most LIMIT of them are used, drawn at random.
@@ -159,7 +159,7 @@ def suggest_k(X: Any, ks: Iterable[int] | None = None, *, n_init: int = 3, split
         preparation.hint_at_uneven_light(X)
     everything = preparation.inputs(X).to(choose_device(device), torch.float32)
     trial = _Trial(ks, n_init, settings, Execution(device=device), everything, lambda rows: preparation.inputs(X[rows]))
-    with bar(2 * splits * len(ks), progress, desc="suggest_k", unit="fit", delay=1.0, leave=False) as fits:
+    with progress_bar(2 * splits * len(ks), progress, desc="suggest_k", unit="fit", delay=1.0, leave=False) as fits:
         halvings = [trial.halving(draws.fold(key, split), fits.update) for split in range(splits)]
     measures = {name: np.stack([_mean_and_error([one[i][name] for one in halvings]) for i in range(len(ks))])
                 for name in ("strength", "agreement", "resets", "silhouette")}

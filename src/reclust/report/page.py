@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..utils.files import check_folder, write_text
+from ..utils.files import check_writable, write_text
 
 PARTS = ("dom", "table", "controls", "curves", "scene", "sheet", "confusion")
 SCRIPTS = {"studies": (*PARTS, "record", "figures", "main"), "fit": (*PARTS, "bars", "fit")}
@@ -36,7 +36,7 @@ def page(title: str, data: Mapping[str, Any], *, view: Literal["studies", "fit"]
 def write(path: str | os.PathLike[str], title: str, data: Mapping[str, Any], *,
           view: Literal["studies", "fit"] = "studies") -> None:
     """The page as a file, whole or not at all."""
-    check_folder(path)
+    check_writable(path)
     write_text(path, page(title, data, view=view))
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
 from ..utils.exceptions import first_line
-from ..utils.global_rng import PrivateDraws
+from ..utils.global_rng import fixed_seed
 from .weights import NORMS, layers
 
 
@@ -58,7 +58,7 @@ class Representation(Protocol):
 def build_network(representation: Representation, sample_shape: tuple[int, ...], n_clusters: int, dtype: torch.dtype, *,
                   device: str = "cpu") -> nn.Module:
     """A network of one's own, in eval mode, whose construction leaves the caller's random state alone."""
-    with PrivateDraws(), torch.device(device):
+    with fixed_seed(), torch.device(device):
         net = representation.build(sample_shape, n_clusters)
     _refuse_what_cannot_be_repeated(net)
     return copy.deepcopy(net).to(dtype).eval()

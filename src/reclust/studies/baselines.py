@@ -19,7 +19,6 @@ import torch
 from torch import Tensor
 
 from .. import draws, metrics
-from ..data.errors import require
 from ..data.inputs import as_inputs
 from ..interventions.reclustering.kmeans import kmeans
 from ..training.result import provenance
@@ -27,6 +26,7 @@ from ..utils import choices
 from ..utils.choices import Precision
 from ..utils.device import choose_device
 from ..utils.exceptions import StopTraining
+from ..utils.lazy import require
 from ..utils.values import value
 from .catalog import named
 from .execute import Conditions, _version, commit, over, pretrained

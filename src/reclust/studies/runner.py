@@ -25,8 +25,8 @@ from ..training.fingerprint import code_of
 from ..training.result import provenance
 from ..utils.exceptions import warn
 from ..utils.files import write_text
-from ..utils.lock import only_one
-from ..utils.progress import Shown, Told, bar
+from ..utils.lock import exclusive_lock
+from ..utils.progress import ProgressOption, progress_bar
 from .backends import Backend, InProcess
 from .backends.base import missing_pretraining
 from .execute import Attempt, Conditions, Failed, Stopped, kept_state
@@ -63,7 +63,7 @@ def work_folder(store: Path) -> Path:
 
 def run(study: Study, store: Store, *, conditions: Conditions | None = None, backend: Backend = InProcess(),
         datasets: Sequence[str] | None = None, algorithms: Sequence[str] | None = None, pretrained: bool | None = None,
-        variants: Sequence[str] | None = None, seeds: Sequence[int] | None = None, progress: Shown = None) -> Ran:
+        variants: Sequence[str] | None = None, seeds: Sequence[int] | None = None, progress: ProgressOption = None) -> Ran:
     """Compute the waiting runs of a study and commit each group as it arrives.
 
     datasets, algorithms, pretrained, variants, seeds: only these for now, and what trains stacked with them; groups are the
@@ -216,10 +216,10 @@ def _commit(store: Store, group: Group, attempt: Attempt) -> int:
     return len(attempt.runs) - len(attempt.failed)
 
 
-def _bar(study: Study, groups: Sequence[Group], conditions: Conditions, shown: Shown) -> tqdm | Told:
+def _bar(study: Study, groups: Sequence[Group], conditions: Conditions, shown: ProgressOption) -> tqdm:
     """Counts cost, not runs, so that the time left means something."""
     cost = sum(group.cost for group in groups) + sum(one.cost for one in missing_pretraining(groups, conditions))
-    return bar(cost, shown, desc=study.name, smoothing=0.05, leave=True,
+    return progress_bar(cost, shown, desc=study.name, smoothing=0.05, leave=True,
                bar_format="{desc} {percentage:3.0f}% |{bar}| {elapsed}, {remaining} left{postfix}")
 
 
@@ -227,7 +227,7 @@ def _bar(study: Study, groups: Sequence[Group], conditions: Conditions, shown: S
 def _only_one(work: Path, store: Path) -> Iterator[None]:
     """Two runners would do everything twice."""
     work.mkdir(parents=True, exist_ok=True)
-    with only_one(work / "lock", f"Another process is running studies into {store}: wait for it, or use another store and "
+    with exclusive_lock(work / "lock", f"Another process is running studies into {store}: wait for it, or use another store and "
                                  "merge the two."):
         for unfinished in work.rglob(".*.tmp"):  # what a killed run was writing
             unfinished.unlink(missing_ok=True)

@@ -17,9 +17,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..data.errors import require
 from ..estimators.presets import PAPER_INTERVENTIONS
 from ..interventions import BRB
+from ..utils.lazy import require
 from ..utils.values import default_of, kind_named
 from .checks import several, text
 from .study import Study, Variant

@@ -148,7 +148,7 @@ class TrainingState:
                 "other code of parts of your own. Continue with exactly those, choose another path, or remove the file to "
                 "start anew (`reclust fit` does so with --overwrite)."
             )
-        with tensor_file.understood(checkpoint.path):
+        with tensor_file.explain_errors(checkpoint.path):
             return cls(
                 phase=_known_phase(header["phase"]), epoch=check_int("epoch", header["epoch"], 0),
                 tensors={group: group_of(tensors, group) for group in ("parameters", "buffers", "state")},

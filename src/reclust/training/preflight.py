@@ -16,7 +16,7 @@ from ..objectives.base import has_update
 from ..representations.autoencoder import EncoderDecoder
 from ..representations.base import Representation, tried
 from ..representations.contrastive import EncoderProjector
-from ..utils.global_rng import NotRepeatable, repeatable
+from ..utils.global_rng import NotRepeatable, forbid_global_draws
 from ..utils.values import same
 from .engine.batches import Batches
 from .engine.replicas import Replicas
@@ -68,10 +68,10 @@ def _try_training(representation: Representation, net: nn.Module, x: Tensor, wit
 @torch.no_grad()
 def _training_pass(representation: Representation, net: nn.Module, x: Tensor, with_loss: bool) -> None:
     try:
-        with repeatable("The encoder, as it trains,", x.device):
+        with forbid_global_draws("The encoder, as it trains,", x.device):
             z = representation.encode(net, x)
         if with_loss:
-            with repeatable("The representation's loss, as of a decoder,", x.device):
+            with forbid_global_draws("The representation's loss, as of a decoder,", x.device):
                 representation.loss(net, torch.stack([x, x]), torch.stack([z, z]))
     except NotRepeatable:
         raise
@@ -112,7 +112,7 @@ def _try_objective(objective: Objective, k: int, z: Tensor, views: Tensor) -> No
         raise ValueError(f"{name}.init must give a dict of tensors, among them 'centers' of shape {tuple(centers.shape)}.")
     _check_state(name, objective, state)
     state = {part: tensor.detach().requires_grad_(part in objective.trainable) for part, tensor in state.items()}
-    with repeatable(f"{name}.loss", z.device):
+    with forbid_global_draws(f"{name}.loss", z.device):
         loss = objective.loss(state, views)
     if not isinstance(loss, Tensor) or loss.shape != ():
         raise ValueError(f"{name}.loss gave {_described(loss)} for embeddings of shape {tuple(views.shape)}: it must give one "

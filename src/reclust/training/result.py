@@ -145,7 +145,7 @@ class Result:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Result:
         header, tensors = tensor_file.read(path, "result")
-        with tensor_file.understood(path):
+        with tensor_file.explain_errors(path):
             return cls.unpack(header, tensors)
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -20,10 +20,9 @@ from ..data.inputs import Inputs, as_inputs
 from ..interventions.adaptive import never_fires
 from ..interventions.steps import NothingToReset
 from ..utils import tensor_file
-from ..utils.device import choose_device
+from ..utils.device import Precision, choose_device
 from ..utils.exceptions import TrainingFailed, warn
-from ..utils.files import check_folder
-from ..utils.precision import Precision
+from ..utils.files import check_writable
 from ..utils.values import check_int
 from .checkpoint import Checkpoint, TrainingState
 from .engine.batches import Batches, try_augmentation
@@ -317,11 +316,11 @@ class Run:
     def _resume(self) -> TrainingState | None:
         if self.checkpoint is None:
             return None
-        check_folder(self.checkpoint.path)
+        check_writable(self.checkpoint.path)
         if not self.checkpoint.exists():
             return None
         progressed = TrainingState.read(self.checkpoint, self._identity)
-        with tensor_file.understood(self.checkpoint.path):
+        with tensor_file.explain_errors(self.checkpoint.path):
             self._adopt_progress(progressed)
         return progressed
 

@@ -1,4 +1,4 @@
-"""What can go wrong while training, as types to catch or filter."""
+"""Exceptions and warnings of the library."""
 
 from __future__ import annotations
 
@@ -7,29 +7,52 @@ import warnings
 
 
 class ReclustWarning(UserWarning):
-    """Something about a fit that its user should know. Every warning of this package is one."""
+    """Base class of every warning that this library gives.
+
+    Examples
+    --------
+    >>> import warnings, reclust
+    >>> warnings.filterwarnings("ignore", category=reclust.ReclustWarning)
+    """
 
 
 class TrainingFailed(RuntimeError):
-    """No replica is left whose loss is a number."""
+    """Raised when the loss of every replica is NaN or infinite.
+
+    Examples
+    --------
+    >>> import reclust
+    >>> issubclass(reclust.TrainingFailed, RuntimeError)
+    True
+    """
 
 
 class StopTraining(Exception):
-    """A monitor may raise this at the end of an epoch: the checkpoint is written, and training ends with this exception."""
+    """Raise this in a monitor to stop training at the end of an epoch.
+
+    The checkpoint is written first, and the exception reaches the caller of `train` or `fit`.
+
+    Examples
+    --------
+    >>> import reclust
+    >>> def stop_after_ten(snapshot):
+    ...     if snapshot.epoch == 10:
+    ...         raise reclust.StopTraining("ten epochs are enough")
+    """
 
 
-_WITHIN = ("reclust", "torch", "sklearn", "contextlib")
-"""This package, and those whose functions call it back."""
+_SKIPPED = ("reclust", "torch", "sklearn", "contextlib")
 
 
 def warn(message: str) -> None:
-    """As a `ReclustWarning` about the line of the user that led here, however deep this is."""
+    """Give a `ReclustWarning` that points at the user's line, however deep the call is."""
     frame, level = sys._getframe(), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _WITHIN:
+    while (frame.f_back is not None
+           and frame.f_globals.get("__name__", "").partition(".")[0] in _SKIPPED):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, ReclustWarning, stacklevel=level)
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, without what it adds."""
+    """Return the first line of an error's message, or its class if it has none."""
     return next(iter(str(error).splitlines()), type(error).__name__)

@@ -1,4 +1,4 @@
-"""Where the time goes: nested parts, each charged with its own time only."""
+"""Time spent in the parts of a run; a nested part does not count for the outer one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 
 class Timer:
-    """`with clock("embedding"): …` adds to `clock.seconds["embedding"]`; time in a nested part counts for that part alone."""
+    """Add the time in `with timer("embedding"):` to `timer.seconds["embedding"]`."""
 
     def __init__(self, device: torch.device | str = "cpu") -> None:
         self.seconds: dict[str, float] = defaultdict(float)

@@ -15,8 +15,8 @@ import numpy as np
 
 from ... import report as page
 from ...training.history import AFTER_RESET, Curve
-from ...utils.files import check_folder
-from ...utils.progress import Shown, bar
+from ...utils.files import check_writable
+from ...utils.progress import ProgressOption, progress_bar
 from ...utils.values import value
 from ...version import __version__
 from ..store.reader import CELL, StoreReader
@@ -46,17 +46,17 @@ class Limits:
 
 
 def report(store: StoreReader, path: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = None,
-           title: str | None = None, limits: Limits = Limits(), figures: bool = True, progress: Shown = None) -> None:
+           title: str | None = None, limits: Limits = Limits(), figures: bool = True, progress: ProgressOption = None) -> None:
     """Write the report of a store as one HTML file that opens offline.
 
     data: folder of the data sets, None for the usual one. Images and true classes of sets that are not there are left out, and
     the report says so. figures: draw those of the paper that the store has records for, which takes up to a few seconds each.
     progress: None shows a bar where somebody is watching a terminal; a function is told the share that is done.
     """
-    check_folder(path)
+    check_writable(path)
     title = title or f"Studies in {store.path.name}"
     drawable = sources(store) if figures else {}
-    with bar(len(store.studies()) + len(drawable), progress, desc="report", delay=1.0, leave=False) as parts:
+    with progress_bar(len(store.studies()) + len(drawable), progress, desc="report", delay=1.0, leave=False) as parts:
         content = report_data(store, title=title, samples=samples_in(data), limits=limits, done=parts.update)
         content["figures"] = gallery(store, drawable, parts.update)
     page.write(path, title, content)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ...training.history import AFTER_RESET
-from ...utils.files import check_folder
+from ...utils.files import check_writable
 from ...utils.values import check_int, value
 from . import schema
 from .reader import StoreReader
@@ -92,7 +92,7 @@ def compact(stores: Sequence[str | os.PathLike[str]], path: str | os.PathLike[st
     path = Path(path)
     if path.exists():
         raise FileExistsError(f"{path} exists already: give another name, or delete it first.")
-    check_folder(path)
+    check_writable(path)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
         whole = Path(folder) / path.name
         _write_compact(stores, whole, kept)

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...training.history import History
 from ...utils.exceptions import warn
-from ...utils.files import check_folder, write_bytes
+from ...utils.files import check_writable, write_bytes
 from ...utils.values import to_json
 from . import schema
 from .reader import CELL, StoreReader, readable
@@ -72,7 +72,7 @@ class Store(StoreReader):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        check_folder(self.path)
+        check_writable(self.path)
         if self.path.exists() and not os.access(self.path, os.W_OK):
             raise PermissionError(f"{self.path} is read-only: copy it to where you may write, or use another store.")
         try:

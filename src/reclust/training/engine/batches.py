@@ -12,7 +12,7 @@ from ... import draws
 from ...data.augmentation.affine import ImageAugmentation
 from ...data.inputs import Inputs
 from ...utils.exceptions import first_line, warn
-from ...utils.global_rng import repeatable
+from ...utils.global_rng import forbid_global_draws
 from ..settings import Augmentation, Schedule, View
 
 BLOCK = {"cpu": 2**18, "cuda": 2**26}
@@ -93,7 +93,7 @@ def try_augmentation(augment: Augmentation, inputs: Inputs) -> None:
     rows = torch.arange(min(2, inputs.n_samples), device=inputs.device)
     x = inputs.take(rows)
     before = x.clone()
-    with repeatable("The augmentation", inputs.device):
+    with forbid_global_draws("The augmentation", inputs.device):
         made = augment(x, draws.fold(draws.key(0, device=inputs.device), rows))
     if not isinstance(made, Tensor) or made.shape != x.shape:
         shape = tuple(made.shape) if isinstance(made, Tensor) else type(made).__name__

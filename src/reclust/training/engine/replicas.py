@@ -19,7 +19,7 @@ from ... import draws
 from ...interventions import Layer
 from ...objectives import Objective, State
 from ...representations import Representation, build_network
-from ...utils.device import most_memory
+from ...utils.device import memory_limit
 from ...utils.values import same
 
 NETWORK, STATE = "network", "state"
@@ -153,5 +153,5 @@ def _check_memory(representation: Representation, sample_shape: tuple[int, ...],
     except (NotImplementedError, RuntimeError):  # a representation of one's own that cannot be built without memory
         return
     needed = 4 * count * sum(weights.numel() for weights in net.parameters()) * dtype.itemsize
-    if needed > most_memory(device):
+    if needed > memory_limit(device):
         raise torch.OutOfMemoryError(f"{count} networks with what training keeps of them take {needed / 2**30:.0f} GiB.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from ....data.errors import require
+from ....utils.lazy import require
 from .base import Tracker
 
 
