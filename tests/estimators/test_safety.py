@@ -30,6 +30,7 @@ from reclust import (
     TrainingFailed,
 )
 from reclust.data.preparation import Preparation
+from reclust.interventions import Intervention
 from reclust.utils.device import Precision
 
 X, Y = blobs(n=60)
@@ -194,14 +195,11 @@ def test_batches_of_one_are_refused_where_batchnorm_needs_more():
         small(representation=Autoencoder((8,), batch_norm=True), batch_size=1).fit(X)
 
 
-class Banished:
+class Banished(Intervention):
     """Two centres are sent where no sample is, and k-means calls them back."""
 
     def fires(self, epoch):
         return epoch in (3, 13)
-
-    def check(self, blocks):
-        pass
 
     def __call__(self, epoch, target):
         if epoch == 3:

@@ -127,19 +127,19 @@ def test_the_factor_is_scaled_by_what_still_changes():
 
 
 def test_a_subsample_is_always_the_same_and_other_objectives_settle_too(monkeypatch):
-    monkeypatch.setattr(adaptive, "LOOKED_AT", 30)
+    monkeypatch.setattr(adaptive, "SAMPLES", 30)
     stacked, alone = run(SETTLED, objective=DCNObjective()), run(SETTLED, (4,), objective=DCNObjective())
     assert fired(stacked)[2] == fired(alone)[0]
 
 
 def test_mistakes():
-    for changes, message in (({"threshold": 1.5}, "threshold must be a share"), ({"shortest": 50}, "shortest must be at most longest, got 50 and 40"),
+    for changes, message in (({"threshold": 1.5}, "threshold must be"), ({"shortest": 50}, "shortest must be at most longest, got 50 and 40"),
                              ({"look": 0}, "look must be"), ({"decide": "never"}, "decide must be"), ({"keep": 0.5}, "keep must be"),
                              ({"steps": (Exchange(),)}, "use decide='together'")):
         with pytest.raises(ValueError, match=message):
             WhenSettled(**{"steps": STEPS, **changes})
     encoder = nn.Linear(3, 2)
-    with pytest.raises(ValueError, match="memory=notes"):
+    with pytest.raises(ValueError, match="memory="):
         WhenSettled(STEPS)(0, Target.of(encoder, torch.zeros(2, 2), embed=lambda: torch.zeros(5, 2)))
     with pytest.raises(ValueError, match="No block named 'head'"):
         run(replace(SETTLED, steps=(SoftReset({"head": 0.5}),)))

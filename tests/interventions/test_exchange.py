@@ -149,7 +149,7 @@ def test_those_with_other_interventions_are_no_peers(monkeypatch):
 
 
 @pytest.mark.parametrize(("given", "message"), [
-    ({"share": 0.0}, "share must lie"), ({"share": 0.6}, "share must lie"), ({"margin": -1.0}, "margin must be"), ({"subsample": 0}, "subsample must be"),
+    ({"share": 0.0}, "share must be"), ({"share": 0.6}, "share must be"), ({"margin": -1.0}, "margin must be"), ({"subsample": 0}, "subsample must be"),
 ])
 def test_impossible_exchanges_are_refused(given, message):
     with pytest.raises(ValueError, match=message):

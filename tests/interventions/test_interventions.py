@@ -119,7 +119,7 @@ def test_own_blocks_can_be_named():
     (lambda: SoftReset(1.2), "between 0"), (lambda: SoftReset(-0.1), "between 0"),
     (lambda: SoftReset({"mlp": 2.0}), "between 0"), (lambda: BRB(interval=0), "at least 1"),
     (lambda: SoftReset({"mlp": 0.5}, blocks=("mlp",)), "either"), (lambda: Recluster(subsample=0), "at least 1"),
-    (lambda: Recluster(rows="last"), "'random' or 'first'"),
+    (lambda: Recluster(rows="last"), "rows must be one of"),
 ])
 def test_bad_numbers_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
@@ -246,16 +246,9 @@ def test_a_step_needs_no_name_for_its_time_and_a_single_one_no_tuple():
     assert WhenSettled(Plain()).steps == (Plain(),)
 
 
-@pytest.mark.parametrize("steps", [Plain, (Plain,), (SoftReset(), Plain)], ids=["alone", "in a tuple", "behind a step"])
-@pytest.mark.parametrize("sentence", [lambda steps: Every(5, steps), WhenSettled], ids=["Every", "WhenSettled"])
-def test_a_class_in_place_of_a_step_says_what_to_write(sentence, steps):
-    with pytest.raises(TypeError, match=r"Plain is a class: write Plain\(\)"):
-        sentence(steps)
-
-
-@pytest.mark.parametrize("steps", [5, None, (SoftReset(), print), BRB(), (BRB(),)], ids=repr)
+@pytest.mark.parametrize("steps", [5, None, Plain, (SoftReset(), print), (BRB(),)], ids=repr)
 def test_what_is_no_step_is_refused(steps):
-    with pytest.raises(TypeError, match="steps must be one or several of reclust.Step, such as|a whole intervention: give its .steps"):
+    with pytest.raises(TypeError, match="steps must be one or several instances of reclust.Step"):
         Every(5, steps)
 
 

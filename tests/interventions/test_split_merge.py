@@ -92,7 +92,7 @@ def test_in_a_fit_with_several_replicas():
     assert len(set(model.labels_)) > 1
 
 
-@pytest.mark.parametrize(("given", "said"), [({"probability": 2}, "between 0 and 1"), ({"candidates": 0}, "candidates"),
+@pytest.mark.parametrize(("given", "said"), [({"probability": 2}, "probability must be"), ({"candidates": 0}, "candidates"),
                                              ({"refine": -1}, "refine")])
 def test_what_makes_no_sense_is_refused(given, said):
     with pytest.raises(ValueError, match=said):

@@ -29,6 +29,7 @@ from reclust.interventions import (
     DisentangledReset,
     Every,
     InitialNoise,
+    Intervention,
     KaimingNoise,
     Layer,
     NativeRecluster,
@@ -134,11 +135,6 @@ def test_recomputed_centres_keep_the_labels_from_before_the_reset():
     torch.testing.assert_close(found, slow_means(net(X), before, centers))
 
 
-def test_recomputing_without_labels_says_what_to_do():
-    with pytest.raises(ValueError, match="prepare"):
-        RecomputeCenters()(target(encoder()))
-
-
 def test_native_reclustering_takes_the_means_of_the_current_groups():
     net = encoder()
     centers = some_centers(net)
@@ -237,7 +233,7 @@ def test_sentences_share_the_steps_they_end_with_and_each_ends_as_if_alone(at_on
         reclustered.append(len(z))
         return KMeans(n_init=2)(z, k, key)
 
-    monkeypatch.setattr("reclust.interventions.reclustering.recluster.AT_ONCE", at_once)
+    monkeypatch.setattr("reclust.interventions.reclustering.recluster.MOST_NUMBERS", at_once)
     recluster, twice = Recluster(method), SoftReset(0.5)
     sentences = [Every(2, (SoftReset(0.8), recluster, interventions.ResetMomentum())), Every(2, (twice, twice, recluster, interventions.ResetMomentum())),
                  Every(2, (recluster, interventions.ResetMomentum())), Every(2, (twice,)), Every(3, (SoftReset(0.8), recluster)), None]
@@ -272,12 +268,9 @@ def test_what_a_child_says_of_one_target_is_done_to_each_and_steps_may_hold_tens
         def __call__(self, target):
             seen.append(self.numbers.sum().item())
 
-    class Learning:
+    class Learning(Intervention):
         def fires(self, epoch):
             return True
-
-        def check(self, blocks):
-            pass
 
         def __call__(self, epoch, target):
             seen.append(torch.is_grad_enabled())

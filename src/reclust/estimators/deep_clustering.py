@@ -35,7 +35,7 @@ from ..training.settings import PRETRAINING, Execution, Schedule, Settings, chec
 from ..training.train import train
 from ..utils import choices
 from ..utils.device import choose_device, resident_limit
-from ..utils.values import check_int
+from ..utils.values import check_int, expanded
 from .baseline import k_means_baseline
 from .consensus import consensus, vote_weights
 from .fitted import FittedClustering
@@ -337,4 +337,4 @@ def _choose(result: Result, inputs: Inputs, select: Selector) -> tuple[list[floa
 
 def _kind(objective: Objective) -> tuple[type, bool]:
     """DEC and IDEC are one class: what tells them apart is whether the representation's own loss counts."""
-    return type(objective), objective.representation_weight == 0
+    return type(expanded(objective)), objective.representation_weight == 0

@@ -1,17 +1,16 @@
-"""What may happen between epochs, as sentences of small steps."""
+"""Interventions between epochs, composed of small steps."""
 
 from .adaptive import WhenSettled
 from .brb import BRB
 from .controls import DisentangledReset, NoisyRecluster
 from .exchange import Exchange
-from .momentum import ResetMomentum
-from .noise import CurrentNoise, InitialNoise, KaimingNoise, Noise
+from .noise import CurrentNoise, InitialNoise, KaimingNoise, WeightNoise
 from .reclustering.group_means import NativeRecluster, RecomputeCenters
 from .reclustering.kmeans import KMeans, KMeansPlusPlus
 from .reclustering.medoids import KMedoids
 from .reclustering.mixture import GaussianMixture
 from .reclustering.recluster import Method, RandomCenters, Recluster
-from .soft_reset import Perturb, Shrink, SoftReset
+from .soft_reset import Perturb, ResetMomentum, Shrink, SoftReset
 from .split_merge import SplitMerge
 from .steps import Every, Intervention, Step
 from .target import Layer, Peers, Target
@@ -32,7 +31,6 @@ __all__ = [
     "Layer",
     "Method",
     "NativeRecluster",
-    "Noise",
     "NoisyRecluster",
     "Peers",
     "Perturb",
@@ -45,5 +43,6 @@ __all__ = [
     "SplitMerge",
     "Step",
     "Target",
+    "WeightNoise",
     "WhenSettled",
 ]

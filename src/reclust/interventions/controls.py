@@ -1,4 +1,4 @@
-"""Controls: new targets for clustering while the network stays as it is."""
+"""Control experiments: new clustering targets while the network stays as it is."""
 
 from __future__ import annotations
 
@@ -8,26 +8,21 @@ import torch
 from torch import Tensor
 
 from .. import draws
-from ..utils.values import check_float, value
-from .noise import InitialNoise, Noise
+from ..utils.values import number, value
+from .noise import InitialNoise, WeightNoise
 from .reclustering.group_means import group_means
 from .reclustering.kmeans import KMeans
-from .reclustering.recluster import Method, OnSamples, check_method, place_centers
+from .reclustering.recluster import Method, OnSamples, place_centers
 from .soft_reset import SoftReset
 from .target import Blocks, Target
 
 
 @value
 class NoisyRecluster(OnSamples):
-    """Centres by `method` on z + scale × eps, with eps Gaussian and scaled to |eps| = |z| for each sample."""
+    """Recluster z + scale * eps, with Gaussian eps scaled to |eps| = |z| for each sample."""
 
-    scale: float = 0.3
+    scale: float = number(default=0.3)
     method: Method = KMeans()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "scale", check_float("scale", self.scale))
-        check_method(self.method)
 
     def __call__(self, target: Target) -> None:
         z = self.embed(target)
@@ -39,32 +34,33 @@ class NoisyRecluster(OnSamples):
 
 @value
 class DisentangledReset(OnSamples):
-    """A softly reset copy of the encoder labels the samples with the current centres; new centres are the means of the
-    untouched encoder's embeddings under those labels. keep, noise: as of `SoftReset`."""
+    """Label samples with a softly reset copy of the encoder, and move only the centers.
+
+    New centers are the means of the original encoder's embeddings under these labels. For `keep`
+    and `noise` see `SoftReset`.
+    """
 
     keep: float | Mapping[str, float] = 0.8
-    noise: Noise = InitialNoise()
+    noise: WeightNoise = InitialNoise()
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        self._reset  # noqa: B018 - refuses a bad `keep` now
+        SoftReset(self.keep)  # checks `keep`
 
     def check(self, blocks: Blocks) -> None:
-        self._reset.check(blocks)
+        SoftReset(self.keep, self.noise).check(blocks)
 
     def __call__(self, target: Target) -> None:
-        target.centers.copy_(group_means(self.embed(target), self._labels_of_copy(target), target.centers))
+        labels = self._labels_after_reset(target)
+        target.centers.copy_(group_means(self.embed(target), labels, target.centers))
 
-    @property
-    def _reset(self) -> SoftReset:
-        return SoftReset(self.keep, self.noise)
-
-    def _labels_of_copy(self, target: Target) -> Tensor:
-        """The network is reset in place and put back bit by bit: a copy would need an embedder of its own."""
-        weights = [own for layer, _ in self._reset.layers(target.blocks) for own in layer.parameters.values()]
+    def _labels_after_reset(self, target: Target) -> Tensor:
+        # Reset in place and restored, since a copy would need its own embedder.
+        reset = SoftReset(self.keep, self.noise)
+        weights = [own for layer, _ in reset.layers(target.blocks)
+                   for own in layer.parameters.values()]
         saved = [own.clone() for own in weights]
         try:
-            self._reset(target)
+            reset(target)
             return target.assigner(self.embed(target))
         finally:
             for own, before in zip(weights, saved, strict=True):

@@ -1,4 +1,4 @@
-"""Replicas that help each other: those that are stuck go on from where better ones are."""
+"""Exchange between replicas: poor ones continue as copies of better ones."""
 
 from __future__ import annotations
 
@@ -10,77 +10,81 @@ from torch import Tensor
 
 from .. import draws, metrics
 from ..data.augmentation.affine import Augmentation
-from ..utils.values import check_float, check_int, value
+from ..utils.values import integer, number, value
 from .steps import Step
 from .target import Target
 
 
 @value
 class Exchange(Step):
-    """The replicas with the poorest scores become copies of those with the best, weights, state and optimizer and all.
+    """Replace the replicas with the lowest scores by copies of those with the highest.
 
-    Put it before a soft reset, whose noise differs from replica to replica, and the copies part again:
-    `Every(20, (Exchange(), SoftReset(), Recluster(), ResetMomentum()))`.
+    Place it before a soft reset, whose noise differs between replicas, so that copies diverge:
+    ``Every(20, (Exchange(), SoftReset(), Recluster(), ResetMomentum()))``.
 
-    The score needs no labels: what the cluster of a perturbed sample tells about that of the sample itself
-    (`selection.SharedInformation`), on at most `subsample` samples, of which `views` each are looked at: few samples need
-    several, or chance decides. Replicas whose score is not a number neither give nor take, and a single replica stays as
-    it is.
+    The score needs no labels: it is the mutual information between the clusters of samples and
+    of augmented views of them (`selection.SharedInformation`). Replicas whose score is not a
+    number are neither copied nor replaced.
 
-    share: of the replicas that are replaced, at most half, at least one.
-    margin: replicas less than this below the one that they would copy stay as they are.
-    augment: how samples are perturbed, None for the augmentation of training, or a small change where there is none.
+    Parameters
+    ----------
+    share : float, default=0.25
+        Share of the replicas to replace, at most half, at least one replica.
+    margin : float, default=0.0
+        Keep a replica whose score is less than this below the one it would copy.
+    subsample : int, default=2000
+        Number of samples to compute the score on.
+    views : int, default=1
+        Augmented views of each sample; with few samples several make the score more reliable.
+    augment : Augmentation, optional
+        How to make the views. By default as in training, or a small change if there is none.
     """
 
-    share: float = 0.25
-    margin: float = 0.0
-    subsample: int = 2_000
-    views: int = 1
+    share: float = number(default=0.25, above=0, most=0.5)
+    margin: float = number(default=0.0, least=0)
+    subsample: int = integer(default=2_000, least=1)
+    views: int = integer(default=1, least=1)
     augment: Augmentation | None = None
     part: ClassVar[str] = "exchange"
 
-    def __post_init__(self) -> None:
-        if not 0 < check_float("share", self.share) <= 0.5:
-            raise ValueError(f"share must lie above 0 and be at most 0.5, got {self.share!r}.")
-        if check_float("margin", self.margin) < 0:
-            raise ValueError(f"margin must be 0 or more, got {self.margin!r}.")
-        for name in ("subsample", "views"):
-            object.__setattr__(self, name, check_int(name, getattr(self, name), 1))
-
     def prepare(self, target: Target) -> None:
-        if target.peers is None:  # said before another step has changed anything
-            raise ValueError("Exchange needs replicas that train side by side, as seeds of `train` and n_init of estimators "
-                             "do: leave it out of a loop of your own.")
+        if target.peers is None:
+            raise ValueError("Exchange needs replicas that train side by side, as with several "
+                             "seeds in `train` or n_init in estimators.")
 
     def __call__(self, target: Target) -> None:
         assert target.peers is not None
         sources = self.sources(self.scores(target))
         target.peers.become(sources)
-        target.copies = torch.tensor([source != i for i, source in enumerate(sources)], device=target.centers.device)
+        target.copies = torch.tensor([source != i for i, source in enumerate(sources)],
+                                     device=target.centers.device)
         if target.labels is not None:
             target.labels = target.labels[torch.tensor(sources, device=target.labels.device)]
 
     def scores(self, target: Target) -> Tensor:
-        """(r,), the higher the better, on the CPU."""
+        """Return scores (r,) on the CPU, higher is better."""
         assert target.peers is not None and target.n_samples is not None
-        key = draws.fold(target.key[0], "exchange")  # the same samples and views for all
+        key = draws.fold(target.key[0], "exchange")  # the same samples and views for all replicas
         rows = draws.permutation(key, target.n_samples)[: self.subsample]
         k = target.centers.shape[-2]
         z = target.embed(rows)
-        own = target.assigner(z)
-        keys = [key, *(draws.fold(key, again) for again in range(1, self.views))]
-        views = (target.assigner(target.peers.embed_views(rows, one, self.augment)) for one in keys)
-        tables = np.sum([metrics.batched_contingency(own, view, k, k).cpu().numpy() for view in views], axis=0)
-        sound = torch.stack([part.flatten(1).isfinite().all(1) for part in (z, target.centers)]).all(0).cpu()
+        labels = target.assigner(z)
+        keys = [key, *(draws.fold(key, view) for view in range(1, self.views))]
+        views = (target.assigner(target.peers.embed_views(rows, own, self.augment)) for own in keys)
+        tables = np.sum([metrics.batched_contingency(labels, view, k, k).cpu().numpy()
+                         for view in views], axis=0)
+        finite = torch.stack([part.flatten(1).isfinite().all(1) for part in (z, target.centers)])
         scores = [metrics.information_of_table(table) for table in tables]
-        return torch.tensor(scores, device="cpu").masked_fill(~sound, torch.nan)
+        return torch.tensor(scores, device="cpu").masked_fill(~finite.all(0).cpu(), torch.nan)
 
     def sources(self, scores: Tensor) -> list[int]:
-        """Whom each replica goes on from, itself where nothing changes: the poorest from the best, the next from the next."""
-        living = [i for i in scores.argsort(stable=True, descending=True).tolist() if not scores[i].isnan()]
+        """Return the replica that each one continues from: the worst from the best, and so on."""
+        ranked = [i for i in scores.argsort(stable=True, descending=True).tolist()
+                  if not scores[i].isnan()]
         sources = list(range(len(scores)))
-        if len(living) > 1:
-            for better, poorer in zip(living[: max(1, int(self.share * len(living)))], reversed(living), strict=False):
-                if scores[better] - scores[poorer] > self.margin:
-                    sources[poorer] = better
+        if len(ranked) > 1:
+            best = ranked[: max(1, int(self.share * len(ranked)))]
+            for better, worse in zip(best, reversed(ranked), strict=False):
+                if scores[better] - scores[worse] > self.margin:
+                    sources[worse] = better
         return sources

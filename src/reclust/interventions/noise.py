@@ -1,4 +1,4 @@
-"""What weights are mixed with when they are reset."""
+"""Noise that weights are mixed with when they are reset."""
 
 from __future__ import annotations
 
@@ -13,42 +13,57 @@ from ..utils.values import value
 from .target import Layer
 
 
-class Noise(Protocol):
-    """What weights are mixed with: (layer, name of the parameter, key (...)) -> (..., *shape)."""
+class WeightNoise(Protocol):
+    """A function of (layer, parameter name, key (...)) that returns noise (..., *shape)."""
 
     def __call__(self, layer: Layer, name: str, key: Tensor) -> Tensor: ...
 
 
-def _fresh(layer: Layer, name: str, key: Tensor) -> Tensor:
+def _initial(layer: Layer, name: str, key: Tensor) -> Tensor:
     current = layer.parameters[name]
-    return draw(initial_distributions(layer.module)[name], key, current.shape[key.ndim :], current.dtype)
+    distribution = initial_distributions(layer.module)[name]
+    return draw(distribution, key, current.shape[key.ndim :], current.dtype)
 
 
 @value
 class InitialNoise:
-    """A fresh draw from the layer's own initial distribution, as the paper says."""
+    """Fresh draws from each layer's initial distribution, as in the paper.
+
+    Examples
+    --------
+    >>> from reclust import InitialNoise, SoftReset
+    >>> step = SoftReset(0.8, noise=InitialNoise())
+    """
 
     def __call__(self, layer: Layer, name: str, key: Tensor) -> Tensor:
-        return _fresh(layer, name, key)
+        return _initial(layer, name, key)
 
 
 @value
 class KaimingNoise:
-    """Weights from the Kaiming-uniform distribution with a=0, 2.45 times wider than a linear layer's own; biases and norms
-    from their own. This made the published numbers."""
+    """Weights from the Kaiming-uniform distribution with a=0, which gives the published numbers.
+
+    That is 2.45 times wider than the initial distribution of a linear layer. Biases and norms are
+    drawn from their initial distributions.
+
+    Examples
+    --------
+    >>> from reclust import KaimingNoise, SoftReset
+    >>> step = SoftReset(0.8, noise=KaimingNoise())
+    """
 
     def __call__(self, layer: Layer, name: str, key: Tensor) -> Tensor:
         current = layer.parameters[name]
-        # A weight of one axis, such as PReLU's slope, has no inputs to count.
+        # Weights with one axis, such as PReLU's, have no fan-in.
         if name != "weight" or isinstance(layer.module, NORMS) or current.ndim - key.ndim < 2:
-            return _fresh(layer, name, key)
+            return _initial(layer, name, key)
         wide = Uniform(math.sqrt(6 / fan_in(layer.module)))
         return draw(wide, key, current.shape[key.ndim :], current.dtype)
 
 
 @value
 class CurrentNoise:
-    """Gaussian, with the mean and the standard deviation of the parameter as it is now."""
+    """Gaussian noise with the current mean and standard deviation of the parameter."""
 
     def __call__(self, layer: Layer, name: str, key: Tensor) -> Tensor:
         current = layer.parameters[name].detach()

@@ -1,149 +1,127 @@
-"""Steps, and when they are taken."""
+"""Steps, and the interventions that decide when they are taken."""
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from .. import draws
-from ..utils.values import check_int, same, value
+from ..utils.values import integer, same, value
 from .target import Blocks, Target
 
 
 class Step(ABC):
-    """One thing an intervention does to a target, in place. Children are values.
+    """Base class of the steps of an intervention, each of which changes a target in place.
 
-    A step that is quicker for several targets of one run than for one after another may define `at_once(targets)`. A child of
-    it that does not, does what its `__call__` says to each.
+    Subclasses are frozen dataclasses, decorated with `reclust.value`.
+
+    Examples
+    --------
+    >>> from reclust import Every, Step, value
+    >>> @value
+    ... class ScaleCenters(Step):
+    ...     factor: float = 0.5
+    ...
+    ...     def __call__(self, target):
+    ...         target.centers.mul_(self.factor)
+    >>> intervention = Every(10, (ScaleCenters(),))
     """
 
     part: ClassVar[str] = "intervention"
-    """Under which name its time is recorded."""
+    """Name under which its time is recorded."""
 
     @abstractmethod
     def __call__(self, target: Target) -> None: ...
 
-    def prepare(self, target: Target) -> None:  # noqa: B027 - most steps have nothing to note
-        """Note on the target, never on the step, what must be known from before the first step of the sentence."""
+    def __init_subclass__(cls) -> None:
+        # An overridden `__call__` must not be bypassed by the parent's `apply_together`.
+        if "__call__" in vars(cls) and "apply_together" not in vars(cls):
+            cls.apply_together = Step.apply_together  # type: ignore[method-assign]
 
-    def check(self, blocks: Blocks) -> None:  # noqa: B027 - most steps have nothing to check
-        """Raise before training what would go wrong with these blocks at the first firing."""
+    def apply_together(self, targets: Sequence[Target]) -> None:
+        """Apply the step to several targets of one run; override it where that can be faster."""
+        for target in targets:
+            self(target)
+
+    def prepare(self, target: Target) -> None:  # noqa: B027
+        """Note on the target what must be known from before the first step of the firing."""
+
+    def check(self, blocks: Blocks) -> None:  # noqa: B027
+        """Raise before training if the step cannot work with these blocks."""
 
 
-class NothingToReset(ValueError):
-    """No layer is left for a reset: an error in somebody's own loop, and worth a warning where a preset chose the reset."""
+class Intervention(ABC):
+    """Base class of what happens between epochs, such as `Every` and `BRB`.
 
+    Examples
+    --------
+    >>> from reclust import BRB, Intervention
+    >>> isinstance(BRB(interval=20), Intervention)
+    True
+    >>> BRB(interval=20).fires(40)
+    True
+    """
 
-@runtime_checkable
-class Intervention(Protocol):
+    @abstractmethod
     def fires(self, epoch: int) -> bool:
-        """Whether it is to be called at the start of this epoch; in other epochs nothing is due."""
-        ...
+        """Tell whether to call it at the start of this epoch."""
 
-    def check(self, blocks: Blocks) -> None:
-        """Raise before training what would go wrong with these blocks at the first firing."""
-        ...
-
+    @abstractmethod
     def __call__(self, epoch: int, target: Target) -> bool | np.ndarray:
-        """Do what is due at the start of this epoch; whether anything was, of each replica (...) where they differ."""
-        ...
+        """Act on the target; return whether anything was done, per replica if they differ."""
+
+    def check(self, blocks: Blocks) -> None:  # noqa: B027
+        """Raise before training if it cannot work with these blocks."""
+
+    def fires_within(self, epochs: int) -> bool:
+        """Tell whether it can do anything in a run of this many epochs."""
+        return any(map(self.fires, range(epochs)))
+
+    def steps_at(self, epoch: int) -> tuple[Step, ...] | None:
+        """Return steps to take together with those of other interventions; None to be called."""
+        return None
 
 
 def as_steps(given: Any) -> tuple[Step, ...]:
-    """The steps of a sentence, checked; a single one need not be in a tuple."""
+    """Return one or several steps as a tuple."""
     steps = tuple(given) if isinstance(given, Iterable) else (given,)
     for step in steps:
-        if isinstance(step, type):
-            raise TypeError(f"steps are values, and {step.__name__} is a class: write {step.__name__}().")
-        if isinstance(step, Intervention):
-            raise TypeError(f"steps are what happens at one moment, and {type(step).__name__} is a whole intervention: give "
-                            "its .steps.")
         if not isinstance(step, Step):
-            raise TypeError(f"steps must be one or several of reclust.Step, such as (SoftReset(), Recluster()), got {step!r}.")
+            raise TypeError("steps must be one or several instances of reclust.Step, such as "
+                            f"(SoftReset(), Recluster()), got {step!r}.")
     return steps
-
-
-def check_steps(steps: Sequence[Step], blocks: Blocks) -> None:
-    """What `Intervention.check` says of these steps. That there is nothing to reset is said last, as the least of mistakes."""
-    nothing = None
-    for step in steps:
-        try:
-            step.check(blocks)
-        except NothingToReset as error:
-            nothing = nothing or error
-    if nothing is not None:
-        raise nothing
 
 
 @dataclass(frozen=True)
 class _Firing:
-    """One sentence and what its steps share: the target, with their notes."""
+    """The steps of one intervention, and the target they share."""
 
     steps: Sequence[Step]
     target: Target
     key: Tensor
 
-    def ready(self, place: int) -> Target:
-        """The target for the step at this place. A second step of the same kind is to draw other numbers."""
-        again = sum(type(earlier) is type(self.steps[place]) for earlier in self.steps[:place])
-        self.target.key = draws.fold(self.key, "again", again) if again else self.key
+    def target_of(self, place: int) -> Target:
+        """Return the target for the step at this place; repeated kinds of steps draw anew."""
+        repeats = sum(type(earlier) is type(self.steps[place]) for earlier in self.steps[:place])
+        self.target.key = draws.fold(self.key, "again", repeats) if repeats else self.key
         return self.target
 
 
-def take_steps(epoch: int, sentences: Sequence[tuple[Sequence[Step], Target]]) -> None:
-    """One firing of each sentence, at the start of this epoch.
+def take_steps(epoch: int, due: Sequence[tuple[Sequence[Step], Target]]) -> None:
+    """Take the steps due at the start of this epoch, each on its own target.
 
-    All end at once, and equal steps as far from the end are taken together: those that only differ in their resets, or have
-    none, share the reclustering behind it.
+    Equal steps at the same distance from the end run together, so interventions that differ only
+    in their resets share the reclustering that follows.
     """
-    firings = [_Firing(steps, at_epoch, at_epoch.key)
-               for steps, at_epoch in ((steps, target.at("intervention", epoch)) for steps, target in sentences)]
-    with _all_or_nothing([firing.target for firing in firings]):
-        _take(firings)
-
-
-@contextmanager
-def _named_in_errors(step: Step) -> Iterator[None]:
-    """Many variants may train side by side, and where one's own step fails, all do: it is told which one it was."""
-    try:
-        yield
-    except Exception as error:
-        if sys.version_info >= (3, 11) and type(step).__module__.split(".")[0] != "reclust":
-            error.add_note(f"Raised by the step {type(step).__name__}: {type(error).__name__}: {error}")
-        raise
-
-
-@contextmanager
-def _all_or_nothing(targets: Sequence[Target]) -> Iterator[None]:
-    """Somebody's own loop, which nobody tried before, is left as it was where a step fails."""
-    own = [target for target in targets if target.peers is None]
-    kept = [(tensor, tensor.detach().clone()) for target in own for tensor in _written(target)]
-    try:
-        yield
-    except BaseException:
-        with torch.no_grad():
-            for tensor, before in kept:
-                tensor.copy_(before)
-        raise
-
-
-def _written(target: Target) -> Iterator[Tensor]:
-    for members in target.blocks.values():
-        for layer in members:
-            yield from layer.parameters.values()
-    yield from (target.centers, *target.moments, *target.step_counts)
-
-
-def _take(firings: Sequence[_Firing]) -> None:
+    at_epoch = [(steps, target.at("intervention", epoch)) for steps, target in due]
+    firings = [_Firing(steps, target, target.key) for steps, target in at_epoch]
     for firing in firings:
         for step in firing.steps:
             step.prepare(firing.target)
@@ -151,37 +129,52 @@ def _take(firings: Sequence[_Firing]) -> None:
         waiting = [firing for firing in firings if len(firing.steps) >= left]
         while waiting:
             step = waiting[0].steps[-left]
-            alike = [same(firing.steps[-left], step) for firing in waiting]
-            targets = [firing.ready(len(firing.steps) - left) for firing in compress(waiting, alike)]
-            waiting = [firing for firing, taken in zip(waiting, alike, strict=True) if not taken]
-            with targets[0].clock(step.part), _named_in_errors(step):
-                if "at_once" in vars(type(step)):
-                    step.at_once(targets)  # type: ignore[attr-defined]
-                else:
-                    for target in targets:
-                        step(target)
+            equal = [same(firing.steps[-left], step) for firing in waiting]
+            targets = [firing.target_of(len(firing.steps) - left)
+                       for firing in compress(waiting, equal)]
+            waiting = [firing for firing, taken in zip(waiting, equal, strict=True) if not taken]
+            with targets[0].clock(step.part):
+                step.apply_together(targets)
 
 
 @value
-class Every:
-    """Takes its steps, in order, at the start of epochs interval, 2 × interval, …; never at epoch 0."""
+class Every(Intervention):
+    """Take steps, in order, at the start of epochs interval, 2 * interval, and so on.
 
-    interval: int
+    Parameters
+    ----------
+    interval : int
+        Number of epochs between firings. Nothing happens at epoch 0.
+    steps : Step or sequence of Step
+        Steps to take, such as resets and reclustering.
+
+    Examples
+    --------
+    >>> from reclust import Every, Recluster, SoftReset
+    >>> reset_and_recluster = Every(10, (SoftReset(0.8), Recluster()))
+    >>> [epoch for epoch in range(40) if reset_and_recluster.fires(epoch)]
+    [10, 20, 30]
+    """
+
+    interval: int = integer(least=1)
     steps: tuple[Step, ...]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", as_steps(self.steps))
-        object.__setattr__(self, "interval", check_int("interval", self.interval, 1))
 
     def fires(self, epoch: int) -> bool:
         return epoch > 0 and epoch % self.interval == 0
 
     def check(self, blocks: Blocks) -> None:
-        check_steps(self.steps, blocks)
+        for step in self.steps:
+            step.check(blocks)
+
+    def steps_at(self, epoch: int) -> tuple[Step, ...]:
+        return self.steps if self.fires(epoch) else ()
 
     @torch.no_grad()
     def __call__(self, epoch: int, target: Target) -> bool:
-        if target.peers is None:
+        if target.peers is None:  # a custom loop, which did not check before training
             self.check(target.blocks)
         if not self.fires(epoch):
             return False
@@ -190,7 +183,10 @@ class Every:
 
 
 def intervene(epoch: int, due: Sequence[tuple[Intervention, Target]]) -> list[bool | np.ndarray]:
-    """Call what fires at this epoch, each on its own target of one run; whether anything was done, of each of them."""
-    with torch.no_grad():  # interventions of one's own see to that themselves
-        take_steps(epoch, [(one.steps, target) for one, target in due if type(one) is Every])
-    return [type(one) is Every or one(epoch, target) for one, target in due]
+    """Run the interventions of one epoch; return whether each of them did anything."""
+    steps = [intervention.steps_at(epoch) for intervention, _ in due]
+    with torch.no_grad():
+        take_steps(epoch, [(own, target) for own, (_, target) in zip(steps, due, strict=True)
+                           if own is not None])
+    return [intervention(epoch, target) if own is None else bool(own)
+            for own, (intervention, target) in zip(steps, due, strict=True)]

@@ -1,4 +1,4 @@
-"""What an objective is: four small pure functions on one model."""
+"""The objective protocol: four small pure functions on one model."""
 
 from __future__ import annotations
 
@@ -8,23 +8,37 @@ import torch
 from torch import Tensor
 
 State = dict[str, Tensor]
-"""What an objective keeps between steps: 'centers' (k, d) and whatever else it needs, one tensor each."""
+"""Tensors that an objective keeps between steps: 'centers' (k, d), and others by name."""
 
 
 @runtime_checkable
 class Objective(Protocol):
-    """A frozen dataclass. The trainer minimises representation_weight × representation loss + weight × `loss`.
+    """Protocol of clustering objectives.
 
-    Shapes: V views of each sample, B batch, d embedding size, k clusters. Written for one model; to train many at once the
-    trainer maps these functions over replicas and may replace float fields by 0-d tensors, so they must not branch on tensor
-    values.
+    Training minimizes ``representation_weight * representation loss + weight * loss``. An
+    objective is a frozen dataclass, decorated with `reclust.value`, and is written for one model.
+    To train many models at once its methods are mapped over replicas and its float fields may be
+    replaced by 0-d tensors, so they must not branch on tensor values.
+
+    Shapes: V views of each sample, B batch size, d embedding size, k clusters.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from reclust import DECObjective, Objective
+    >>> objective = DECObjective()
+    >>> isinstance(objective, Objective)
+    True
+    >>> state = objective.init(torch.zeros(3, 2))
+    >>> objective.assign(state, torch.ones(5, 2)).shape
+    torch.Size([5])
     """
 
     trainable: ClassVar[frozenset[str]]
-    """Keys of the state that receive gradients. The others are moved by `update`."""
+    """Keys of the state that are trained by gradients. The others are changed by `update`."""
 
     per_cluster: ClassVar[frozenset[str]]
-    """Keys of the state whose first axis counts clusters."""
+    """Keys of the state whose first axis is that of clusters."""
 
     @property
     def weight(self) -> float: ...
@@ -33,46 +47,46 @@ class Objective(Protocol):
     def representation_weight(self) -> float: ...
 
     def init(self, centers: Tensor) -> State:
-        """(k, d) -> the first state."""
+        """Make the first state from centers (k, d)."""
         ...
 
     def loss(self, state: State, z: Tensor) -> Tensor:
-        """(V, B, d) -> scalar. The first view decides the assignment, all views learn from it."""
+        """Compute a scalar from embeddings (V, B, d); the first view decides the assignment."""
         ...
 
     def assign(self, state: State, z: Tensor) -> Tensor:
-        """(B, d) -> (B,) labels."""
+        """Label embeddings: (B, d) -> (B,)."""
         ...
 
     def update(self, state: State, z: Tensor) -> State:
-        """Gradient-free, in a pass of its own after the epoch, on (B, d) from the frozen network in eval mode."""
+        """Update the state without gradients, from embeddings (B, d), in a pass after the epoch."""
         ...
 
 
 class GradientOnly:
-    """An objective whose state nothing but gradients moves, so that the trainer need not make a second pass for `update`."""
+    """Mixin for objectives without an `update`, which saves the second pass over the data."""
 
     def update(self, state: State, z: Tensor) -> State:
         return state
 
 
 def has_update(objective: Objective) -> bool:
-    """Whether it has an `update` of its own, be it a child of one that has none."""
-    return not (isinstance(objective, GradientOnly) and type(objective).update is GradientOnly.update)
+    """Tell whether the objective overrides `GradientOnly.update`."""
+    return getattr(type(objective), "update", None) is not GradientOnly.update
 
 
 class Staged:
-    """An objective of a stage after clustering, which trains as clustering does: history, progress, seconds and warnings call
-    its epochs by this name."""
+    """Mixin for objectives of a stage after clustering, whose epochs are recorded as `stage`."""
 
     stage: ClassVar[str]
 
 
 def squared_distances(z: Tensor, centers: Tensor) -> Tensor:
-    """(..., B, d), (..., k, d) -> (..., B, k), by differences: exact where z meets a centre, and safe to differentiate."""
+    """Return squared distances by differences: (..., B, d), (..., k, d) -> (..., B, k)."""
     return (z.unsqueeze(-2) - centers.unsqueeze(-3)).pow(2).sum(-1)
 
 
 def nearest(z: Tensor, centers: Tensor) -> Tensor:
-    """(..., B, d), (..., k, d) -> (..., B); without the (B, k, d) differences, and exact all the same."""
+    """Return the index of the nearest center: (..., B, d), (..., k, d) -> (..., B)."""
+    # Exact like `squared_distances`, without holding (B, k, d) differences.
     return torch.cdist(z, centers, compute_mode="donot_use_mm_for_euclid_dist").argmin(-1)

@@ -1,4 +1,4 @@
-"""DEC and IDEC: soft assignments are pulled towards a sharpened version of themselves."""
+"""DEC and IDEC: soft assignments are trained towards a sharpened version of themselves."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ..utils.values import check_float, value
+from ..utils.values import Shorthand, number, value
 from .base import GradientOnly, State, nearest, squared_distances
 
 
 def soft_assignment(z: Tensor, centers: Tensor) -> Tensor:
-    """Student-t similarity to each centre, rows sum to one: (..., B, d), (..., k, d) -> (..., B, k)."""
+    """Student-t similarities, normalized to sum to one: (..., B, d), (..., k, d) -> (..., B, k)."""
     similarity = 1 / (1 + squared_distances(z, centers))
     return similarity / similarity.sum(-1, keepdim=True)
 
 
 def target_distribution(q: Tensor) -> Tensor:
-    """Squared and divided by the soft cluster sizes, rows sum to one: (..., B, k) -> (..., B, k), no gradient."""
+    """Square, divide by soft cluster sizes and normalize (..., B, k), without gradients."""
     q = q.detach()
     sharpened = q**2 / q.sum(-2, keepdim=True)
     return sharpened / sharpened.sum(-1, keepdim=True)
@@ -26,19 +26,31 @@ def target_distribution(q: Tensor) -> Tensor:
 
 @value
 class DECObjective(GradientOnly):
-    """Cross-entropy from the target distribution to the soft assignments; centres are learned.
+    """Objective of DEC: cross-entropy between the target distribution and the soft assignments.
 
-    DEC is this alone; IDEC adds the representation loss and weighs this by 0.1.
+    The cluster centers are trained with the network.
+
+    Parameters
+    ----------
+    weight : float, default=1.0
+        Weight of the clustering loss.
+    representation_weight : float, default=0.0
+        Weight of the representation's own loss, such as reconstruction.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from reclust import DECObjective
+    >>> objective = DECObjective()
+    >>> state = objective.init(torch.eye(3))
+    >>> objective.loss(state, torch.ones(1, 10, 3)).shape
+    torch.Size([])
     """
 
-    weight: float = 1.0
-    representation_weight: float = 0.0
+    weight: float = number(default=1.0)
+    representation_weight: float = number(default=0.0)
     trainable: ClassVar[frozenset[str]] = frozenset({"centers"})
     per_cluster: ClassVar[frozenset[str]] = frozenset({"centers"})
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "weight", check_float("weight", self.weight))
-        object.__setattr__(self, "representation_weight", check_float("representation_weight", self.representation_weight))
 
     def init(self, centers: Tensor) -> State:
         return {"centers": centers.clone()}
@@ -51,6 +63,28 @@ class DECObjective(GradientOnly):
         return nearest(z, state["centers"])
 
 
-def IDECObjective(weight: float = 0.1) -> DECObjective:
-    """DEC beside the representation loss."""
-    return DECObjective(weight=weight, representation_weight=1.0)
+@value
+class IDECObjective(Shorthand, DECObjective):
+    """Objective of IDEC: that of DEC together with the representation's own loss.
+
+    It equals a `DECObjective` with the same weights, and files store it as such.
+
+    Parameters
+    ----------
+    weight : float, default=0.1
+        Weight of the clustering loss.
+    representation_weight : float, default=1.0
+        Weight of the representation's own loss, such as reconstruction.
+
+    Examples
+    --------
+    >>> from reclust import DECObjective, IDECObjective
+    >>> IDECObjective(0.5) == DECObjective(weight=0.5, representation_weight=1.0)
+    True
+    """
+
+    weight: float = number(default=0.1)
+    representation_weight: float = number(default=1.0)
+
+    def expand(self) -> DECObjective:
+        return DECObjective(self.weight, self.representation_weight)

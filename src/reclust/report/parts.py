@@ -16,6 +16,7 @@ from scipy.optimize import linear_sum_assignment
 from .. import metrics
 from ..data import Dataset
 from ..training.history import AFTER_RESET, Curve
+from ..utils.values import expanded
 from .png import png
 
 Record = list[tuple[str, str]]
@@ -167,6 +168,7 @@ def confusion(classes: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
 
 def records(thing: Any, name: str = "") -> Record:
     """A value, or a mapping, as lines of a dotted name and a text: what settings and provenance are shown as."""
+    thing = expanded(thing)
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         own = [(name, type(thing).__name__)] if name else []
         return own + [line for field in dataclasses.fields(thing)

@@ -20,7 +20,6 @@ from tqdm.auto import tqdm
 from ..data import DataError
 from ..data.sets.download import check_data_folder
 from ..data.sets.load import own_file
-from ..interventions.adaptive import never_fires
 from ..training.fingerprint import code_of
 from ..training.result import provenance
 from ..utils.exceptions import warn
@@ -188,7 +187,8 @@ def _warn_of_what_never_fires(study: Study, groups: Sequence[Group]) -> None:
     """Training says so itself, but what it says is not heard among many runs."""
     epochs = {run.variant: settings.clustering.epochs for group in groups
               for run, settings in zip(group.runs, group.settings, strict=True)
-              if settings.clustering is not None and never_fires(settings.intervention, settings.clustering.epochs)}
+              if settings.clustering is not None and settings.intervention is not None
+              and not settings.intervention.fires_within(settings.clustering.epochs)}
     if epochs:
         named = ", ".join(f"{variant!r} ({count} epochs)" for variant, count in epochs.items())
         warn(f"These variants of {study.name} have an intervention that never fires in their epochs and so changes "

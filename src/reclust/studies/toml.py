@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import inspect
 import json
 import os
 import sys
@@ -18,9 +17,8 @@ from types import ModuleType
 from typing import Any
 
 from ..estimators.presets import PAPER_INTERVENTIONS
-from ..interventions import BRB
 from ..utils.lazy import require
-from ..utils.values import default_of, kind_named
+from ..utils.values import default_of, expanded, kind_named
 from .checks import several, text
 from .study import Study, Variant
 
@@ -85,10 +83,6 @@ def _value(given: Any, default: Any = None) -> Any:
     parts = {name: part for name, part in given.items() if name != "kind"}
     if given.get("kind") == "None":
         return None
-    if given.get("kind") == "BRB":  # a function, of the values that stand for it
-        known = inspect.signature(BRB).parameters
-        _check_names("BRB", parts, list(known))
-        return BRB(**{name: _value(part, known[name].default) for name, part in parts.items()})
     if "kind" in given:
         kind = kind_named(given["kind"])
         _check_names(given["kind"], parts, _fields(kind))
@@ -101,7 +95,7 @@ def _value(given: Any, default: Any = None) -> Any:
 
 
 def _fields(kind: type) -> list[str]:
-    return [*(["base"] if kind is Study else []), *(field.name for field in dataclasses.fields(kind))]
+    return [*(["base"] if kind is Study else []), *(field.name for field in dataclasses.fields(kind) if field.init)]
 
 
 def _check_names(what: str, given: Iterable[str], known: Sequence[str]) -> None:
@@ -137,6 +131,7 @@ def _text(given: Any, *, kind: bool = True) -> str:
         return f"[{', '.join(map(_text, given))}]"
     if isinstance(given, Mapping):
         return f"{{{', '.join(f'{json.dumps(name)} = {_text(part)}' for name, part in given.items())}}}"
+    given = expanded(given)
     differing = [(field.name, getattr(given, field.name)) for field in dataclasses.fields(given)
                  if getattr(given, field.name) != default_of(field)]
     named = [("kind", type(given).__name__), *differing] if kind else differing

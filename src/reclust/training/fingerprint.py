@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from ..data.inputs import Inputs, ResidentInputs
 from ..representations import OwnAutoencoder, OwnSimCLR
+from ..utils.values import expanded
 from .monitors.base import evenly_spread
 
 
@@ -34,6 +35,7 @@ def identity(inputs: Inputs, *decisive: Any) -> str:
 
 def fingerprint(thing: Any, within: tuple[int, ...] = ()) -> Any:
     """The same for equal things in every process, which `repr` is not: functions go by name and code, tensors by content."""
+    thing = expanded(thing)
     if id(thing) in within:  # it refers to itself
         return "..."
     inner = partial(fingerprint, within=(*within, id(thing)))
@@ -77,6 +79,7 @@ def fingerprint(thing: Any, within: tuple[int, ...] = ()) -> Any:
 
 def code_of(thing: Any) -> dict[str, str]:
     """Name -> a hash of what it computes, of all classes of one's own that a value and its parts are of."""
+    thing = expanded(thing)
     if not dataclasses.is_dataclass(thing) or isinstance(thing, type):
         parts = thing.values() if isinstance(thing, Mapping) else thing if isinstance(thing, (tuple, list)) else ()
         return {name: digest for part in parts for name, digest in code_of(part).items()}

@@ -16,7 +16,7 @@ from ..data.augmentation.affine import Augmentation
 from ..interventions import Intervention, Recluster, Step
 from ..objectives import Objective
 from ..representations import Autoencoder, Representation
-from ..utils.values import check_float, check_int, same, value
+from ..utils.values import check_float, check_int, expanded, same, value
 
 View = Literal["clean", "augmented"] | Augmentation
 
@@ -193,6 +193,7 @@ def check_kind(name: str, given: Any, kind: type, *, optional: bool) -> None:
 
 def _check_stackable(one: Objective, other: Objective) -> None:
     """Objectives that train together may differ in their float fields only."""
+    one, other = expanded(one), expanded(other)
     if type(one) is not type(other):
         raise ValueError(f"{type(one).__name__} and {type(other).__name__} cannot train together: give each a run of its own.")
     for field in dataclasses.fields(one):  # type: ignore[arg-type]

@@ -17,8 +17,6 @@ from torch import Tensor
 from .. import draws
 from ..data import Prepared
 from ..data.inputs import Inputs, as_inputs
-from ..interventions.adaptive import never_fires
-from ..interventions.steps import NothingToReset
 from ..utils import tensor_file
 from ..utils.device import Precision, choose_device
 from ..utils.exceptions import TrainingFailed, warn
@@ -82,7 +80,7 @@ def train(
 
 def _warn_if_it_never_fires(each: Sequence[Settings]) -> None:
     epochs = 0 if each[0].clustering is None else each[0].clustering.epochs
-    if epochs and any(never_fires(settings.intervention, epochs) for settings in each):
+    if epochs and any(settings.intervention is not None and not settings.intervention.fires_within(epochs) for settings in each):
         warn(f"The intervention never fires within epochs={epochs}: train longer, choose a shorter interval, or use "
              "intervention=None to say that you want none.")
 
@@ -132,10 +130,7 @@ def _created(inputs: Inputs, each: Sequence[Settings], seeds: Sequence[int], sta
     replicas = Replicas.create(first.representation, inputs.sample_shape, first.n_clusters, seeds=seeds,
                                device=arithmetic.device, dtype=arithmetic.dtype)
     for which, intervention in sharing(each):
-        try:
-            intervention.check(replicas.blocks(which))
-        except NothingToReset as error:  # a preset's BRB still reclusters where a small encoder leaves nothing to reset
-            warn(str(error))
+        intervention.check(replicas.blocks(which))
     for augment in first.augmentations:
         try_augmentation(augment, inputs)
     for schedule in (first.pretraining, first.clustering):

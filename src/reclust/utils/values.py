@@ -7,6 +7,7 @@ import difflib
 import math
 import numbers
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, TypeVar
@@ -62,6 +63,24 @@ def _checked(check: Callable[[str, Any], Any], default: Any, optional: bool = Fa
     return dataclasses.field(default=default, metadata={"check": check_unless_none if optional else check})
 
 
+class Shorthand(ABC):
+    """Base of values that stand for another value: they equal it, and files store it instead."""
+
+    @abstractmethod
+    def expand(self) -> Any: ...
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.expand() == expanded(other))
+
+    def __hash__(self) -> int:
+        return hash(self.expand())
+
+
+def expanded(thing: Any) -> Any:
+    """Return the value that a shorthand stands for, and anything else as it is."""
+    return thing.expand() if isinstance(thing, Shorthand) else thing
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field, integer, integers, number, choice))
 def value(cls: type[T]) -> type[T]:
     """Class decorator: a frozen dataclass whose instances can be stored in a file by their class name.
@@ -85,7 +104,7 @@ def value(cls: type[T]) -> type[T]:
             finish(self)
 
     cls.__post_init__ = check_fields  # type: ignore[attr-defined]
-    made = dataclasses.dataclass(frozen=True)(cls)
+    made = dataclasses.dataclass(frozen=True, eq=not issubclass(cls, Shorthand))(cls)
     known = _KINDS.setdefault(made.__name__, made)
     if (known.__module__, known.__qualname__) != (made.__module__, made.__qualname__):
         raise ValueError(f"A value named {made.__name__} already exists in {known.__module__}: choose another name.")
@@ -159,6 +178,7 @@ def to_json(thing: Any) -> Any:
         return [to_json(item) for item in thing]
     if isinstance(thing, Mapping):
         return {"mapping": {str(name): to_json(item) for name, item in thing.items()}}
+    thing = expanded(thing)
     kind = _kind_of(thing)
     return {"kind": kind,
             "fields": {field.name: to_json(getattr(thing, field.name)) for field in dataclasses.fields(thing)}}
@@ -181,6 +201,7 @@ def essential_json(thing: Any) -> Any:
         return {"mapping": {str(name): essential_json(item) for name, item in thing.items()}}
     if not dataclasses.is_dataclass(thing):
         return to_json(thing)
+    thing = expanded(thing)
     chosen = {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)
               if getattr(thing, field.name) != default_of(field)}
     return {"kind": _kind_of(thing), "fields": {name: essential_json(item) for name, item in chosen.items()}}

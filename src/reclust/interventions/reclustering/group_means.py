@@ -1,4 +1,4 @@
-"""Centres as the means of groups that are already known."""
+"""Centers as means of groups that are already known."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .recluster import OnSamples
 
 
 def group_means(z: Tensor, labels: Tensor, centers: Tensor) -> Tensor:
-    """Mean of the samples z (..., n, d) of each label (..., n); a label that nobody has keeps its centre (..., k, d)."""
+    """Mean of z (..., n, d) by label (..., n); unused labels keep their center (..., k, d)."""
     clusters = torch.arange(centers.shape[-2], device=z.device).unsqueeze(-1)
     member = (labels.unsqueeze(-2) == clusters).to(z.dtype)
     sizes = member.sum(-1, keepdim=True)
-    with torch.autocast(z.device.type, enabled=False):  # in which somebody's own loop may be
+    with torch.autocast(z.device.type, enabled=False):
         sums = member @ z
     return torch.where(sizes > 0, sums / sizes.clamp(min=1), centers)
 
 
 @value
 class NativeRecluster(OnSamples):
-    """The objective's own hard assignment of the current embeddings; centres are the means of these groups."""
+    """Set centers to the means of the objective's current hard assignment."""
 
     def __call__(self, target: Target) -> None:
         z = self.embed(target)
@@ -34,8 +34,7 @@ class NativeRecluster(OnSamples):
 
 @value
 class RecomputeCenters(Step):
-    """Each sample stays in the cluster it was in before the first step of the sentence; centres are the means of the
-    current embeddings."""
+    """Keep the labels from before the first step, and set centers to their current means."""
 
     part: ClassVar[str] = "clustering"
 
@@ -44,7 +43,5 @@ class RecomputeCenters(Step):
             target.labels = target.assigner(target.embed())
 
     def __call__(self, target: Target) -> None:
-        if target.labels is None:
-            raise ValueError("RecomputeCenters needs the labels from before the reset: put it into an Every(…), or call its "
-                             "prepare(target) before the reset.")
+        assert target.labels is not None, "call prepare(target) before the first step"
         target.centers.copy_(group_means(target.embed(), target.labels, target.centers))
