@@ -103,7 +103,7 @@ bench-clustpy: $(CLUSTPY)/.installed
 
 # Tables, claims and figures beside the paper's, from the records under results/.
 reproduction: $(STAMP)
-	$(BIN)/python -m reproduction results -o docs --fill README.md docs/compare.md docs/selection.md
+	$(BIN)/python -m reproduction results -o docs --fill docs/how/compare.md docs/how/selection.md
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info

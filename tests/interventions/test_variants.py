@@ -204,8 +204,8 @@ def test_steps_can_be_copied_and_changed():
 
 
 def documented():
-    """Name -> intervention, as docs/variants.md says."""
-    rows = [line.split("|") for line in (Path(__file__).parents[2] / "docs/variants.md").read_text().splitlines() if line.startswith("|") and ("`Every" in line or "`WhenSettled" in line)]
+    """Name -> intervention, as docs/reference/variants.md says."""
+    rows = [line.split("|") for line in (Path(__file__).parents[2] / "docs/reference/variants.md").read_text().splitlines() if line.startswith("|") and ("`Every" in line or "`WhenSettled" in line)]
     return {row[1].strip(): eval(row[2].split("`")[1], vars(interventions)) for row in rows}
 
 

@@ -1,6 +1,6 @@
 """One file of tensors with a JSON header (safetensors), written atomically and read without pickle.
 
-docs/files.md describes the format. A checksum over the whole file detects damage.
+docs/reference/files.md describes the format. A checksum over the whole file detects damage.
 """
 
 from __future__ import annotations

@@ -192,7 +192,7 @@ def test_the_histogram_is_numpys_and_leaves_out_what_is_not_a_number():
 
 
 def test_every_column_is_documented(looked_at):
-    text = (Path(__file__).parents[3] / "docs/measures.md").read_text()
+    text = (Path(__file__).parents[3] / "docs/guides/monitoring.md").read_text()
     plain = {name.removesuffix("_after_reset").removesuffix("_predicted") for name in looked_at.history["clustering"]}
     assert [name for name in plain if f"`{name}`" not in text] == []
 
