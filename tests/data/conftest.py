@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import io
 import struct
 import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -109,8 +111,15 @@ class Tiny:
         counts = tuple(np.bincount(self.split).tolist())
         histogram = tuple(np.bincount(self.labels, minlength=self.known.n_clusters).tolist())
         total = None if self.known.total is None else int(self.images.sum(dtype=np.int64))
-        return replace(self.known, counts=counts, histogram=histogram, total=total)
+        forms = list(self.known.forms)
+        for i, form in enumerate(forms):
+            if form.verify:
+                contents = self.files(form=i)
+                files = tuple(replace(file, checksum=f"md5:{hashlib.md5(contents[file.name]).hexdigest()}") for file in form.files)
+                forms[i] = replace(form, files=files)
+        return replace(self.known, counts=counts, histogram=histogram, total=total, forms=tuple(forms))
 
+    @cache  # packed files hold the time
     def files(self, *, form: int = 0) -> dict[str, bytes]:
         train, test = (self.split == part for part in (0, 1))
         parts = [(self.images[mask], self.labels[mask]) for mask in (train, test)]

@@ -11,7 +11,7 @@ from scipy import sparse
 from torch.utils.data import IterableDataset, TensorDataset
 
 from reclust import ReclustWarning
-from reclust.data import DataError, Dataset, read
+from reclust.data import DataError, read
 
 RNG = np.random.default_rng(1)
 TABLE = RNG.normal(size=(10, 4)).astype(np.float32)
@@ -62,7 +62,7 @@ def test_npz_and_hdf5_find_the_usual_names_or_those_asked_for(tmp_path):
     assert found.test.ids.tolist() == ["a", "d", "g", "j"]
     np.testing.assert_array_equal(read(tmp_path / "x.npz", key="more").samples, TABLE)
     np.savez(tmp_path / "two.npz", a=TABLE, b=TABLE)
-    with pytest.raises(DataError, match=r"two\.npz holds a, b; say with key="):
+    with pytest.raises(DataError, match=r"two\.npz holds a, b; choose the samples with key="):
         read(tmp_path / "two.npz")
     with pytest.raises(DataError, match="holds no array 'c'"):
         read(tmp_path / "two.npz", key="c")
@@ -72,24 +72,6 @@ def test_npz_and_hdf5_find_the_usual_names_or_those_asked_for(tmp_path):
     found = read(tmp_path / "x.h5", ids="names")
     np.testing.assert_array_equal(found.samples, TABLE)
     assert found.ids.tolist() == list("abcdefghij") and found.labels.tolist() == LABELS.tolist()
-
-
-def test_hdf5_never_reads_other_files(tmp_path):
-    h5py = pytest.importorskip("h5py")
-    (tmp_path / "secret").write_bytes(bytes(64))
-    with h5py.File(tmp_path / "other.h5", "w") as file:
-        file["data"] = TABLE
-    with h5py.File(tmp_path / "link.h5", "w") as file:
-        file["data"] = h5py.ExternalLink("other.h5", "data")
-    with h5py.File(tmp_path / "raw.h5", "w") as file:
-        file.create_dataset("data", (8, 8), "u1", external=[(str(tmp_path / "secret"), 0, 64)])
-    with h5py.File(tmp_path / "virtual.h5", "w") as file:
-        layout = h5py.VirtualLayout((10, 4), "f4")
-        layout[:] = h5py.VirtualSource(tmp_path / "other.h5", "data", shape=(10, 4))
-        file.create_virtual_dataset("data", layout)
-    for name in ("link.h5", "raw.h5", "virtual.h5"):
-        with pytest.raises(DataError, match=name):
-            read(tmp_path / name)
 
 
 def test_images_of_every_layout_become_the_same():
@@ -127,23 +109,6 @@ def test_sparse_rows_come_back_from_a_file_of_scipy(kind, compressed, tmp_path):
         read(tmp_path / "x.npz", key="data")
 
 
-@pytest.mark.parametrize(("changed", "message"), [
-    ({"indices": np.array([0, 9])}, "corrupt"), ({"indices": np.array([0, -1])}, "corrupt"), ({"indptr": np.array([0, 3, 2])}, "corrupt"),
-    ({"shape": np.array([10**12, 3]), "format": "csc"}, "refused: shape .* far more than its own size"),
-    ({"shape": np.array([2, 3, 4])}, "corrupt"), ({"format": "lil"}, r"the format 'lil'; convert it with \.tocsr\(\)"),
-    ({"format": "coo"}, "corrupt"), ({"data": np.array(["a", "b"])}, "x.npz"),
-])
-def test_a_sparse_file_that_does_not_fit_together_is_refused(changed, message, tmp_path):
-    whole = {"data": np.ones(2), "indices": np.array([0, 2]), "indptr": np.array([0, 1, 2]), "shape": np.array([2, 3]), "format": "csr"}
-    np.savez(tmp_path / "x.npz", data=TABLE, format="rows", shape=TABLE.shape)
-    np.testing.assert_array_equal(read(tmp_path / "x.npz").samples, TABLE)  # somebody's own words
-    np.savez(tmp_path / "x.npz", **whole)
-    assert read(tmp_path / "x.npz").rows(slice(None)).tolist() == [[1, 0, 0], [0, 0, 1]]
-    np.savez(tmp_path / "x.npz", **whole | changed)
-    with pytest.raises(DataError, match=message):
-        read(tmp_path / "x.npz")
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_anndata_gives_its_matrix_names_and_a_column_of_obs(tmp_path):
     anndata, pandas = pytest.importorskip("anndata"), pytest.importorskip("pandas")
@@ -170,7 +135,7 @@ def test_anndata_gives_its_matrix_names_and_a_column_of_obs(tmp_path):
     [
         (np.zeros(5), r"shape \(5,\); needed"),
         (np.zeros((0, 3)), r"shape \(0, 3\)"),
-        (np.zeros((2, 5, 6, 7)), "1 or 3 channels"),
+        (np.zeros((2, 5, 6, 7)), "with 1 or 3 channels"),
         (np.array([["a", "b"]]), "needed: numbers"),
         (np.array([[{}, 1]], dtype=object), "needed: numbers"),
         ([[1, 2], [3]], "The sequence"),
@@ -192,15 +157,15 @@ def test_items_of_different_shapes_and_unknown_endings_are_named(tmp_path):
         def __getitem__(self, i):
             return torch.zeros(2 + (i == 2))
 
-    with pytest.raises(DataError, match=r"item 2 \(3,\)"):
+    with pytest.raises(DataError, match=r"items of different shapes, such as \[\(2,\), \(3,\)\]"):
         read(Ragged())
     for name, ending in (("x.json", r"\.json"), ("x.json.gz", r"\.json\.gz"), ("x.gz", r"\.gz")):
         (tmp_path / name).write_bytes(b"PK")
-        with pytest.raises(DataError, match=rf"{name} has the unknown ending '{ending}'; needed: \.npy, .*\.tsv, \.txt, \.csv\.gz, .*\.hdf5"):
+        with pytest.raises(DataError, match=rf"{name}: files with the ending '{ending}' cannot be read; needed: \.npy, .*\.txt \(also \.gz\), .*\.hdf5"):
             read(tmp_path / name)
 
 
-@pytest.mark.parametrize(("name", "said"), [("x.xlsx", "save it as CSV UTF-8, or give pandas.read_excel"), ("x.ODS", "save it as CSV UTF-8"),
+@pytest.mark.parametrize(("name", "said"), [("x.xlsx", "as CSV UTF-8, or give pandas.read_excel"), ("x.ODS", "save spreadsheets as CSV"),
                                             ("x.heic", "convert it to JPEG or PNG first")])
 def test_other_programs_files_are_told_what_to_become(name, said, tmp_path):
     (tmp_path / name).write_bytes(b"PK")
@@ -209,19 +174,17 @@ def test_other_programs_files_are_told_what_to_become(name, said, tmp_path):
 
 
 def test_lengths_must_agree():
-    with pytest.raises(DataError, match=r"labels of shape \(9,\) do not go with 10 samples"):
+    with pytest.raises(DataError, match=r"labels of shape \(9,\) do not fit 10 samples"):
         read(TABLE, labels=LABELS[:9])
     with pytest.raises(DataError, match="fractions"):
         read(TABLE, labels=LABELS + 0.5)
     for wrong in (np.inf, -np.inf, 1e300, np.nan):  # no warning of numpy's beside it
-        with pytest.raises(DataError, match=r"labels are fractions, missing, infinite or of more than 64 bits, such as (-?inf|1e\+300|nan); needed"):
+        with pytest.raises(DataError, match=r"labels are fractions, missing or infinite, such as (-?inf|1e\+300|nan); needed"):
             read(TABLE, labels=np.where(LABELS == 2, wrong, LABELS))
-    with pytest.raises(DataError, match="has no train and test"):
+    with pytest.raises(DataError, match="has no train part"):
         _ = read(TABLE).train
     with pytest.raises(DataError, match="not images"):
         _ = read(TABLE).images
-    with pytest.raises(DataError, match="image_shape says"):
-        Dataset(samples=IMAGES, image_shape=(1, 6, 5))
 
 
 def test_what_cannot_be_asked_of_such_data_is_refused(tmp_path):
@@ -234,7 +197,7 @@ def test_what_cannot_be_asked_of_such_data_is_refused(tmp_path):
         (tmp_path / "x.npy", r"a \.npy file, which holds one array", [*by_name, "size", "on_error"]),
         (tmp_path / "x.npz", r"a \.npz file", ["size", "on_error"]),
         (tmp_path / "x.csv", "a table", ["key", "size", "on_error"]),
-        (tmp_path / "folder", "images, where file names are the ids", ["key", "ids"]),
+        (tmp_path / "folder", "images, whose ids are the file names", ["key", "ids"]),
         (TABLE, "a ndarray, which holds samples without names", by_name),
         (torch.from_numpy(TABLE), "a Tensor", by_name),
         (TABLE.tolist(), "a list", by_name),
@@ -275,7 +238,7 @@ def test_a_missing_extra_is_named(module, name, tmp_path, monkeypatch):
 ])
 def test_arrays_that_only_have_the_name_of_labels_are_left_aside(name, values, reason, tmp_path):
     np.savez(tmp_path / "x.npz", X=TABLE, **{name: values})
-    with pytest.warns(ReclustWarning, match=f"'{name}' is left aside.*{reason}"):
+    with pytest.warns(ReclustWarning, match=f"'{name}' is ignored.*{reason}"):
         found = read(tmp_path / "x.npz")
     assert found.labels is None and found.split is None and found.samples.shape == TABLE.shape
     if name != "split":

@@ -1,4 +1,4 @@
-"""Where samples come from: named sets (`load`), whatever users bring (`read`), and their preprocessing (`prepare`)."""
+"""Data: named sets (`load`), your own (`read`), and their preprocessing (`prepare`)."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Dataset: samples and what is known about them, as they were distributed, before any preprocessing."""
+"""The Dataset class: samples and their description, before any preprocessing."""
 
 from __future__ import annotations
 
@@ -17,12 +17,36 @@ TRAIN, TEST = 0, 1
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Dataset:
-    """n samples: images (n, h, w) or (n, h, w, c), or rows of a table (n, d), dense, memory-mapped or sparse.
+    """Images or rows of a table with their labels, ids and description.
 
-    `labels`, `split` (0 train, 1 test) and `ids` have n entries or are None. `image_shape` is (c, h, w), None for
-    tables. `max_value` is what stands for 1.0 in an image (255 for bytes, 16 for OPTDIGITS), `resize_to` the (h, w) and
-    `equalize` the histogram equalisation that `prepare` applies unless told otherwise. `files` are those read,
-    `feature_names` the columns of a table whose columns have names.
+    Parameters
+    ----------
+    samples
+        Images (n, h, w) or (n, h, w, c), or a table (n, d): dense, memory-mapped or sparse.
+    labels, split, ids
+        Classes (n,), parts (n,) with 0 for train and 1 for test, and names (n,), or None.
+    name
+        Name in messages.
+    image_shape
+        (c, h, w), or None for tables.
+    n_clusters
+        Number of classes, if known.
+    max_value
+        Pixel value that stands for 1.0: 255 for bytes, 16 for OPTDIGITS.
+    resize_to, equalize
+        Size (h, w) and histogram equalisation that `prepare` applies by default.
+    citation, licence
+        How to cite the data, and its terms.
+    files
+        Paths that were read.
+    feature_names
+        Names of the columns of a table, if it has any.
+
+    Examples
+    --------
+    >>> from reclust.data import load
+    >>> load("digits")
+    Dataset('digits', (1797, 8, 8) uint8, n_clusters=10)
     """
 
     samples: Samples
@@ -41,18 +65,11 @@ class Dataset:
     feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        n = len(self)
         for field in ("labels", "split", "ids"):
             values = getattr(self, field)
-            if values is not None and (values.ndim != 1 or len(values) != n):
-                raise DataError(
-                    f"{self.name}: {field} of shape {values.shape} do not go with {n} samples; needed: ({n},)."
-                )
-        if self.image_shape is not None:
-            channels, height, width = self.image_shape
-            needed = (height, width) if channels == 1 else (height, width, channels)
-            if self.samples.shape[1:] != needed:
-                raise DataError(f"{self.name}: images of shape {self.samples.shape[1:]}, image_shape says {needed}.")
+            if values is not None and values.shape != (len(self),):
+                raise DataError(f"{self.name}: {field} of shape {values.shape} do not fit "
+                                f"{len(self)} samples; needed: ({len(self)},).")
 
     def __len__(self) -> int:
         return int(self.samples.shape[0])
@@ -63,7 +80,7 @@ class Dataset:
 
     @property
     def images(self) -> NDArray[Any]:
-        """The samples, where they are images."""
+        """The samples, if they are images."""
         if self.image_shape is None or isinstance(self.samples, sparse.csr_array):
             raise DataError(f"{self.name} holds rows of a table, not images; use `samples`.")
         return self.samples
@@ -79,26 +96,20 @@ class Dataset:
         return self._part(TEST, "test")
 
     def take(self, index: Any) -> Dataset:
-        """The samples at `index` (a slice, integers or a mask) with their labels, split and ids."""
-        return replace(
-            self,
-            samples=self.samples[index],
-            labels=None if self.labels is None else self.labels[index],
-            split=None if self.split is None else self.split[index],
-            ids=None if self.ids is None else self.ids[index],
-        )
+        """Select samples by a slice, integers or a mask, with their labels, split and ids."""
+        chosen: dict[str, Any] = {name: getattr(self, name)[index]
+                                  for name in ("samples", "labels", "split", "ids")
+                                  if getattr(self, name) is not None}
+        return replace(self, **chosen)
 
     def rows(self, index: Any) -> NDArray[Any]:
-        """Samples at `index` as a dense array: how sparse rows are densified by the batch and mapped ones loaded."""
+        """Return the samples at `index` as a dense array in memory."""
         chosen = self.samples[index]
         return np.asarray(chosen.toarray() if sparse.issparse(chosen) else chosen)
 
     def _part(self, which: int, name: str) -> Dataset:
-        if self.split is None:
-            raise DataError(
-                f"{self.name} has no train and test parts; use it whole, or give `split` (0 train, 1 test)."
-            )
         part = np.flatnonzero(self.split == which)
-        if not len(part):
-            raise DataError(f"{self.name} has no {name} part: all {len(self)} samples belong to the other one.")
+        if self.split is None or not len(part):
+            raise DataError(f"{self.name} has no {name} part; use it whole, or give `split` "
+                            "(0 train, 1 test).")
         return self.take(part)

@@ -1,4 +1,4 @@
-"""read(): what users bring, in any usual form, as a Dataset."""
+"""The function `read`: data in any common form as a Dataset."""
 
 from __future__ import annotations
 
@@ -9,154 +9,168 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from ..utils.exceptions import warn
+from ..utils.lazy import require
 from .assemble import as_integers, assemble, check_split
 from .dataset import Dataset
-from .errors import DataError, naming, reading, require
-from .formats.arrays import is_sparse, map_npy, read_npz, sparse_rows
+from .errors import DataError, explain_read_errors
+from .formats.arrays import map_npy, read_npz
 from .formats.csv import read_csv
 from .formats.hdf5 import open_hdf5
-from .formats.images import UNREAD, OnError, holds_images, read_images
+from .formats.images import UNSUPPORTED, OnError, holds_images, read_images
 from .formats.memory import from_anndata, from_memory
-from .formats.options import OF_TABLES, Asked
-from .formats.tables import as_found, read_parquet
+from .formats.options import TABLE_OPTIONS, ReadOptions
+from .formats.tables import dataset_fields, read_parquet
 
 PerSample: TypeAlias = "str | Sequence[Any] | NDArray[Any] | None"
 _SAMPLES = ("images", "samples", "data", "X", "x")
 _LABELS = ("labels", "target", "y")
-_TEXTS = (".csv", ".tsv", ".txt")
+_TEXT = (".csv", ".tsv", ".txt")
 _SPREADSHEETS = (".xls", ".xlsx", ".xlsm", ".xlsb", ".ods")
 
 
-def read(
-    source: Any,
-    *,
-    key: str | None = None,
-    labels: PerSample = None,
-    ids: PerSample = None,
-    size: Sequence[int] | None = None,
-    on_error: OnError = "raise",
-    drop: Sequence[str] | None = None,
-) -> Dataset:
-    """A Dataset from an array, tensor, DataFrame, pyarrow.Table, sparse matrix, AnnData, torch Dataset, file or image folder.
+def read(source: Any, *, key: str | None = None, labels: PerSample = None, ids: PerSample = None,
+         size: Sequence[int] | None = None, on_error: OnError = "raise",
+         drop: Sequence[str] | None = None) -> Dataset:
+    """Read data of any common form.
 
-    Files: .npy (memory-mapped), .npz (of numpy.savez or scipy.sparse.save_npz), .csv, .tsv and .txt (also packed, .csv.gz),
-    .parquet, .h5, .hdf5, .h5ad, an image. Arrays of two axes are tables (n, d), of three grey images (n, h, w), of four images
-    (n, h, w, c) or (n, c, h, w) with c = 1 or 3.
-    `key` names the array in a file that holds several. `labels` and `ids` are n values, or name a column of a table or an
-    array beside the samples; in a folder of images labels="folder" takes the names of the first-level folders. `drop` names
-    columns of a table that are left out. `size` and
-    `on_error` are for folders: images become `size`, (h, w) or (h, w, channels), and with on_error="skip" those that cannot
-    be read are left out.
+    Parameters
+    ----------
+    source
+        An array, tensor, list, DataFrame, pyarrow or polars table, sparse matrix, AnnData, torch
+        Dataset, or a path: .npy (memory-mapped), .npz (numpy.savez or scipy.sparse.save_npz), .csv,
+        .tsv or .txt (also .gz), .parquet, .h5, .hdf5, .h5ad, an image or a folder of images. Arrays
+        of two axes are tables (n, d), of three grey images (n, h, w), of four images (n, h, w, c)
+        or (n, c, h, w) with 1 or 3 channels.
+    key
+        Name of the array to take from a file that holds several.
+    labels, ids
+        One value for each sample, or the name of a column or of an array beside the samples.
+        With labels="folder", images are labelled by the names of the first-level folders.
+    size
+        Resize images to (h, w) or (h, w, channels).
+    on_error
+        "skip" leaves out unreadable images of a folder instead of raising an error.
+    drop
+        Columns of a table to leave out.
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reclust.data import read
+    >>> read(np.zeros((10, 4)), labels=["a", "b"] * 5)
+    Dataset('data', (10, 4) float64, n_clusters=2)
     """
     given = {"labels": labels, "ids": ids}
-    values = {name: np.asarray(value) for name, value in given.items() if not isinstance(value, str | None)}
+    values = {name: np.asarray(value) for name, value in given.items()
+              if not isinstance(value, str | None)}
     label_name, id_name = (value if isinstance(value, str) else None for value in (labels, ids))
     left_out = (drop,) if isinstance(drop, str) else tuple(drop or ()) or None
-    asked = Asked(key, label_name, id_name, size, on_error, left_out)
+    options = ReadOptions(key, label_name, id_name, size, on_error, left_out)
     if not isinstance(source, (str, os.PathLike)):
-        return assemble(name="data", files=(), **from_memory(source, asked) | values)
+        return assemble(name="data", files=(), **from_memory(source, options) | values)
     path = Path(source).expanduser()
-    with naming(path):
-        found = _from_path(path, asked)
-        return assemble(name=_unpacked(path).stem, files=(str(path),), **found | values)
+    found = _from_path(path, options)
+    return assemble(name=_without_gz(path).stem, files=(str(path),), **found | values)
 
 
-def _from_path(path: Path, asked: Asked) -> dict[str, Any]:
+def _from_path(path: Path, options: ReadOptions) -> dict[str, Any]:
     if holds_images(path):
-        return _from_images(path, asked)
+        return _from_images(path, options)
     if not path.is_file():
         raise DataError(f"There is no file or folder {path}.")
-    suffix = path.name.removeprefix(_unpacked(path).stem).lower()
-    if suffix.removesuffix(".gz") in _TEXTS or suffix == ".parquet":
-        asked.only(*OF_TABLES, of="a table")
+    suffix = path.name.removeprefix(_without_gz(path).stem).lower()
+    if suffix.removesuffix(".gz") in _TEXT or suffix == ".parquet":
+        options.allow(*TABLE_OPTIONS, source="a table")
         read_table = read_parquet if suffix == ".parquet" else read_csv
-        return as_found(read_table(path, labels=asked.labels, ids=asked.ids, drop=asked.drop or ()))
+        return dataset_fields(read_table(path, labels=options.labels, ids=options.ids,
+                                         drop=options.drop or ()))
     if suffix == ".npy":
-        asked.only(of="a .npy file, which holds one array without names")
+        options.allow(source="a .npy file, which holds one array without names")
         return {"samples": map_npy(path)}
     if suffix == ".npz":
-        asked.only("key", "labels", "ids", of="a .npz file")
+        options.allow("key", "labels", "ids", source="a .npz file")
         arrays = read_npz(path)
-        if is_sparse(arrays):
-            asked.only(of="a .npz file of scipy.sparse.save_npz, which holds one matrix without names")
-            return {"samples": sparse_rows(arrays, path)}
-        return _pick(list(arrays), arrays.__getitem__, lambda n: arrays[n].shape, asked, path)
+        if sparse.issparse(arrays):
+            options.allow(source="a .npz file of scipy.sparse.save_npz, which holds one matrix")
+            return {"samples": arrays}
+        return _pick(list(arrays), arrays.__getitem__, lambda n: arrays[n].shape, options, path)
     if suffix in (".h5", ".hdf5"):
-        asked.only("key", "labels", "ids", of="an HDF5 file")
+        options.allow("key", "labels", "ids", source="an HDF5 file")
         with open_hdf5(path) as file:
-            return _pick(file.names, file.read, file.shape, asked, path)
+            return _pick(file.names, file.read, file.shape, options, path)
     if suffix == ".h5ad":
         anndata = require("anndata", purpose="Reading .h5ad files", extra="anndata")
-        with reading(path):
-            return from_anndata(anndata.read_h5ad(path), asked)
+        with explain_read_errors(path):
+            return from_anndata(anndata.read_h5ad(path), options)
+    advice = ("needed: .npy, .npz, .csv, .tsv, .txt (also .gz), .parquet, .h5, .hdf5, .h5ad, an "
+              "image or a folder of images")
     if suffix in _SPREADSHEETS:
-        raise DataError(f"{path} is a spreadsheet, which is not read: save it as CSV UTF-8, or give pandas.read_excel(…).")
-    if suffix in UNREAD:
-        raise DataError(f"{path} is an image in a format that is not read: convert it to JPEG or PNG first.")
-    texts = ", ".join([*_TEXTS, *(f"{text}.gz" for text in _TEXTS)])
-    known = f".npy, .npz, {texts}, .parquet, .h5, .hdf5, .h5ad, an image or a folder of images"
-    raise DataError(f"{path} has the unknown ending {suffix!r}; needed: {known}.")
+        advice = "save spreadsheets as CSV UTF-8, or give pandas.read_excel(…)"
+    if suffix in UNSUPPORTED:
+        advice = "convert it to JPEG or PNG first"
+    raise DataError(f"{path}: files with the ending {suffix!r} cannot be read; {advice}.")
 
 
-def _unpacked(path: Path) -> Path:
-    """Without the ending of gzip."""
+def _without_gz(path: Path) -> Path:
     return path.with_suffix("") if path.suffix.lower() == ".gz" else path
 
 
-def _from_images(path: Path, asked: Asked) -> dict[str, Any]:
-    asked.only("labels", "size", "on_error", of="images, where file names are the ids")
-    if asked.labels not in (None, "folder"):
-        raise DataError(f"labels={asked.labels!r} for a folder of images; needed: 'folder' or one value each.")
-    images, names = read_images(path, size=asked.size, on_error=asked.on_error)
+def _from_images(path: Path, options: ReadOptions) -> dict[str, Any]:
+    options.allow("labels", "size", "on_error", source="images, whose ids are the file names")
+    if options.labels not in (None, "folder"):
+        raise DataError(f"labels={options.labels!r} for a folder of images; needed: 'folder' or "
+                        "one value for each image.")
+    images, names = read_images(path, size=options.size, on_error=options.on_error)
     found: dict[str, Any] = {"samples": images, "ids": np.array(names), "max_value": 255.0}
-    if asked.labels == "folder":
+    if options.labels == "folder":
         outside = [name for name in names if "/" not in name]
         if outside:
-            raise DataError(
-                f"{path}: {len(outside)} of {len(names)} images are in no folder below it, such as {outside[0]}; "
-                "labels='folder' needs the folder of its class for each image."
-            )
+            raise DataError(f"{path}: {len(outside)} of {len(names)} images are in no folder below "
+                            f"it, such as {outside[0]}; labels='folder' needs a folder per class.")
         found["labels"] = np.array([name.partition("/")[0] for name in names])
     return found
 
 
-def _pick(
-    names: Sequence[str],
-    load: Callable[[str], NDArray[Any]],
-    shape: Callable[[str], tuple[int, ...]],
-    asked: Asked,
-    path: Path,
-) -> dict[str, Any]:
-    """Samples, labels, ids and split among the arrays of a file: those asked for, else those of the usual names."""
-    key, labels, ids = wanted = asked[:3]
-    for name in wanted:
+def _pick(names: Sequence[str], load: Callable[[str], NDArray[Any]],
+          shape: Callable[[str], tuple[int, ...]], options: ReadOptions,
+          path: Path) -> dict[str, Any]:
+    """Pick samples, labels, ids and split among the arrays of a file, by their usual names."""
+    for name in options[:3]:
         if name is not None and name not in names:
-            raise DataError(f"{path} holds no array {name!r}; it holds {', '.join(names) or 'none'}.")
-    usual = [name for name in _SAMPLES if name in names] or [name for name in names if len(shape(name)) >= 2]
-    if key is None and len(usual) != 1 and not set(usual) & set(_SAMPLES):
-        raise DataError(f"{path} holds {', '.join(names) or 'no arrays'}; say with key= of `reclust.data.reading`, on the "
-                        "command line with --key, which of them are the samples.")
-    found: dict[str, Any] = {"samples": load(key or usual[0])}
-    ids = ids or ("ids" if "ids" in names else None)
-    guessed = {"labels": None if labels else next((name for name in _LABELS if name in names), None),
+            raise DataError(f"{path} holds no array {name!r}; it holds "
+                            f"{', '.join(names) or 'none'}.")
+    usual = [name for name in _SAMPLES if name in names]
+    usual = usual[:1] or [name for name in names if len(shape(name)) >= 2]
+    if options.key is None and len(usual) != 1:
+        raise DataError(f"{path} holds {', '.join(names) or 'no arrays'}; choose the samples with "
+                        "key=, on the command line with --key.")
+    key = options.key or usual[0]
+    found: dict[str, Any] = {"samples": load(key)}
+    chosen = {"labels": options.labels, "ids": options.ids or ("ids" if "ids" in names else None)}
+    found |= {field: load(name) for field, name in chosen.items() if name not in (None, key)}
+    guessed = {"labels": next((name for name in _LABELS if name in names), None),
                "split": "split" if "split" in names else None}
-    for field, name in {"labels": labels, "ids": ids, **{field: name for field, name in guessed.items() if name}}.items():
-        if name is not None and name != (key or usual[0]):
-            found[field] = load(name)
-    for field, name in guessed.items():  # nobody asked for them, so they may be something else
-        reason = _unfit(field, found.get(field), len(found["samples"])) if name else None
-        if reason:
-            warn(f"{path}: {name!r} is left aside, because it does not hold {field}: {reason}.")
-            del found[field]
+    for field, name in guessed.items():
+        if name in (None, key) or field in found:
+            continue
+        values = load(str(name))
+        reason = _misfit(field, values, len(found["samples"]))
+        if reason is None:
+            found[field] = values
+        else:
+            warn(f"{path}: {name!r} is ignored because it does not hold {field}: {reason}.")
     return found
 
 
-def _unfit(field: str, values: NDArray[Any] | None, n: int) -> str | None:
-    """Why values cannot be the labels or the split of n samples, if they cannot."""
-    if values is None:
-        return None
+def _misfit(field: str, values: NDArray[Any], n: int) -> str | None:
+    """Say why these cannot be the labels or the split of n samples."""
     if values.shape != (n,):
         return f"its shape is {values.shape}, needed: ({n},)"
     try:

@@ -55,7 +55,7 @@ def test_photos_in_formats_that_are_not_read_are_told(tmp_path):
     with pytest.raises(DataError, match=r"holds no images; .* 3 photos in .* \(\.dng, \.heic\): convert them to JPEG or PNG first"):
         read(tmp_path)
     image.fromarray(noise(9, 7)).save(tmp_path / "e.jfif", format="JPEG")
-    with pytest.warns(ReclustWarning, match="^3 photos in .* are left out, .*: convert them"):
+    with pytest.warns(ReclustWarning, match="^3 photos in .* are left out .*: convert them"):
         assert read(tmp_path).ids.tolist() == ["e.jfif"]
 
 
@@ -153,7 +153,6 @@ def test_a_model_takes_images_of_other_bits_than_it_was_fitted_on(tmp_path):
     model.save(tmp_path / "m.reclust")
     for folder in ("deep", "more", "bytes"):
         assert (reclust.load(tmp_path / "m.reclust").predict(tmp_path / folder) == labels).all()
-    model.report(tmp_path / "report.html", tmp_path / "deep")
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "L", "RGB"])
@@ -195,7 +194,7 @@ def test_sixteen_bits_a_colour_are_read_as_eight_and_that_is_said(tmp_path):
     for kind, content in ((b"IHDR", struct.pack(">IIBBBBB", 4, 5, 16, 2, 0, 0, 0)), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")):
         chunks += struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
     (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + chunks)
-    with pytest.warns(ReclustWarning, match=r"1 of 1 images in .* have 16 bits a colour, of which Pillow reads the upper 8"):
+    with pytest.warns(ReclustWarning, match=r"1 of 1 images in .* have 16 bits per colour, of which Pillow reads the upper 8"):
         found = read(tmp_path)
     np.testing.assert_array_equal(found.images[0], pixels // 256)
 
@@ -271,11 +270,7 @@ def test_what_has_other_than_unsigned_bits_is_not_taken_for_them(tmp_path):
     steps = 1000 * np.arange(16, dtype=np.uint16).reshape(4, 4)
     tiff(tmp_path / "a.tif", steps, photometric=0)  # written as it is, white being 0
     np.testing.assert_allclose(read(tmp_path).images[0], (65535 - steps) / 257, rtol=1e-6)
-    tiff(tmp_path / "b.tif", noise(4, 4), sample_format=2)
-    with pytest.raises(DataError, match=r"1 of 2 images.*b\.tif has signed pixels of 8 bits.*add 128"):
-        read(tmp_path)
-    for name in "ab":
-        (tmp_path / f"{name}.tif").unlink()
+    (tmp_path / "a.tif").unlink()
     image.fromarray(steps.astype(np.int32) - 1000).save(tmp_path / "scan.tif")
     with pytest.raises(DataError, match=r"None of the 1 images.*values -1000\.\.14000; needed: 0\.\.65535.*array"):
         read(tmp_path)

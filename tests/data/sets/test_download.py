@@ -66,7 +66,7 @@ def test_failures_are_tried_again_and_mirrors_in_turn(server, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("where", "checksum", "message"), [("short", None, "1000 of 2097152 bytes"), ("file", "md5:" + "0" * 32, "md5 is")]
+    ("where", "checksum", "message"), [("short", None, "1000 of 2097152 bytes arrived"), ("file", "md5:" + "0" * 32, "its md5 is")]
 )
 def test_what_is_short_or_wrong_never_appears(where, checksum, message, server, tmp_path):
     url, asked = server

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -87,7 +88,7 @@ def test_part_of_a_set_loads_under_a_longer_name_only(tiny, tmp_path):
         np.savez(tmp_path / f"{name}.npz", images=made.images[:5], labels=made.labels[:5], split=made.split[:5])
     part = load("kmnist_test", folder=tmp_path)
     assert len(part) == 5 and part.n_clusters == 5 and part.citation == made.known.citation
-    with pytest.raises(DataError, match=r"kmnist\.npz: 5 images; kmnist has 19"):
+    with pytest.raises(DataError, match=r"kmnist\.npz: images: \(5,\); kmnist has \(19,\)"):
         load("kmnist", folder=tmp_path)
 
 
@@ -104,15 +105,34 @@ def test_files_of_another_set_or_changed_ones_are_refused(tiny, tmp_path, monkey
     made = tiny("mnist")
     made.write(tmp_path)
     for change, message in (
-        ({"counts": (60_000, 10_000)}, r"12 \+ 7 images; mnist has 60000 \+ 10000"),
-        ({"histogram": (19, *[0] * 9)}, "images a class"),
-        ({"total": 1}, "pixels sum to"),
+        ({"counts": (60_000, 10_000)}, r"images: \(12, 7\); mnist has \(60000, 10000\)"),
+        ({"histogram": (19, *[0] * 9)}, "images per class"),
+        ({"total": 1}, "sum of pixels"),
         ({"image_shape": (1, 27, 28)}, "mnist has"),
-        ({"max_value": 16}, "a pixel of"),
+        ({"max_value": 16}, "up to 16"),
     ):
         monkeypatch.setitem(load_module.SETS, "mnist", replace(made.facts(), **change))
         with pytest.raises(DataError, match=message):
             load("mnist", folder=tmp_path)
+
+
+class Harmful:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+@pytest.mark.parametrize("name", ["cifar10", "cifar100_20"])
+def test_cifar_is_unpickled_only_with_the_right_checksum(name, tiny, formats, tmp_path):
+    path, = tiny(name).write(tmp_path)
+    member = "cifar-10-batches-py/data_batch_1" if name == "cifar10" else "cifar-100-python/train"
+    path.write_bytes(formats.tar_gz_of({member: pickle.dumps(Harmful(tmp_path / "harm"))}))
+    with pytest.raises(DataError, match=f"{path.name} is damaged or another file: its md5 is"):
+        load(name, folder=tmp_path, download=False)
+    assert not (tmp_path / "harm").exists()
+    assert all(form.verify and file.checksum for form in load_module.SETS[name].forms for file in form.files)
 
 
 def test_every_file_that_is_downloaded_has_an_address_and_a_checksum():

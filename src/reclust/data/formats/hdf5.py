@@ -1,8 +1,7 @@
-"""HDF5 files: plain arrays inside the file itself, read whole."""
+"""HDF5 files."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,59 +10,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DataError, reading, require
-from .archives import allowance
-from .arrays import NUMERIC
+from ...utils.lazy import require
+from ..errors import explain_read_errors
 
 
 class Hdf5Arrays:
-    """The arrays of an open HDF5 file by their full names, links out of the file left aside."""
+    """Arrays of an open HDF5 file by their full names, such as "train/data"."""
 
-    def __init__(self, file: Any, path: Path) -> None:
-        self._file, self._path = file, path
+    def __init__(self, file: Any) -> None:
+        self._file = file
         self.names: list[str] = []
-        h5py = require("h5py", purpose="Reading HDF5 files")
-        file.visititems(lambda name, item: self.names.append(name) if isinstance(item, h5py.Dataset) else None)
+        file.visit(lambda name: self.names.append(name) if hasattr(file[name], "dtype") else None)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        return tuple(self._dataset(name).shape or ())
+        return tuple(self._file[name].shape or ())
 
     def read(self, name: str) -> NDArray[Any]:
-        """A numeric or text array, whole."""
-        dataset = self._dataset(name)
-        shape, dtype = dataset.shape or (), dataset.dtype
-        if math.prod(shape) * dtype.itemsize > allowance(self._path):
-            raise DataError(f"{self._path}: {name} of shape {shape} is refused: far larger than its file.")
-        if dtype.kind != "O" and not self._is_complete(dataset):  # texts lie elsewhere in the file
-            raise DataError(
-                f"{self._path}: {name} is corrupt or was never written to the end: its parts do not fit {shape}."
-            )
-        values = np.asarray(dataset.asstr()[()] if dtype.kind == "O" else dataset[()])
-        if values.dtype.kind == "O":
-            values = values.astype(str)
-        if values.dtype.kind not in NUMERIC + "US" or not values.size:
-            raise DataError(f"{self._path}: {name} is empty or holds {values.dtype}; needed: numbers.")
-        return values
-
-    def _is_complete(self, dataset: Any) -> bool:
-        """Whether what is stored is what the shape says; HDF5 itself fills gaps with zeros and ignores a surplus."""
-        if dataset.chunks is None:
-            return bool(dataset.id.get_storage_size() == dataset.nbytes)
-        needed = math.prod(-(-side // chunk) for side, chunk in zip(dataset.shape, dataset.chunks, strict=True))
-        return bool(dataset.id.get_num_chunks() == needed)
-
-    def _dataset(self, name: str) -> Any:
-        if name not in self.names:
-            raise DataError(f"{self._path} holds no array {name!r}; it holds {', '.join(self.names[:8]) or 'none'}.")
+        """Load an array of numbers or text."""
         dataset = self._file[name]
-        if dataset.is_virtual or dataset.external is not None:
-            raise DataError(f"{self._path}: {name} is refused: its values are in other files.")
-        return dataset
+        if dataset.dtype.kind == "O":
+            return np.asarray(dataset.asstr()[()]).astype(str)
+        return np.asarray(dataset[()])
 
 
 @contextmanager
 def open_hdf5(path: Path) -> Iterator[Hdf5Arrays]:
-    """The arrays of an HDF5 file."""
+    """Open an HDF5 file for reading."""
     h5py = require("h5py", purpose="Reading HDF5 files")
-    with reading(path), h5py.File(path, "r") as file:
-        yield Hdf5Arrays(file, path)
+    with explain_read_errors(path), h5py.File(path, "r") as file:
+        yield Hdf5Arrays(file)

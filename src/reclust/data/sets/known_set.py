@@ -1,4 +1,4 @@
-"""The words in which a family describes its named sets: files, how to read them, and the facts they must agree with."""
+"""Description of a named set: its files, how to read them, and the facts to check."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ..errors import DataError
 from .download import RemoteFile
 
 
-class Part(NamedTuple):
-    """One part of a set: uint8 images (n, h, w) or (n, h, w, c), labels (n,), ids (n,) or None."""
+class SetPart(NamedTuple):
+    """Train or test part: uint8 images (n, h, w) or (n, h, w, c), labels (n,), ids (n,) or None."""
 
     images: NDArray[np.uint8]
     labels: NDArray[Any]
@@ -24,21 +24,23 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Form:
-    """One way a set is distributed: `read` turns the paths of `files` into its parts (train and test, or the only one).
+    """One way a set is distributed; `read` turns the paths of `files` into its parts.
 
-    `exact` is False where values went through another program's rounding, so that sums of pixels differ slightly.
+    `exact` is False if pixels were rounded by another program, so that their sum differs slightly.
+    `verify` checks the files' checksums before they are read, for formats that run code.
     """
 
     files: tuple[RemoteFile, ...]
-    read: Callable[[Sequence[Path]], Sequence[Part]]
+    read: Callable[[Sequence[Path]], Sequence[SetPart]]
     exact: bool = True
+    verify: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class NamedSet:
-    """A set by name; `counts` of its parts, `histogram` of its labels and `total` of its pixels tell it from others.
+    """A set with the sizes of its parts, the histogram of its labels and the sum of its pixels.
 
-    `folders` below the data folder are where its files are looked for; downloads go to the first.
+    Its files are looked for in `folders` below the data folder; downloads go to the first one.
     """
 
     name: str
@@ -59,40 +61,30 @@ class NamedSet:
         return len(self.histogram)
 
     def check_images(self, images: NDArray[Any], labels: NDArray[Any], *, where: str) -> None:
-        """That images and labels are of this family, however many there are."""
+        """Raise unless images and labels look like those of this set, however many there are."""
         channels, height, width = self.image_shape
-        needed = (height, width) if channels == 1 else (height, width, channels)
-        if images.dtype != np.uint8 or images.shape[1:] != needed or not len(images):
-            raise DataError(f"{where}: images {images.shape} {images.dtype}; {self.name} has {('n', *needed)} uint8.")
-        if labels.shape != (len(images),) or labels.dtype.kind not in "iu":
-            raise DataError(
-                f"{where}: labels {labels.shape} {labels.dtype} for {len(images)} images; needed: one integer each."
-            )
-        if labels.min() < 0 or labels.max() >= self.n_clusters:
-            raise DataError(
-                f"{where}: labels {labels.min()}..{labels.max()}; {self.name} has 0..{self.n_clusters - 1}."
-            )
-        if images.max() > self.max_value:
-            raise DataError(f"{where}: a pixel of {images.max()}; {self.name} has 0..{self.max_value}.")
+        shape = (height, width) if channels == 1 else (height, width, channels)
+        fits = (images.dtype == np.uint8 and images.shape[1:] == shape and len(images) > 0
+                and images.max() <= self.max_value and labels.shape == (len(images),)
+                and set(np.unique(labels)) <= set(range(self.n_clusters)))
+        if not fits:
+            raise DataError(f"{where}: images {images.shape} {images.dtype} up to "
+                            f"{images.max(initial=0)} with labels {labels.shape}; {self.name} has "
+                            f"{('n', *shape)} uint8 up to {self.max_value} with labels "
+                            f"0..{self.n_clusters - 1}.")
 
-    def check_whole(self, parts: Sequence[Part], *, where: str, exact: bool) -> None:
-        """That the parts are this very set, complete and unchanged."""
+    def check_whole(self, parts: Sequence[SetPart], *, where: str, exact: bool) -> None:
+        """Raise unless the parts are this very set, complete and unchanged."""
         for part in parts:
             self.check_images(part.images, part.labels, where=where)
-        counts = tuple(len(part.labels) for part in parts)
-        if counts != self.counts:
-            raise DataError(f"{where}: {_numbers(counts)} images; {self.name} has {_numbers(self.counts)}.")
-        histogram = sum(np.bincount(part.labels, minlength=self.n_clusters) for part in parts)
-        if tuple(np.asarray(histogram).tolist()) != self.histogram:
-            raise DataError(
-                f"{where}: {np.asarray(histogram).tolist()} images a class; {self.name} has {list(self.histogram)}."
-            )
-        total = sum(int(part.images.sum(dtype=np.int64)) for part in parts)
-        if exact and self.total is not None and total != self.total:
-            raise DataError(
-                f"{where}: the pixels sum to {total}; those of {self.name} to {self.total}: the file was changed."
-            )
-
-
-def _numbers(counts: Sequence[int]) -> str:
-    return " + ".join(map(str, counts))
+        labels = np.concatenate([part.labels for part in parts])
+        facts: list[tuple[str, Any, Any]] = [
+            ("images", tuple(len(part.labels) for part in parts), self.counts),
+            ("images per class", tuple(np.bincount(labels, minlength=self.n_clusters).tolist()),
+             self.histogram)]
+        if exact and self.total is not None:
+            total = sum(int(part.images.sum(dtype=np.int64)) for part in parts)
+            facts.append(("sum of pixels", total, self.total))
+        for what, found, expected in facts:
+            if found != expected:
+                raise DataError(f"{where}: {what}: {found}; {self.name} has {expected}.")
