@@ -166,3 +166,17 @@ def test_ratios_close_to_a_centre_keep_their_digits():
     z = torch.tensor([[1000.001, 0.0]]).repeat(40, 1)
     expected = geometry.distance_ratio(z.double(), centers.double())
     torch.testing.assert_close(geometry.distance_ratio(z, centers).double(), expected, rtol=1e-4, atol=0)
+
+
+def test_extremes_are_those_of_a_sort():
+    rng = np.random.default_rng(3)
+    z, centers = torch.from_numpy(rng.normal(size=(2, 40, 3))), torch.from_numpy(rng.normal(size=(2, 4, 3)))
+    labels = torch.from_numpy(rng.integers(3, size=(2, 40)))  # the last cluster is empty
+    labels[0, 5:] = 0
+    nearest, farthest = geometry.extremes(z, labels, centers, count=6)
+    for r in range(2):
+        for cluster in range(4):
+            members = np.flatnonzero(labels[r] == cluster)
+            order = members[np.argsort(np.linalg.norm(z[r, members] - centers[r, cluster], axis=1))].tolist()
+            for found, wanted in ((nearest, order), (farthest, order[::-1])):
+                assert found[r, cluster].tolist() == (wanted[:6] + [-1] * 6)[:6]

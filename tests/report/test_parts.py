@@ -1,22 +1,19 @@
-"""Parts of a report against slow versions of what they show."""
+"""Parts of a report against slow versions of them."""
 
 import base64
 import io
-import json
 
 import numpy as np
 import pytest
 import torch
 from support import small_settings
 
-from reclust import Curve, geometry, metrics
+from reclust import Curve, metrics
 from reclust.data import Dataset, load
 from reclust.report import confusion, curve, records, scene, sheet
-from reclust.report.page import embedded, page
-from reclust.report.png import png
+from reclust.report.parts import png
 
 PIL = pytest.importorskip("PIL.Image")
-HOSTILE = "</script><img src=x onerror=alert(1)> &amp; '\"\u2028"
 
 
 def rng():
@@ -59,7 +56,7 @@ def numbers(text, *shape):
     return np.frombuffer(base64.b64decode(text), np.uint8).reshape(shape)
 
 
-def test_a_scene_depends_on_nothing_but_where_points_lie_to_each_other():
+def test_a_scene_does_not_change_with_rotation_scale_and_shift():
     columns, rows = embeddings(), np.arange(0, 60, 2)
     made, other = scene(columns, rows, classes=rows), scene(moved(columns), rows)
     assert made["frames"] == [{"epoch": 0, "reset": False}, {"epoch": 2, "reset": False}, {"epoch": 2, "reset": True},
@@ -70,7 +67,7 @@ def test_a_scene_depends_on_nothing_but_where_points_lie_to_each_other():
     np.testing.assert_array_equal(numbers(made["clusters"], 5, 30)[2], distances[0].argmin(-1))
 
 
-def test_a_long_scene_keeps_resets_whole():
+def test_a_long_scene_keeps_the_frames_around_a_reset():
     resets = tuple(range(5, 100, 5))
     made = scene(embeddings((-1, *(e for r in resets for e in (r - 1, r)), 99), resets), np.arange(30), frames=20, samples=12)
     assert len(made["rows"]) == 12
@@ -82,25 +79,8 @@ def test_a_long_scene_keeps_resets_whole():
             assert around == [0, 0, 1]
 
 
-def test_no_embeddings_no_scene():
-    assert scene({}, np.arange(3)) is None
-
-
-def test_extremes_are_those_of_a_sort():
-    z, centers = torch.from_numpy(rng().normal(size=(2, 40, 3))), torch.from_numpy(rng().normal(size=(2, 4, 3)))
-    labels = torch.from_numpy(rng().integers(3, size=(2, 40)))  # the last cluster is empty
-    labels[0, 5:] = 0
-    nearest, farthest = geometry.extremes(z, labels, centers, count=6)
-    for r in range(2):
-        for cluster in range(4):
-            members = np.flatnonzero(labels[r] == cluster)
-            order = members[np.argsort(np.linalg.norm(z[r, members] - centers[r, cluster], axis=1))].tolist()
-            for found, wanted in ((nearest, order), (farthest, order[::-1])):
-                assert found[r, cluster].tolist() == (wanted[:6] + [-1] * 6)[:6]
-
-
 @pytest.mark.parametrize("channels", [1, 3])
-def test_pictures_are_what_other_programs_read(channels):
+def test_png_is_read_by_pillow(channels):
     pixels = rng().integers(256, size=(5, 7, channels), dtype=np.uint8)
     np.testing.assert_array_equal(np.asarray(PIL.open(io.BytesIO(png(pixels)))).reshape(pixels.shape), pixels)
 
@@ -122,7 +102,7 @@ def test_a_contact_sheet_shows_the_samples_it_names():
             np.testing.assert_allclose(own, wanted, atol=1)
 
 
-def test_large_and_coloured_images_shrink():
+def test_large_images_shrink():
     images = rng().integers(256, size=(20, 70, 40, 3), dtype=np.uint8)
     data = Dataset(samples=images, image_shape=(3, 70, 40), max_value=255.0)
     made = sheet(data, np.zeros(20, dtype=int), np.zeros((1, 2), dtype=int), np.ones((1, 2), dtype=int))
@@ -140,7 +120,7 @@ def test_the_diagonal_of_a_confusion_is_the_accuracy():
                 assert made["counts"][row, column] == ((true == int(name)) & (labels == cluster)).sum()
 
 
-def test_records_name_every_choice():
+def test_records_of_settings():
     lines = dict(records(small_settings()))
     assert lines["n_clusters"] == "4"
     assert lines["intervention.interval"] == "2"
@@ -149,18 +129,3 @@ def test_records_name_every_choice():
     assert lines["clustering.lr"] == "0.001"
     assert lines["augment"] == "none"
     assert dict(records({"data": {"name": "digits", "samples": 3}}))["data.samples"] == "3"
-
-
-def test_embedded_data_end_no_element_and_come_back():
-    given = {HOSTILE: [HOSTILE, 1.23456789, float("nan"), np.float32(2.0), np.arange(3), (None, True)]}
-    text = embedded(given)
-    assert not set("<>&") & set(text)
-    assert json.loads(text) == {HOSTILE: [HOSTILE, 1.235, None, 2, [0, 1, 2], [None, True]]}
-
-
-def test_a_page_is_one_file_that_asks_for_nothing():
-    text = page(HOSTILE, {"title": HOSTILE, "@@script@@": 1})
-    assert "<img" not in text
-    assert text.count("</script>") == 2
-    assert "http://www.w3.org/2000/svg" in text  # a name, not an address
-    assert text.count("http") == text.count("http-equiv") + 1

@@ -1,4 +1,4 @@
-"""HTML reports: one file that opens offline. Arrays become plain data, plain data becomes a page."""
+"""HTML reports as one file that opens offline: arrays become plain data, plain data a page."""
 
 from .page import page, write
 from .parts import confusion, curve, records, scene, sheet

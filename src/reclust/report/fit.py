@@ -1,4 +1,4 @@
-"""The HTML report of a single fit: what it found, how sure one can be of it, and whether k-means would have done."""
+"""HTML report of a single fit: its clusters, how far to trust them, and k-means beside it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.utils import check_consistent_length
 
 from .. import draws, metrics
 from ..data import Dataset
@@ -20,54 +21,59 @@ from ..training.history import AFTER_RESET
 from ..training.result import Model
 from ..version import __version__
 from . import cluster_parts as parts
-from .findings import Facts, remarks
+from .findings import Facts, findings
 from .fitted_model import FittedModel
 from .page import write
 from .parts import confusion, contact_sheet, curve, records
-from .versus_kmeans import CANNOT, Evidence, compare, exchanged
+from .versus_kmeans import CAVEAT, compare, exchanged
 
 Plain = dict[str, Any]
-LIMIT = 20_000
-"""Samples that are looked at; sizes and scores are of all."""
-NUMBERS = 10**8
-"""Numbers of a table that are looked at for profiles, which sparse rows may have more of than there is memory."""
+MAX_SAMPLES = 20_000
+"""Samples used for everything but sizes and scores."""
+MAX_NUMBERS = 10**8
+"""Table cells used for profiles: sparse rows may have more than fit into memory."""
 SHOWN = 8
-"""Samples around a centre, and as many far from it."""
+"""Samples shown near each center, and far from it."""
 
 
 def write_fit_report(model: FittedModel, path: str | os.PathLike[str], X: Any, y: Any = None, *,
                      title: str | None = None) -> None:
-    """The report of a fitted model as one HTML file. X: what it was fitted on; y: known classes, only scored."""
+    """Write the report of a model fitted on X; y are true classes, used only for scoring."""
     title = title or f"{type(model).__name__} in {model.n_clusters_} clusters"
     write(path, title, fit_data(model, X, y, title=title), view="fit")
 
 
 def fit_data(model: FittedModel, X: Any, y: Any = None, *, title: str) -> Plain:
-    """All that the page shows, as dicts, lists, strings, numbers and arrays."""
+    """Return everything the page shows as plain data."""
     X = opened(X, model.preparation_.image_shape)
-    names = X.feature_names if isinstance(X, Dataset) else None
-    names = names or getattr(model, "feature_names_in_", None)
-    seen = Seen.of(model, model.check_input(X), y)
-    evidence = compare(model, seen.X, seen.rows)
+    names = getattr(model, "feature_names_in_", None)
+    if names is None and isinstance(X, Dataset):
+        names = X.feature_names
+    fit = FitSample.draw(model, model.check_input(X), y)
+    comparison, result = compare(model, fit.X, fit.rows), model.result_
+    kind, words = comparison.verdict
+    images = model.preparation_.image_shape is not None
+    seconds = {name: round(spent, 2) for name, spent in result.seconds.items()}
+    written = datetime.now(timezone.utc).isoformat(timespec="seconds")
     return {
-        "title": title, "facts": _facts(seen), "remarks": [vars(one) for one in remarks(_remarkable(seen))],
-        "verdict": _verdict(evidence), "clusters": _clusters(seen),
-        "samples": _sheet(seen) if model.preparation_.image_shape else _profiles(seen, names),
-        "map": _map(seen),
-        "confidence": parts.histogram(seen.confidence), "ratio": None if seen.ratio is None else parts.histogram(seen.ratio),
-        "looked_at": len(seen.rows) if len(seen.rows) < seen.X.shape[0] else None,
-        "curves": _curves(seen), "replicas": _replicas(seen), "known": _known(seen),
-        "settings": [*(records(model.preparation_.lens, "lens") if model.preparation_.image_shape else []),
-                     *records(model.result_.settings[model.best_replica_])],
-        "provenance": records({**model.result_.provenance, "seeds": model.result_.seeds,
-                               "seconds": {name: round(took, 2) for name, took in model.result_.seconds.items()}}),
-        "about": [("Written", datetime.now(timezone.utc).isoformat(timespec="seconds")), ("reclust", __version__)],
+        "title": title, "facts": _facts(fit),
+        "findings": [vars(finding) for finding in findings(_finding_facts(fit))],
+        "verdict": {"kind": kind, "words": words, "rows": comparison.rows(), "caveat": CAVEAT},
+        "clusters": _clusters(fit), "samples": _sheet(fit) if images else _profiles(fit, names),
+        "map": _map(fit), "confidence": parts.histogram(fit.confidence),
+        "ratio": None if fit.ratio is None else parts.histogram(fit.ratio),
+        "used": len(fit.rows) if len(fit.rows) < fit.X.shape[0] else None,
+        "curves": _curves(fit), "replicas": _replicas(fit), "known": _known(fit),
+        "settings": [*(records(model.preparation_.lens, "lens") if images else []),
+                     *records(result.settings[model.best_replica_])],
+        "provenance": records({**result.provenance, "seeds": result.seeds, "seconds": seconds}),
+        "about": [("Written", written), ("reclust", __version__)],
     }
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A model, the samples it was fitted on, and what it says of those looked at: rows (m,), z (m, d), confidence (m,)."""
+class FitSample:
+    """A fitted model, its data, and a random sample of m rows with their embeddings (m, d)."""
 
     model: FittedModel
     X: Any
@@ -77,30 +83,28 @@ class Seen:
     confidence: np.ndarray
 
     @classmethod
-    def of(cls, model: FittedModel, X: Any, y: Any) -> Seen:
+    def draw(cls, model: FittedModel, X: Any, y: Any) -> FitSample:
         n = len(model.labels_)
-        if X.shape[0] != n:
-            raise ValueError(f"X has {X.shape[0]} samples, but the model was fitted on {n}: give it those, in the same order.")
+        order = draws.permutation(draws.fold(draws.key(0), "report"), n)
+        rows = np.sort(order[:MAX_SAMPLES].numpy())
+        same = X.shape[0] == n
+        if not (same and (model.map_samples(X[rows], Model.assign) == model.labels_[rows]).all()):
+            raise ValueError(f"A report needs the {n} samples that the model was fitted on, in the "
+                             f"same order; got {X.shape[0]} samples"
+                             f"{', some of them in other clusters' if same else ''}.")
         classes = None if y is None else np.asarray(as_array(y)).reshape(-1)
-        if classes is not None and classes.dtype.kind == "O":  # of several kinds, perhaps, which have no order
+        check_consistent_length(model.labels_, classes)
+        if classes is not None and classes.dtype.kind == "O":  # mixed types cannot be sorted
             metrics.refuse_missing(classes)
             classes = classes.astype(str)
-        if classes is not None and len(classes) != n:
-            raise ValueError(f"y has {len(classes)} labels for {n} samples: give one for each.")
-        rows = np.sort(draws.permutation(draws.fold(draws.key(0), "report"), n)[:LIMIT].numpy())
-        other = int((model.map_samples(X[rows], Model.assign) != model.labels_[rows]).sum())
-        if other:
-            raise ValueError(f"{other} of {len(rows)} samples are in another cluster than when the model was fitted: give it "
-                             "the samples that it was fitted on, in the same order.")
-        return cls(model, X, classes, rows, model.map_samples(X[rows], lambda _, z: z), model.map_samples(X[rows], model.soft_labels).max(1))
+        confidence = model.map_samples(X[rows], model.soft_labels).max(1)
+        return cls(model, X, classes, rows, model.map_samples(X[rows], lambda _, z: z), confidence)
 
     @property
     def labels(self) -> np.ndarray:
-        """(m,)."""
-        return self.model.labels_[self.rows]
+        return self.model.labels_[self.rows].astype(np.int64)
 
-    def names(self, rows: np.ndarray) -> list[str] | None:
-        """What the samples of these rows are called, where they have names, such as those of files."""
+    def ids(self, rows: np.ndarray) -> list[str] | None:
         ids = self.model.ids_
         return None if ids is None else [str(ids[row]) for row in rows]
 
@@ -110,131 +114,136 @@ class Seen:
 
     @cached_property
     def ratio(self) -> np.ndarray | None:
-        """Distance to the nearest centre over that to the next, (m,); None for a single cluster."""
+        """Distance to the nearest center over that to the next, (m,); None for one cluster."""
         if self.model.n_clusters_ < 2:
             return None
-        return distance_ratio(torch.from_numpy(self.z), torch.from_numpy(self.model.cluster_centers_)).numpy()
+        centers = torch.from_numpy(self.model.cluster_centers_)
+        return distance_ratio(torch.from_numpy(self.z), centers).numpy()
 
     @cached_property
     def labelings(self) -> dict[int, np.ndarray]:
-        """Replica -> its labels of all samples; failed ones have none."""
-        return {i: one.labels for i, one in enumerate(self.model.replicas_) if one.failed is None}
+        """Labels of the rows by replica, without failed ones."""
+        return {i: replica.labels[self.rows] for i, replica in enumerate(self.model.replicas_)
+                if replica.failed is None}
 
     @cached_property
-    def between(self) -> np.ndarray:
-        """NMI of each two living replicas, by the rows looked at."""
-        return parts.pairwise([labels[self.rows] for labels in self.labelings.values()])
+    def nmi(self) -> np.ndarray:
+        return parts.pairwise_nmi(list(self.labelings.values()))
 
     @cached_property
     def agreement(self) -> np.ndarray | None:
-        """The share of the other replicas that put a sample in the same cluster, (m,); None for one replica."""
-        others = [labels[self.rows] for i, labels in self.labelings.items() if i != self.model.best_replica_]
+        """Share of the other replicas that agree on each sample, (m,); None for one replica."""
+        others = [labels for i, labels in self.labelings.items() if i != self.model.best_replica_]
         return parts.agreement(np.stack(others), self.labels) if others else None
 
 
-def _facts(seen: Seen) -> list[tuple[str, str]]:
-    model, result = seen.model, seen.model.result_
+def _facts(fit: FitSample) -> list[tuple[str, str]]:
+    model, result = fit.model, fit.model.result_
     epochs = " + ".join(str(result.trained_epochs(phase)) for phase in result.history)
-    counts = (("sample", seen.X.shape[0]), ("cluster", model.n_clusters_), ("replica", len(model.replicas_)))
-    return [*((f"{n:,}", name if n == 1 else f"{name}s") for name, n in counts), (epochs, "epochs"),
-            (f"{sum(result.seconds.values()):.3g} s", "of computing")]
+    counts = (("sample", fit.X.shape[0]), ("cluster", model.n_clusters_),
+              ("replica", len(model.replicas_)))
+    return [*((f"{n:,}", name if n == 1 else f"{name}s") for name, n in counts),
+            (epochs, "epochs"), (f"{sum(result.seconds.values()):.3g} s", "training time")]
 
 
-def _remarkable(seen: Seen) -> Facts:
-    model = seen.model
-    settings = model.result_.settings[model.best_replica_]
+def _finding_facts(fit: FitSample) -> Facts:
+    model, result = fit.model, fit.model.result_
+    settings, last = result.settings[model.best_replica_], list(result.history)[-1]
     assert settings.clustering is not None
-    last = list(model.result_.history)[-1]  # clustering, or what went on from it
-    pairs = parts.off_diagonal(seen.between)
+    pairs = fit.nmi[np.tril_indices(len(fit.nmi), -1)]
     return Facts(
-        asked=settings.n_clusters, sizes=seen.sizes, replicas=len(model.replicas_), failed=len(model.result_.failed),
-        between=float(pairs.mean()) if len(pairs) else None, exchanged=exchanged(model),
-        dimensions=parts.effective_dimensions(seen.z),
-        ratio=None if seen.ratio is None else float(np.median(seen.ratio)), columns=model.history_[last],
-        epochs=model.result_.trained_epochs(last), planned=settings.clustering.epochs,
-        batch_size=settings.clustering.batch_size)
+        requested=settings.n_clusters, sizes=fit.sizes, replicas=len(model.replicas_),
+        failed=len(result.failed), nmi=float(pairs.mean()) if len(pairs) else None,
+        dimensions=parts.effective_dimensions(fit.z),
+        ratio=None if fit.ratio is None else float(np.median(fit.ratio)),
+        label_change=model.history_[last].get("label_change"), epochs=result.trained_epochs(last),
+        planned=settings.clustering.epochs, batch_size=settings.clustering.batch_size)
 
 
-def _verdict(evidence: Evidence) -> Plain:
-    kind, words = evidence.verdict
-    return {"kind": kind, "words": words, "rows": evidence.rows(), "cannot": CANNOT}
+def _clusters(fit: FitSample) -> list[Plain]:
+    k = fit.model.n_clusters_
+    silhouette = squared_silhouette(torch.from_numpy(fit.z), torch.from_numpy(fit.labels)).numpy()
+    columns = {"confidence": fit.confidence, "ratio": fit.ratio, "silhouette": silhouette,
+               "agreement": fit.agreement}
+    means = {name: parts.mean_per_cluster(values, fit.labels, k)
+             for name, values in columns.items() if values is not None}
+    return [{"cluster": i, "size": fit.sizes[i],
+             **{name: means[name][i] if name in means else None for name in columns}}
+            for i in range(k)]
 
 
-def _clusters(seen: Seen) -> list[Plain]:
-    k, labels = seen.model.n_clusters_, seen.labels
-    silhouette = squared_silhouette(torch.from_numpy(seen.z), torch.from_numpy(labels.astype(np.int64))).numpy()
-    columns: dict[str, np.ndarray | None] = {"confidence": seen.confidence, "ratio": seen.ratio, "silhouette": silhouette,
-                                             "agreement": seen.agreement}
-    means = {name: [None] * k if values is None else parts.mean_per_cluster(values, labels, k)
-             for name, values in columns.items()}
-    return [{"cluster": i, "size": seen.sizes[i], **{name: each[i] for name, each in means.items()}} for i in range(k)]
+def _map(fit: FitSample) -> Plain:
+    classes = None if fit.classes is None else fit.classes[fit.rows]
+    made = parts.embedding_map(fit.z, fit.model.cluster_centers_, fit.labels, fit.rows,
+                               classes=classes)
+    return made | {"names": fit.ids(made["rows"])}
 
 
-def _map(seen: Seen) -> Plain:
-    classes = None if seen.classes is None else seen.classes[seen.rows]
-    made = parts.embedding_map(seen.z, seen.model.cluster_centers_, seen.labels, seen.rows, classes=classes)
-    return made | {"names": seen.names(made["rows"])}
-
-
-def _around(seen: Seen) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers of the samples nearest to their centre and farthest from it, (k, SHOWN) each; -1 where there is none."""
-    found = extremes(torch.from_numpy(seen.z), torch.from_numpy(seen.labels.astype(np.int64)),
-                     torch.from_numpy(seen.model.cluster_centers_), count=SHOWN)
-    near, far = (np.where(rows < 0, -1, seen.rows[rows]) for rows in (one.numpy() for one in found))
-    return near, far
-
-
-def _sheet(seen: Seen) -> Plain | str:
-    preparation = seen.model.preparation_
+def _sheet(fit: FitSample) -> Plain | str:
+    preparation = fit.model.preparation_
     assert preparation.image_shape is not None
     height, width, channels = preparation.image_shape
     if channels not in (1, 3):
-        return f"Images of {channels} channels cannot be shown: 1 or 3 can."
-    shown = np.concatenate(_around(seen), axis=1)
-    images = dense_rows(seen.X, np.maximum(shown, 0).reshape(-1)).reshape(*shown.shape, height, width, channels)
-    made = contact_sheet(preparation.first(images), shown, seen.model.labels_, classes=seen.classes)
+        return f"Images with {channels} channels cannot be shown, only with 1 or 3."
+    z, labels = torch.from_numpy(fit.z), torch.from_numpy(fit.labels)
+    centers = torch.from_numpy(fit.model.cluster_centers_)
+    found = torch.cat(extremes(z, labels, centers, count=SHOWN), 1).numpy()
+    shown = np.where(found < 0, -1, fit.rows[found])
+    images = dense_rows(fit.X, np.maximum(shown, 0).reshape(-1))
+    images = preparation.first(images.reshape(*shown.shape, height, width, channels))
+    made = contact_sheet(images, shown, fit.model.labels_, classes=fit.classes)
     for cluster in made["clusters"]:
-        cluster["names"] = seen.names(cluster["samples"])
+        cluster["names"] = fit.ids(cluster["samples"])
     return {"kind": "sheet", "nearest": SHOWN, **made}
 
 
-def _profiles(seen: Seen, names: Any) -> Plain:
-    features = seen.X.shape[1]
-    some = slice(None, None, -(-len(seen.rows) * features // NUMBERS))
-    titles = [f"feature {i}" for i in range(features)] if names is None else names
-    return {"kind": "profiles", "clusters": parts.profiles(
-        dense_rows(seen.X, seen.rows[some]), seen.labels[some], seen.model.n_clusters_, titles)}
+def _profiles(fit: FitSample, names: Any) -> Plain:
+    features = fit.X.shape[1]
+    some = slice(None, None, -(-len(fit.rows) * features // MAX_NUMBERS))
+    names = [f"feature {i}" for i in range(features)] if names is None else names
+    rows = dense_rows(fit.X, fit.rows[some])
+    made = parts.profiles(rows, fit.labels[some], fit.model.n_clusters_, names)
+    return {"kind": "profiles", "clusters": made}
 
 
-def _curves(seen: Seen) -> Plain:
-    """phase.column -> the line of the kept replica, and the mean over all where there are several; where resets were."""
-    result, kept = seen.model.result_, seen.model.best_replica_
+def _curves(fit: FitSample) -> Plain:
+    """Return the curves of the kept replica and the mean over replicas, and epochs of resets."""
+    result, kept = fit.model.result_, fit.model.best_replica_
     lines, resets = {}, []
     for phase, columns in result.history.items():
         flat = {name: one for name, one in columns.items() if one.values.ndim == 2}
         own = {name: type(one)(one.epochs, one.values[:, [kept]]) for name, one in flat.items()}
         for name in flat:
-            if name != "fired" and not name.endswith(AFTER_RESET) and (line := curve(own, name)) is not None:
-                lines[f"{phase}.{name}"] = {"kept": line, "all": curve(flat, name) if len(result) > 1 else None}
+            shown = name != "fired" and not name.endswith(AFTER_RESET)
+            if shown and (line := curve(own, name)) is not None:
+                mean = curve(flat, name) if len(result) > 1 else None
+                lines[f"{phase}.{name}"] = {"kept": line, "all": mean}
         if "fired" in own:
-            resets = own["fired"].epochs[np.nan_to_num(own["fired"].values).any(axis=1)].tolist()
+            fired = np.nan_to_num(own["fired"].values).any(axis=1)
+            resets = own["fired"].epochs[fired].tolist()
     return {"lines": lines, "resets": resets}
 
 
-def _replicas(seen: Seen) -> Plain:
-    model, places = seen.model, list(seen.labelings)
-    rows = [{"replica": i, "seed": one.seed, "score": one.score, "kept": i == model.best_replica_,
-             "failed": None if one.failed is None else f"{one.failed[0]}, epoch {one.failed[1]}",
-             "nmi": None if one.failed is not None else seen.between[places.index(i), places.index(model.best_replica_)],
-             "accuracy": None if seen.classes is None or one.failed is not None else metrics.accuracy(seen.classes, one.labels)}
-            for i, one in enumerate(model.replicas_)]
-    return {"rows": rows, "between": seen.between, "places": places, "exchanged": exchanged(model),
-            "agreement": None if seen.agreement is None else parts.histogram(seen.agreement, bins=10)}
+def _replicas(fit: FitSample) -> Plain:
+    model, places = fit.model, list(fit.labelings)
+    rows = []
+    for i, replica in enumerate(model.replicas_):
+        row = {"replica": i, "seed": replica.seed, "score": replica.score,
+               "kept": i == model.best_replica_, "failed": None, "nmi": None, "accuracy": None}
+        if replica.failed is not None:
+            row["failed"] = f"{replica.failed[0]}, epoch {replica.failed[1]}"
+        else:
+            row["nmi"] = fit.nmi[places.index(i), places.index(model.best_replica_)]
+            if fit.classes is not None:
+                row["accuracy"] = metrics.accuracy(fit.classes, replica.labels)
+        rows.append(row)
+    return {"rows": rows, "nmi": fit.nmi, "places": places, "exchanged": exchanged(model),
+            "agreement": None if fit.agreement is None else parts.histogram(fit.agreement, bins=10)}
 
 
-def _known(seen: Seen) -> Plain | None:
-    if seen.classes is None:
+def _known(fit: FitSample) -> Plain | None:
+    if fit.classes is None:
         return None
-    deep, plain = seen.model.labels_, seen.model.baseline_.labels_
-    return {"deep": metrics.scores(seen.classes, deep), "plain": metrics.scores(seen.classes, plain),
-            "confusion": confusion(seen.classes, deep)}
+    deep, plain = fit.model.labels_, fit.model.baseline_.labels_
+    return {"deep": metrics.scores(fit.classes, deep), "plain": metrics.scores(fit.classes, plain),
+            "confusion": confusion(fit.classes, deep)}

@@ -1,4 +1,4 @@
-"""A page from plain data: the style, the script and the data, joined into one file that needs nothing else."""
+"""Join style, scripts and data into one HTML page that loads nothing else."""
 
 from __future__ import annotations
 
@@ -16,54 +16,54 @@ import numpy as np
 
 from ..utils.files import check_writable, write_text
 
+View = Literal["studies", "fit"]
 PARTS = ("dom", "table", "controls", "curves", "scene", "sheet", "confusion")
 SCRIPTS = {"studies": (*PARTS, "record", "figures", "main"), "fit": (*PARTS, "bars", "fit")}
-"""What shows studies, and what a single fit, in the order in which scripts are joined; each may use those before it."""
+"""Scripts of each view in loading order; a script may use those before it."""
 
 
-def page(title: str, data: Mapping[str, Any], *, view: Literal["studies", "fit"] = "studies") -> str:
-    """The whole page. data: what the last script of the view reads, as plain dicts, lists, strings and numbers."""
+def page(title: str, data: Mapping[str, Any], *, view: View = "studies") -> str:
+    """Return the page as text; `data` is what the last script of the view reads."""
     style, frame = _asset("page.css"), _asset("page.html")
-    script = '"use strict";\n(() => {\n' + "\n".join(_asset(f"{name}.js") for name in SCRIPTS[view]) + "\n})();\n"
-    # Nothing but our own style and script may run or load, whatever the names in the data are.
-    policy = f"default-src 'none'; img-src data:; style-src {_allowed(style)}; script-src {_allowed(script)}"
-    parts = {"title": html.escape(title), "policy": html.escape(policy), "style": style, "script": script,
-             "data": embedded(data)}
-    pieces = frame.split("@@")  # text, name, text, name, …: what is put in is never looked at again
+    scripts = "\n".join(_asset(f"{name}.js") for name in SCRIPTS[view])
+    script = f'"use strict";\n(() => {{\n{scripts}\n}})();\n'
+    # Only our own style and script may run, whatever the names in the data contain.
+    policy = (f"default-src 'none'; img-src data:; style-src {_csp_hash(style)}; "
+              f"script-src {_csp_hash(script)}")
+    parts = {"title": html.escape(title), "policy": html.escape(policy), "style": style,
+             "script": script, "data": to_json(data)}
+    pieces = frame.split("@@")  # text, name, text, name, …: inserted parts are not searched again
     return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))
 
 
 def write(path: str | os.PathLike[str], title: str, data: Mapping[str, Any], *,
-          view: Literal["studies", "fit"] = "studies") -> None:
-    """The page as a file, whole or not at all."""
+          view: View = "studies") -> None:
     check_writable(path)
     write_text(path, page(title, data, view=view))
 
 
-def embedded(data: Any) -> str:
-    """JSON that cannot end the element it stands in; numbers with four digits, null for what is no number."""
+def to_json(data: Any) -> str:
+    """Encode data so that it cannot end its HTML element; four digits per number, NaN as null."""
     text = json.dumps(_plain(data), separators=(",", ":"), allow_nan=False, ensure_ascii=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _plain(thing: Any) -> Any:
-    if isinstance(thing, Mapping):
-        return {str(name): _plain(part) for name, part in thing.items()}
-    if isinstance(thing, np.ndarray):
-        thing = thing.tolist()
-    if isinstance(thing, (list, tuple)):
-        return [_plain(part) for part in thing]
-    if isinstance(thing, np.generic):
-        thing = thing.item()
-    if isinstance(thing, float):
-        if not math.isfinite(thing):
+def _plain(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {str(name): _plain(part) for name, part in data.items()}
+    if isinstance(data, (np.ndarray, np.generic)):
+        data = data.tolist()
+    if isinstance(data, (list, tuple)):
+        return [_plain(part) for part in data]
+    if isinstance(data, float):
+        if not math.isfinite(data):
             return None
-        short = float(f"{thing:.4g}")
-        return int(short) if short.is_integer() else short
-    return thing
+        rounded = float(f"{data:.4g}")
+        return int(rounded) if rounded.is_integer() else rounded
+    return data
 
 
-def _allowed(content: str) -> str:
+def _csp_hash(content: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 

@@ -1,9 +1,10 @@
-"""Was the deep model worth it? What can be said without labels of it and of plain k-means on the same samples."""
+"""Compare a deep model with plain k-means on the same samples, without labels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -19,133 +20,140 @@ from ..objectives import nearest
 from ..training.result import Model
 from .fitted_model import FittedModel
 
-SAMPLES, VIEWS, CHUNK = 3000, 3, 512
+SAMPLES, VIEWS, BATCH_SIZE = 3000, 3, 512
 SAME = 0.9
-"""Adjusted Rand index from which two labelings are called nearly the same."""
+"""Adjusted Rand index from which two labelings count as the same."""
 MARGIN = 0.05
-"""How much steadier one of them must be to be called so."""
+"""Smallest difference in stability that counts."""
 
-CANNOT = ("No labels were used, so this cannot say which of the two is closer to the groups that you have in mind: clusters "
-          "may be steady and still not those. Of several replicas the one is kept that such random changes as those of the "
-          "first line (of images: rotations and shifts; of tables: noise) disturb least, which favours it a little. "
-          "Silhouettes flatter whoever was trained in the space they are measured in, and are shown for orientation only.")
-TRAINED = "without a vote: the model was trained to ignore such changes"
-SELECTED = "without a vote: replicas that such changes disturb were replaced while they trained"
-COPIED = "not known of this model: its replicas were copied from each other while they trained"
+CAVEAT = ("No labels were used, so this cannot tell which result is closer to the groups you have "
+          "in mind: stable clusters can still be the wrong ones. Among replicas, the one least "
+          "affected by random changes (rotations and shifts of images, noise in tables) was kept, "
+          "which favors the deep model a little. A silhouette favors the method that was trained "
+          "in the space where it is measured.")
+TRAINED = "not counted: the model was trained to ignore such changes"
+SELECTED = "not counted: replicas affected by such changes were replaced during training"
+COPIED = "unknown for this model: its replicas were copied from each other during training"
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """Pairs are (deep model, k-means). All numbers but silhouettes and neighbours are adjusted Rand indices.
+class KMeansComparison:
+    """Label-free measures as pairs (deep model, k-means).
 
-    views: labels of samples against those of their random views. refits: mean over pairs of replicas, and of k-means runs from
-    other seeds; None where replicas do not tell, as a single one does not. neighbours: share of a sample's ten nearest
-    neighbours in input space that are in its cluster. silhouettes_input, silhouettes_embedding: of both
-    labelings in both spaces. unfair: which of views and refits has no vote, and why.
+    agreement: adjusted Rand index between the two labelings. views: adjusted Rand index between
+    labels of samples and of random views of them. refits: mean adjusted Rand index between
+    replicas, or k-means runs; None for a single replica. neighbors: share of the ten nearest
+    neighbors in the same cluster. silhouettes: in input space and in the embedding.
+    unfair: measures that are not counted, and why.
     """
 
     agreement: float
     views: tuple[float, float]
     refits: tuple[float | None, float]
-    neighbours: tuple[float, float]
+    neighbors: tuple[float, float]
     silhouettes_input: tuple[float, float]
     silhouettes_embedding: tuple[float, float]
     unfair: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def verdict(self) -> tuple[str, str]:
-        """One of "same", "deep", "k-means" and "unclear", and what that means in words."""
+        """One of "same", "deep", "k-means" and "unclear", and an explanation."""
+        ari = f"(adjusted Rand index {self.agreement:.2f})"
         if self.agreement >= SAME:
-            return "same", (f"K-means finds nearly the same clusters (adjusted Rand index {self.agreement:.2f}). On this "
-                            "evidence plain k-means would do for the labels; what the deep model adds is its embedding.")
-        fair = [(deep, plain) for name, (deep, plain) in (("views", self.views), ("refits", self.refits))
+            return "same", (f"K-means finds nearly the same clusters {ari}, so it would do if you "
+                            "only need labels. The deep model adds its embedding.")
+        fair = [(deep, plain) for name, (deep, plain) in
+                (("views", self.views), ("refits", self.refits))
                 if name not in self.unfair and deep is not None]
-        votes = sum(int(np.sign(deep - plain)) for deep, plain in fair if abs(deep - plain) > MARGIN)
-        others = f"The two found different clusters (adjusted Rand index {self.agreement:.2f}). "
+        votes = sum(int(np.sign(deep - plain)) for deep, plain in fair
+                    if abs(deep - plain) > MARGIN)
+        intro = f"The two methods found different clusters {ari}. "
         if votes > 0:
-            return "deep", others + "Those of the deep model are steadier: it was probably worth it."
+            return "deep", intro + "Those of the deep model are more stable."
         if votes < 0:
-            return "k-means", others + ("Those of k-means are steadier: on this evidence the deep model was not worth it as it "
-                                        "is. More replicas (n_init), more epochs or preset=\"best\" may change that.")
-        found = "Neither is clearly steadier" if fair else "Nothing here could fairly tell which of them are steadier"
-        return "unclear", others + found + ": look at samples of both, or score a few that you know."
+            return "k-means", intro + ("Those of k-means are more stable. More replicas (n_init), "
+                                       'more epochs or preset="best" may change that.')
+        reason = ("Neither is clearly more stable" if fair else
+                  "Their stability cannot be compared fairly")
+        return "unclear", f"{intro}{reason}: look at samples of both, or label a few to score them."
 
     def rows(self) -> list[dict[str, Any]]:
-        """The evidence as lines of a table."""
+        """Return the lines of the table in the report."""
         why = {name: f"; {reason}" for name, reason in self.unfair.items()}
-        said = (("Same cluster after a small random change", self.views,
-                 "adjusted Rand index, 0 for chance" + why.get("views", "")),
-                ("Same clusters from other seeds", self.refits,
-                 "mean adjusted Rand index between runs" + why.get("refits", "")),
-                ("Nearest neighbours in the same cluster", self.neighbours, "share of the ten nearest in input space"),
-                ("Silhouette in input space", self.silhouettes_input, "flatters k-means"),
-                ("Silhouette in the embedding", self.silhouettes_embedding, "flatters the deep model"))
-        return [{"what": what, "deep": pair[0], "plain": pair[1], "about": about} for what, pair, about in said]
+        lines = (
+            ("Same cluster after a small random change", self.views,
+             "adjusted Rand index, 0 for chance" + why.get("views", "")),
+            ("Same clusters with other seeds", self.refits,
+             "mean adjusted Rand index between runs" + why.get("refits", "")),
+            ("Nearest neighbors in the same cluster", self.neighbors,
+             "share of the ten nearest in input space"),
+            ("Silhouette in input space", self.silhouettes_input, "favors k-means"),
+            ("Silhouette in the embedding", self.silhouettes_embedding, "favors the deep model"))
+        return [{"what": what, "deep": deep, "plain": plain, "about": about}
+                for what, (deep, plain), about in lines]
 
 
-def compare(model: FittedModel, X: Any, rows: np.ndarray) -> Evidence:
-    """The evidence from at most SAMPLES of these rows of X, which the model was fitted on."""
+def compare(model: FittedModel, X: Any, rows: np.ndarray) -> KMeansComparison:
+    """Compare on at most `SAMPLES` of these rows of X, the data that the model was fitted on."""
     rows = np.sort(rows[draws.permutation(_key("rows"), len(rows)).numpy()[:SAMPLES]])
     x = model.preparation_.network_input(X[rows]).flatten(1).float()
     z = torch.from_numpy(model.map_samples(X[rows], lambda _, z: z))
-    deep, plain = (torch.from_numpy(labels[rows].astype(np.int64)) for labels in (model.labels_, model.baseline_.labels_))
-    neighbours, copied = min(10, len(rows) - 1), exchanged(model)
-    between = None if copied else _between([one.labels[rows] for one in model.replicas_ if one.failed is None])
-    return Evidence(
-        agreement=metrics.ari(deep, plain),
-        views=_under_views(model, X, rows),
-        refits=(between, _k_means_again(model, x)),
-        neighbours=_pair(float(local_purity(x, own, neighbors=neighbours).mean()) for own in (deep, plain)),
-        silhouettes_input=_pair(_silhouette(x, own) for own in (deep, plain)),
-        silhouettes_embedding=_pair(_silhouette(z, own) for own in (deep, plain)),
+    labelings = [torch.from_numpy(labels[rows].astype(np.int64))
+                 for labels in (model.labels_, model.baseline_.labels_)]
+    copied, augmented = exchanged(model), model.result_.settings[model.best_replica_].augmentations
+    replicas = [one.labels[rows] for one in model.replicas_ if one.failed is None]
+    neighbors = min(10, len(rows) - 1)
+    return KMeansComparison(
+        agreement=metrics.ari(*labelings),
+        views=_stability_under_views(model, X, rows),
+        refits=(None if copied else _mean_ari(replicas), _kmeans_stability(model, x)),
+        neighbors=_pair(local_purity(x, own, neighbors=neighbors) for own in labelings),
+        silhouettes_input=_pair(squared_silhouette(x, own) for own in labelings),
+        silhouettes_embedding=_pair(squared_silhouette(z, own) for own in labelings),
         unfair={**({"views": SELECTED, "refits": COPIED} if copied else {}),
-                **({"views": TRAINED} if model.result_.settings[model.best_replica_].augmentations else {})},
-    )
+                **({"views": TRAINED} if augmented else {})})
 
 
 def exchanged(model: FittedModel) -> bool:
-    """Whether replicas were copied from each other, so that what they agree on says nothing of other seeds."""
+    """Tell whether replicas were copied from each other during training."""
     intervention = model.result_.settings[model.best_replica_].intervention
     return (len(model.replicas_) > 1 and isinstance(intervention, (Every, WhenSettled))
             and any(isinstance(step, Exchange) for step in intervention.steps))
 
 
-def _under_views(model: FittedModel, X: Any, rows: np.ndarray) -> tuple[float, float]:
+def _stability_under_views(model: FittedModel, X: Any, rows: np.ndarray) -> tuple[float, float]:
     inputs = model.preparation_.inputs(X[rows]).to(torch.device("cpu"), torch.float64)
-    augment, centers = perturbation_of(inputs.sample_shape), torch.from_numpy(model.baseline_.cluster_centers_).double()
-    found = []
-    for again in range(VIEWS):
-        def views(again: int = again) -> Iterator[Tensor]:
-            for some in torch.arange(len(rows)).split(CHUNK):
-                yield inputs.normalize(augment(inputs.take(some), draws.fold(_key("views"), some, again)))
+    augment = perturbation_of(inputs.sample_shape)
+    centers = torch.from_numpy(model.baseline_.cluster_centers_).double()
+    labels, baseline = model.labels_[rows], model.baseline_.labels_[rows]
 
-        deep = model.map_batches(views(), Model.assign)
-        plain = torch.cat([nearest(view.flatten(1), centers) for view in views()]).numpy()
-        found.append((metrics.ari(model.labels_[rows], deep), metrics.ari(model.baseline_.labels_[rows], plain)))
-    return _pair(np.mean(found, axis=0).tolist())
+    def views(repeat: int) -> Iterator[Tensor]:
+        for batch in torch.arange(len(rows)).split(BATCH_SIZE):
+            key = draws.fold(_key("views"), batch, repeat)
+            yield inputs.normalize(augment(inputs.take(batch), key))
 
-
-def _k_means_again(model: FittedModel, x: Tensor) -> float:
-    """Between k-means runs of other seeds, each as that beside the fit, as many as there are replicas and at least four."""
-    runs = max(4, len(model.replicas_))
-    keys = draws.fold(_key("k-means"), torch.arange(runs))
-    labels = [kmeans(x, len(model.baseline_.cluster_centers_), key=key, n_init=KMeans().n_init).labels.numpy() for key in keys]
-    between = _between(labels)
-    assert between is not None
-    return between
+    deep, plain = [], []
+    for repeat in range(VIEWS):
+        deep.append(metrics.ari(labels, model.map_batches(views(repeat), Model.assign)))
+        found = torch.cat([nearest(view.flatten(1), centers) for view in views(repeat)])
+        plain.append(metrics.ari(baseline, found.numpy()))
+    return float(np.mean(deep)), float(np.mean(plain))
 
 
-def _between(labelings: list[np.ndarray]) -> float | None:
-    pairs = [metrics.ari(one, other) for i, one in enumerate(labelings) for other in labelings[:i]]
+def _kmeans_stability(model: FittedModel, x: Tensor) -> float:
+    k, runs = len(model.baseline_.cluster_centers_), max(4, len(model.replicas_))
+    found = [kmeans(x, k, key=key, n_init=KMeans().n_init).labels.numpy()
+             for key in draws.fold(_key("k-means"), torch.arange(runs))]
+    return _mean_ari(found) or 0.0
+
+
+def _mean_ari(labelings: Sequence[np.ndarray]) -> float | None:
+    pairs = [metrics.ari(*pair) for pair in combinations(labelings, 2)]
     return float(np.mean(pairs)) if pairs else None
 
 
-def _silhouette(points: Tensor, labels: Tensor) -> float:
-    return float(squared_silhouette(points, labels).mean())
-
-
-def _pair(numbers: Any) -> tuple[float, float]:
-    deep, plain = numbers
+def _pair(values: Iterable[Tensor]) -> tuple[float, float]:
+    deep, plain = (float(one.mean()) for one in values)
     return deep, plain
 
 

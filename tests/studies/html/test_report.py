@@ -96,7 +96,7 @@ def test_inside_a_run(store, data):
     classes = load("digits").labels[:100]
     for cell in study_named(data, "tiny")["cells"]:
         key = data["runs"][cell["shown"]]["run"]
-        inside, labels = data["insides"][key], store.labels(key)
+        inside, labels = data["run_details"][key], store.labels(key)
         assert np.trace(inside["confusion"]["counts"]) == round(100 * metrics.accuracy(classes, labels))
         for cluster, shown in enumerate(inside["sheet"]["clusters"]):
             known = [sample for sample in shown["samples"] if sample >= 0]
@@ -110,19 +110,19 @@ def test_what_is_missing_is_said_in_words(store, tmp_path):
     def nowhere(name):
         return f"no {name} here"
 
-    inside = next(iter(report_data(store, title="t", samples=nowhere)["insides"].values()))
+    inside = next(iter(report_data(store, title="t", samples=nowhere)["run_details"].values()))
     assert inside["sheet"] == inside["confusion"] == "no digits here"
     assert len(inside["scene"]["classes"]) == len(inside["scene"]["rows"]) == 100, "these the store has"
     wrong = load("digits").take(slice(None, None, -1))
-    inside = next(iter(report_data(store, title="t", samples=lambda name: wrong)["insides"].values()))
+    inside = next(iter(report_data(store, title="t", samples=lambda name: wrong)["run_details"].values()))
     assert "not the one" in inside["confusion"]
 
 
 def test_a_compact_store_has_a_report(store, tmp_path):
     compact([store.path], tmp_path / "small.sqlite")
     with StoreReader(tmp_path / "small.sqlite") as small:
-        insides = report_data(small, title="t", samples=samples_in(None))["insides"]
-        whole = report_data(store, title="t", samples=samples_in(None))["insides"]
+        insides = report_data(small, title="t", samples=samples_in(None))["run_details"]
+        whole = report_data(store, title="t", samples=samples_in(None))["run_details"]
     assert insides.keys() == whole.keys()
     for key, parts in insides.items():
         assert "compact" in parts["sheet"] and "compact" in parts["confusion"]
@@ -148,7 +148,7 @@ def test_parts_that_are_not_imported_are_shown_as_they_were_written(tmp_path, mo
 def test_limits_hold(store):
     made = report_data(store, title="t", samples=samples_in(None), limits=Limits(scenes=1, sheets=2, confusions=0))
     for part, limit in (("scene", 1), ("sheet", 2), ("confusion", 0)):
-        contents = [inside[part] for inside in made["insides"].values()]
+        contents = [inside[part] for inside in made["run_details"].values()]
         assert sum(isinstance(content, dict) for content in contents) == limit
         assert all("Left out" in content for content in contents if isinstance(content, str))
 
@@ -172,8 +172,6 @@ def test_the_command_line_writes_it(store, tmp_path, capsys):
     assert str(path) in capsys.readouterr().out
     assert main(["report", str(tmp_path / "none.sqlite"), "-o", str(path)]) == 1
     assert "There is no store" in capsys.readouterr().err
-    assert main(["report", str(tmp_path / "model.reclust"), "-o", str(path)]) == 1
-    assert "--report FILE" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,8 @@
-// Bars: histograms of shares, sizes beside numbers, features that make a cluster different.
+// Histograms, bars behind numbers, and cluster profiles.
 
 const BAR_WIDTH = 360, BAR_HEIGHT = 170;
 
-// Counts in equal parts of [0, 1], with the median marked.
+// Histogram over [0, 1] with the median marked.
 function histogramView(title, about, histogram, xTitle) {
   const { counts, median } = histogram, most = Math.max(...counts, 1), sum = counts.reduce((a, b) => a + b, 0) || 1;
   const left = 36, right = 8, top = 8, bottom = 34, wide = (BAR_WIDTH - left - right) / counts.length;
@@ -20,10 +20,10 @@ function histogramView(title, about, histogram, xTitle) {
     el("div", { class: "plot" }, picture), el("p", { class: "note pad" }, about));
 }
 
-// A bar behind a number, of a share between 0 and 1.
+// A number with a bar behind it; share is between 0 and 1.
 const meter = (share, text) => el("span", { class: "meter", style: { "--share": `${(100 * Math.max(0, Math.min(1, share || 0))).toFixed(1)}%` } }, text);
 
-// One card a cluster: which features differ most from the mean of all, in standard deviations.
+// One card per cluster with the features that deviate most, in standard deviations.
 function profilesView(profiles, clusters) {
   const most = Math.max(0.5, ...profiles.clusters.flat().map((one) => Math.abs(one.deviation)));
   const line = (feature) => {

@@ -1,4 +1,4 @@
-// Choosing: a field with options, and several of them that together name the cells of a study.
+// Select fields, alone or several that together choose the cells of a study.
 
 function chooser(title, options, chosen, onchange) {
   const id = freshId("choice");
@@ -25,7 +25,7 @@ const valuesOf = (cells, name) => [...new Set(cells.map((cell) => cell.key[name]
 
 const cellName = (cell, names) => names.filter((name) => known(cell.key[name])).map((name) => worded(name, cell.key[name])).join(" · ");
 
-// Fields for those of `names` in which the cells differ; `draw(cells)` gets the ones that are chosen.
+// Fields for the `names` in which the cells differ; calls `draw(cells)` with the chosen ones.
 function picker(cells, names, draw) {
   const state = Object.fromEntries(names.map((name) => [name, valuesOf(cells, name)[0]]));
   const chosen = () => cells.filter((cell) => names.every((name) => cell.key[name] === state[name]));

@@ -1,4 +1,4 @@
-// Curves: a panel for each algorithm, a line for each variant, with its deviation over seeds as a band.
+// Curves: one panel per algorithm, one line per variant with the deviation over seeds as a band.
 
 const WIDTH = 360, HEIGHT = 230, LEFT = 44, RIGHT = 16, TOP = 10, BOTTOM = 30;
 const SHARES = new Set(["accuracy", "nmi", "ari", "local_purity"]);
@@ -133,6 +133,6 @@ function curvesView(report, study) {
   legend.append(...buttons, ...whole);
   const fields = picker(cells, ["dataset", "pretrained"], (found) => { chosen = found; draw(); });
   const measure = chooser("Measure", metrics.map((id) => ({ value: id, title: metricTitle(id) })), metric, (id) => { metric = id; draw(); });
-  return section("Curves", "Mean over seeds, with one standard deviation as a band. Ticks on the axis mark resets; a vertical step is what one did.",
+  return section("Curves", "Mean over seeds, with one standard deviation as a band. Ticks on the axis mark resets; vertical steps show their effect.",
     el("div", { class: "controls" }, fields, measure), legend, panels);
 }

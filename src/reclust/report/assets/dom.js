@@ -1,4 +1,4 @@
-// Elements. Text from data only ever becomes text nodes, and attributes are set one by one: nothing is parsed as HTML.
+// Elements. Data only becomes text nodes and attributes, nothing is parsed as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -41,7 +41,7 @@ function duration(seconds) {
 
 const count = (n, one, many) => `${n.toLocaleString("en")} ${n === 1 ? one : many || one + "s"}`;
 
-// Colours that stay apart for colour-blind readers; past the last one, other dashes tell lines apart.
+// Colors for color-blind readers; after the last one, lines differ by dashes.
 const HUES = 8;
 const hue = (i) => `var(--hue-${i % HUES})`;
 const DASHES = ["none", "6 3", "2 3", "8 3 2 3"];
@@ -51,7 +51,7 @@ const NARROW = matchMedia("(max-width: 560px)");
 
 const note = (text) => el("p", { class: "note" }, text);
 
-// Closed by its button, by Escape, and by a click beside it.
+// Closes with its button, Escape, or a click outside.
 function openDialog(title, attributes, ...content) {
   const id = freshId("dialog");
   const dialog = el("dialog", { ...attributes, "aria-labelledby": id, onclose: () => dialog.remove(),

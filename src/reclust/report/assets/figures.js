@@ -1,6 +1,6 @@
-// The figures of the paper that the store has records for, each enlarged where one asks for it.
+// Figures of the paper; a click enlarges one.
 
-// Between backticks stand names of studies.
+// Names of studies are in backticks.
 const coded = (text) => text.split("`").map((part, i) => (i % 2 ? el("code", {}, part) : part));
 
 function figuresView({ drawn, said }) {
@@ -12,7 +12,7 @@ function figuresView({ drawn, said }) {
   const shown = (one) => el("figure", { class: "drawing" },
     el("button", { type: "button", title: "Enlarge", "aria-label": `Enlarge ${one.name}`, onclick: () => enlarge(one) }, picture(one)),
     el("figcaption", {}, el("b", {}, one.name), `: ${one.about} `, coded(one.source)));
-  return Object.assign(section("Figures", "Those of the paper, drawn from this store, whichever study is chosen above.",
+  return Object.assign(section("Figures", "Figures of the paper, drawn from all studies in this store.",
     el("div", { class: "drawings" }, drawn.map(shown)), said.map(note)), { id: "figures" });
 }
 

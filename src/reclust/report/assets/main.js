@@ -1,4 +1,4 @@
-// The page: a study is chosen, its results, curves, runs from inside, and all runs follow.
+// Report of a store: results, curves, run details and all runs of the chosen study.
 
 function facts(study) {
   const { planned, finished, failed, waiting, seconds } = study.status;
@@ -16,7 +16,7 @@ function strip(runs, mean) {
     known(mean) ? svg("line", { class: "mean", x1: x(mean), x2: x(mean), y1: 1.5, y2: 12.5 }) : null);
 }
 
-// What tells rows apart: a column each, or a single one where the screen is narrow.
+// One column per key, or a single column on narrow screens.
 function keyColumns(names, of) {
   if (!NARROW.matches) return names.map((name) => ({ title: titled(name), key: (row) => of(row).key[name],
     show: (row) => (known(of(row).key[name]) ? worded(name, of(row).key[name]) : MISSING) }));
@@ -38,25 +38,25 @@ function resultsView(report, study) {
     { title: "", fixed: true, show: (cell) => recordButton(report, study, cell) },
   ];
   const fixed = constant.filter((name) => names.indexOf(name) < 0 && known(study.cells[0] && study.cells[0].key[name])).map((name) => worded(name, study.cells[0].key[name]));
-  return section("Results", `Mean over seeds ± standard deviation (n − 1)${fixed.length ? `; all of it ${fixed.join(", ")}` : ""}.`,
+  return section("Results", `Mean over seeds ± standard deviation (n − 1)${fixed.length ? `; all with ${fixed.join(", ")}` : ""}.`,
     table("Results", columns, study.cells, { search: (cell) => cellName(cell, study.keys) }));
 }
 
-function insideView(report, study) {
-  const cells = study.cells.filter((cell) => known(cell.shown) && report.runs[cell.shown].run in report.insides);
-  if (!cells.length) return section("Inside a run", null, note("No run of this study has finished yet."));
-  const content = el("div", { class: "inside" });
+function runDetailsView(report, study) {
+  const cells = study.cells.filter((cell) => known(cell.shown) && report.runs[cell.shown].run in report.run_details);
+  if (!cells.length) return section("Run details", null, note("No run of this study has finished yet."));
+  const content = el("div", { class: "run-details" });
   const part = (title, view, found) => el("section", { class: "part" }, el("h3", {}, title), typeof found === "string" ? note(found) : view(found));
   const fields = picker(cells, ["dataset", "algorithm", "pretrained", "variant"], ([cell]) => {
     if (!cell) return content.replaceChildren(note("There is no such combination in this study."));
-    const run = report.runs[cell.shown], inside = report.insides[run.run];
+    const run = report.runs[cell.shown], details = report.run_details[run.run];
     content.replaceChildren(
       el("p", { class: "about" }, `Seed ${run.seed}, the first of ${count(cell.runs.length, "run")}: accuracy ${percent(run.acc)} %, NMI ${percent(run.nmi)} %, ARI ${percent(run.ari)} %. `,
         recordButton(report, study, cell)),
-      el("div", { class: "pair" }, part("Embeddings", sceneView, inside.scene), part("Classes and clusters", confusionView, inside.confusion)),
-      part("Samples around the centres", sheetView, inside.sheet));
+      el("div", { class: "pair" }, part("Embeddings", sceneView, details.scene), part("Classes and clusters", confusionView, details.confusion)),
+      part("Samples near and far from each center", sheetView, details.sheet));
   });
-  return section("Inside a run", null, el("div", { class: "controls" }, fields), content);
+  return section("Run details", null, el("div", { class: "controls" }, fields), content);
 }
 
 function runsView(report, study) {
@@ -74,7 +74,7 @@ function runsView(report, study) {
 
 function studyView(report, study) {
   return [study.about ? el("p", { class: "lead" }, study.about) : null, facts(study),
-    study.cells.length ? [resultsView(report, study), curvesView(report, study), insideView(report, study), runsView(report, study)]
+    study.cells.length ? [resultsView(report, study), curvesView(report, study), runDetailsView(report, study), runsView(report, study)]
       : note("No runs were planned for this study.")].flat();
 }
 

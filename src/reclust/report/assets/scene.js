@@ -1,4 +1,4 @@
-// Embeddings over training: a plane of points, a slider over the epochs and across resets.
+// Embeddings over training: points in a plane, and a slider over epochs and resets.
 
 function bytes(text) {
   const raw = atob(text);
@@ -13,7 +13,7 @@ function sceneView(scene) {
   let place = scene.frames.length - 1, position = place, by = scene.classes ? "class" : "cluster", playing = null, asked = 0;
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const canvas = el("canvas", { role: "img", "aria-label": "Embeddings in a plane" });
-  const says = el("output", { class: "epoch" }), about = el("p", { class: "note", role: "status" }, "Point at a sample to see which it is.");
+  const says = el("output", { class: "epoch" }), about = el("p", { class: "note", role: "status" }, "Hover over a point to see its sample.");
   const legend = el("div", { class: "names" });
   const marks = el("datalist", { id: freshId("marks") }, scene.frames.map((frame, i) => (frame.reset ? el("option", { value: i }) : null)));
   const slider = el("input", { type: "range", min: 0, max: scene.frames.length - 1, step: 1, value: place, list: marks.id,
@@ -40,7 +40,7 @@ function sceneView(scene) {
       ink.globalAlpha = 0.8;
       ink.beginPath();
       ink.arc(middle(i, 0) * scale, (255 - middle(i, 1)) * scale, 2.6 * dense, 0, 7);
-      if (color < HUES) ink.fill(); else ink.stroke(); // past the last colour, rings tell the next ones apart
+      if (color < HUES) ink.fill(); else ink.stroke(); // after the last color, clusters are drawn as rings
     }
     ink.globalAlpha = 1;
     ink.lineWidth = 2 * dense;
@@ -110,6 +110,6 @@ function sceneView(scene) {
     (value) => { by = value; explain(); draw(); }) : null;
   return el("div", { class: "scene" }, canvas,
     scene.frames.length > 1 ? el("div", { class: "player" }, play, slider, marks, says) : null, el("div", { class: "controls" }, color, legend), about,
-    note(scene.frames.length > 1 ? `${count(n, "sample")}, × for centres. All epochs are seen from the direction of largest variance, each brought to the same spread.`
-      : `${count(n, "sample")}, × for centres, in the plane of largest variance, which shows ${percent(scene.share, 0)} % of it: what lies apart here is apart, what overlaps need not.`));
+    note(scene.frames.length > 1 ? `${count(n, "sample")}, × marks centers. All epochs share the plane of largest variance and are scaled to the same spread.`
+      : `${count(n, "sample")}, × marks centers. The plane of largest variance shows ${percent(scene.share, 0)} % of it, so clusters that overlap here may still be separate.`));
 }

@@ -1,4 +1,4 @@
-// Contact sheet: for each cluster the samples nearest to its centre and farthest from it.
+// Contact sheet: the samples nearest to each center and farthest from it.
 
 function sheetView(sheet) {
   const [height, width] = sheet.side, columns = sheet.clusters.length ? sheet.clusters[0].samples.length : 0;
@@ -23,7 +23,7 @@ function sheetView(sheet) {
   };
 
   const empty = sheet.clusters.map((cluster, i) => (cluster.size ? null : i)).filter(known);
-  return el("div", {}, sheet.clusters.some((cluster) => cluster.classes) ? note("Outlined are samples of another class than most of their cluster.") : null,
+  return el("div", {}, sheet.clusters.some((cluster) => cluster.classes) ? note("Outlined samples have another class than the majority of their cluster.") : null,
     empty.length ? note(`Empty: ${empty.length === 1 ? "cluster" : "clusters"} ${empty.join(", ")}.`) : null,
     el("div", { class: "cards", style: { "--picture": `url("${sheet.picture}")`, "--size": `${100 * columns}% ${100 * sheet.clusters.length}%` } },
       sheet.clusters.map((cluster, row) => (cluster.size ? card(cluster, row) : null))));

@@ -1,5 +1,5 @@
-// Tables that sort by any column. A column is {title, show(row), key(row), numeric, wide, fixed, hint}; without key it does not sort,
-// wide ones break lines, a fixed one stays in sight at the right.
+// Sortable tables. A column is {title, show(row), key(row), numeric, wide, fixed, hint}: without key it does not sort,
+// wide ones wrap lines, fixed ones stay visible at the right.
 
 function compare(a, b) {
   if (!known(a) || !known(b)) return known(b) - known(a); // what is missing comes last, whichever way one sorts

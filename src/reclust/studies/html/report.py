@@ -83,7 +83,7 @@ def report_data(store: StoreReader, *, title: str, samples: Callable[[str], Foun
         insides.add(run["run"], cell["key"]["dataset"], [run["acc"], *trained.get(run["run"], ())])
     metrics = {name: None for series in pools["series"].things for name in series["curves"]}
     return {
-        "title": title, "studies": studies, "insides": insides.runs, "metrics": list(metrics),
+        "title": title, "studies": studies, "run_details": insides.runs, "metrics": list(metrics),
         "about": [("Store", store.path.name), ("Written", datetime.now(timezone.utc).isoformat(timespec="seconds")),
                   ("reclust", __version__)],
         **{name: pool.things for name, pool in pools.items()},
