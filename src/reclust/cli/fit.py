@@ -120,8 +120,8 @@ def _model(arguments: argparse.Namespace, *, images: bool) -> DeepClustering:
 def _locked(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     lock = folder / "fit.lock"
-    with exclusive_lock(lock, f"Another `reclust fit` is writing to {folder}: wait for it, or choose "
-                        "another folder with -o."):
+    with exclusive_lock(lock, f"Another `reclust fit` is writing to {folder}: wait for it, or use "
+                              "another folder with -o."):
         try:
             yield
         finally:

@@ -236,14 +236,15 @@ def test_curves_toggle_and_answer(opened):
 def test_the_slider_goes_over_epochs_and_resets(opened):
     choose(opened, "Variant", "brb")
     picture = "document.querySelector('canvas').toDataURL()"
-    drawn = opened.run(f"new Promise((done) => setTimeout(() => done({picture}), 50))")
+    opened.run(f"window.drawn = {picture}; 0")
     opened.run("document.querySelector('input[type=range]').focus()")
     said = [opened.run("document.querySelector('.epoch').textContent")]
     for _ in range(int(opened.run("document.querySelector('input[type=range]').max"))):
         opened.press("ArrowLeft")
         said.append(opened.run("document.querySelector('.epoch').textContent"))
     assert said == ["epoch 4", "epoch 3", "epoch 2, right after the reset", "epoch 2", "start"]
-    assert opened.run(f"new Promise((done) => setTimeout(() => done({picture}), 50))") != drawn
+    redrawn = f"new Promise((done) => {{ let left = 500; const look = () => {{ const other = {picture} !== window.drawn; if (other || !left--) done(other); else setTimeout(look, 10); }}; look(); }})"
+    assert opened.run(redrawn)
     assert opened.run("document.querySelectorAll('.thumb').length") > 20
     assert opened.run("document.querySelectorAll('.confusion tbody tr').length") == 10
 
