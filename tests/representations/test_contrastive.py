@@ -126,7 +126,7 @@ def test_the_network_runs_under_autocast_and_its_loss_is_float32():
 def test_the_sum_of_directions_is_twice_the_mean_and_one_view_is_refused():
     net, z = small_net(), torch.randn(2, 5, 4, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(replace(SMALL, reduction="sum").loss(net, z, z), 2 * SMALL.loss(net, z, z))
-    with pytest.raises(ValueError, match=r"there is 1 in a batch.*views=\('augmented', 'augmented'\)"):
+    with pytest.raises(ValueError, match=r"got 1: .*views=\('augmented', 'augmented'\)"):
         train(X, small(augment=None), seeds=(0,))
 
 

@@ -23,7 +23,13 @@ from reclust import (
 )
 from reclust.data.augmentation.affine import Affine
 from reclust.representations import build_network
-from reclust.representations.patches import Convolution, Enlargement, Residual, overlaid, patches
+from reclust.representations.patches import (
+    Convolution,
+    Residual,
+    TransposedConvolution,
+    fold_patches,
+    patches,
+)
 
 DIGITS = load_digits().images[:80].astype(np.float32) / 16
 IMAGES = torch.from_numpy(DIGITS).double().unsqueeze(1)
@@ -59,7 +65,7 @@ def test_a_convolution_is_torchs(size, stride):
 
 @sizes
 def test_an_enlargement_is_torchs_transposed_convolution(size):
-    own = filled(Enlargement(3, 5, *size))
+    own = filled(TransposedConvolution(3, 5, *size))
     own.linear.bias.data.zero_()
     weight = own.linear.weight.T.unflatten(1, (3, 3, 5)).movedim(-1, 1)
     x = normal(2, *((side + 1) // 2 for side in size), 3)
@@ -73,9 +79,9 @@ def test_overlaying_is_the_transpose_of_taking_apart(size, stride):
     x = normal(2, *size, 3).requires_grad_()
     apart = patches(x, stride)
     y = normal(*apart.shape, name="y").requires_grad_()
-    torch.testing.assert_close((apart * y).sum(), (x * overlaid(y, stride, *size)).sum())
+    torch.testing.assert_close((apart * y).sum(), (x * fold_patches(y, stride, *size)).sum())
     assert torch.autograd.gradcheck(lambda x: patches(x, stride), x, fast_mode=True)
-    assert torch.autograd.gradcheck(lambda y: overlaid(y, stride, *size), y, fast_mode=True)
+    assert torch.autograd.gradcheck(lambda y: fold_patches(y, stride, *size), y, fast_mode=True)
 
 
 def test_a_residual_of_zeros_is_the_identity_of_what_is_positive():
@@ -166,7 +172,7 @@ def test_a_model_comes_through_a_file(tmp_path):
 
 
 def test_mistakes():
-    with pytest.raises(ValueError, match=r"A ConvAutoencoder needs images \(channels, height, width\), samples are \(64,\): give image_shape="):
+    with pytest.raises(ValueError, match=r"ConvAutoencoder needs images \(channels, height, width\), got samples of shape \(64,\): give image_shape="):
         IDEC(3, representation=SMALL, device="cpu").fit(DIGITS.reshape(80, 64))
     for changes, message in (({"channels": ()}, "channels is empty"), ({"channels": (4, 0)}, "each number in channels must be"),
                              ({"residuals": -1}, "residuals must be"), ({"embedding": 0}, "embedding must be")):

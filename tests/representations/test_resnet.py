@@ -77,5 +77,5 @@ def test_mistakes(changes, message):
 
 
 def test_tables_are_refused():
-    with pytest.raises(ValueError, match="A ResNet needs images"):
+    with pytest.raises(ValueError, match="ResNet needs images"):
         SimCLR().build((12,), 3)

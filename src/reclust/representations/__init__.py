@@ -1,10 +1,9 @@
-"""How samples become embeddings."""
+"""Representations, which turn samples into embeddings."""
 
-from .autoencoder import Autoencoder, EncoderDecoder, OwnAutoencoder
+from .autoencoder import Autoencoder, Embeddings, EncoderDecoder, OwnAutoencoder
 from .base import Representation, build_network
 from .contrastive import Contrastive, EncoderProjector, OwnSimCLR, SimCLR, nt_xent
 from .convolutional import ConvAutoencoder
-from .embeddings import Embeddings
 from .resnet import Backbone, ResNet
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Autoencoders: the encoder's output is z, and reconstruction keeps it honest."""
+"""Autoencoders: the encoder's output is z, and reconstruction keeps it informative."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from ..utils.values import check_int, check_ints, value
+from ..utils.values import choice, integer, integers, value
 from .base import encode_together, encoder_blocks
 from .layers import BatchNorm, Linear, LinearReLU, mean_squared_error, uninitialized
 from .weights import decaying_weights, expanded_weights, initial_weights
 
 
 class EncoderDecoder(nn.Module):
-    """A pair of modules: x -> z -> reconstruction of x."""
+    """Two modules: x -> z -> reconstruction of x."""
 
     def __init__(self, encoder: nn.Module, decoder: nn.Module) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class EncoderDecoder(nn.Module):
 
 
 class Reconstruction:
-    """The half that every autoencoder shares, whatever its layers."""
+    """Shared part of autoencoders, whatever their layers."""
 
     stacks: ClassVar[bool] = True
 
@@ -35,11 +35,12 @@ class Reconstruction:
         return encode_together(net.encoder, views)
 
     def loss(self, net: EncoderDecoder, views: Tensor, z: Tensor) -> Tensor:
-        """Mean squared error, averaged over the views."""
-        made = net.decoder(z.flatten(0, 1))
-        return mean_squared_error(made, views.reshape(made.shape))
+        """Return the mean squared error over all views."""
+        output = net.decoder(z.flatten(0, 1))
+        return mean_squared_error(output, views.reshape(output.shape))
 
-    def initial_weights(self, net: EncoderDecoder, key: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
+    def initial_weights(self, net: EncoderDecoder, key: Tensor,
+                        dtype: torch.dtype) -> dict[str, Tensor]:
         return initial_weights(net, key, dtype=dtype)
 
     def blocks(self, net: EncoderDecoder) -> dict[str, tuple[str, ...]]:
@@ -51,51 +52,98 @@ class Reconstruction:
 
 @value
 class Autoencoder(Reconstruction):
-    """Fully connected, ReLU, mirrored decoder. `embedding=None` takes the number of clusters."""
+    """Fully connected autoencoder with ReLU and a mirrored decoder.
 
-    hidden: tuple[int, ...] = (1024, 512, 256)
-    embedding: int | None = None
+    Parameters
+    ----------
+    hidden : tuple of int, default=(1024, 512, 256)
+        Sizes of the encoder's hidden layers.
+    embedding : int, optional
+        Size of the embedding, by default the number of clusters.
+    batch_norm : bool, default=False
+        Add BatchNorm to the hidden layers.
+
+    Examples
+    --------
+    >>> from reclust import IDEC, Autoencoder
+    >>> model = IDEC(n_clusters=3, representation=Autoencoder(hidden=(64, 32), embedding=8))
+    """
+
+    hidden: tuple[int, ...] = integers(default=(1024, 512, 256), least=1)
+    embedding: int | None = integer(default=None, least=1, optional=True)
     batch_norm: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", check_ints("hidden", self.hidden, 1))
-        if self.embedding is not None:
-            object.__setattr__(self, "embedding", check_int("embedding", self.embedding, 1))
 
     def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> EncoderDecoder:
         sizes = (math.prod(sample_shape), *self.hidden, self.embedding or n_clusters)
-        return EncoderDecoder(nn.Sequential(nn.Flatten(), *self._stack(sizes)), nn.Sequential(*self._stack(sizes[::-1])))
+        encoder = nn.Sequential(nn.Flatten(), *self._layers(sizes))
+        return EncoderDecoder(encoder, nn.Sequential(*self._layers(sizes[::-1])))
 
-    def _stack(self, sizes: tuple[int, ...]) -> list[nn.Module]:
+    def _layers(self, sizes: tuple[int, ...]) -> list[nn.Module]:
         *hidden, last = pairwise(sizes)
         made: list[nn.Module] = []
-        for wide, narrow in hidden:
+        for n_in, n_out in hidden:
             if self.batch_norm:
-                made += [uninitialized(Linear, wide, narrow), BatchNorm(narrow), nn.ReLU()]
+                made += [uninitialized(Linear, n_in, n_out), BatchNorm(n_out), nn.ReLU()]
             else:
-                made.append(uninitialized(LinearReLU, wide, narrow))
+                made.append(uninitialized(LinearReLU, n_in, n_out))
         return [*made, uninitialized(Linear, *last)]
 
 
 @value
-class OwnAutoencoder(Reconstruction):
-    """Your own pair of modules: encoder (B, *sample_shape) -> (B, d), decoder back to B times as many numbers.
+class Embeddings(Autoencoder):
+    """Small autoencoder for samples that are embeddings of a pretrained model already.
 
-    `weights="fresh"` draws their initial weights from the seed; `"given"` starts every replica from the weights the
-    modules came with, for instance pretrained ones.
+    Presets train it for fewer epochs than other autoencoders.
+
+    Parameters
+    ----------
+    hidden : tuple of int, default=(256,)
+        Sizes of the encoder's hidden layers.
+    embedding : int, optional
+        Size of the embedding, by default the number of clusters.
+    batch_norm : bool, default=False
+        Add BatchNorm to the hidden layers.
+
+    Examples
+    --------
+    >>> from reclust import IDEC, Embeddings
+    >>> model = IDEC(n_clusters=3, representation=Embeddings())
+    """
+
+    hidden: tuple[int, ...] = integers(default=(256,), least=1)
+
+
+@value
+class OwnAutoencoder(Reconstruction):
+    """Autoencoder of custom modules.
+
+    Parameters
+    ----------
+    encoder : Module
+        Turns samples (B, *sample_shape) into embeddings (B, d).
+    decoder : Module
+        Turns embeddings into B times as many numbers as a sample has.
+    weights : {"fresh", "given"}, default="fresh"
+        Draw initial weights from the seed, or start every replica from the weights the modules
+        have, for instance pretrained ones.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> from reclust import IDEC, OwnAutoencoder
+    >>> encoder = nn.Sequential(nn.Linear(20, 16), nn.ReLU(), nn.Linear(16, 3))
+    >>> representation = OwnAutoencoder(encoder, nn.Linear(3, 20))
+    >>> model = IDEC(n_clusters=3, representation=representation)
     """
 
     encoder: nn.Module
     decoder: nn.Module
-    weights: Literal["fresh", "given"] = "fresh"
-
-    def __post_init__(self) -> None:
-        if self.weights not in ("fresh", "given"):
-            raise ValueError(f"weights must be 'fresh' or 'given', got {self.weights!r}.")
+    weights: Literal["fresh", "given"] = choice("fresh", "given", default="fresh")
 
     def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> EncoderDecoder:
         return EncoderDecoder(self.encoder, self.decoder)
 
-    def initial_weights(self, net: EncoderDecoder, key: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
+    def initial_weights(self, net: EncoderDecoder, key: Tensor,
+                        dtype: torch.dtype) -> dict[str, Tensor]:
         draw = initial_weights if self.weights == "fresh" else expanded_weights
         return draw(net, key, dtype=dtype)

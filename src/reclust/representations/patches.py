@@ -1,8 +1,7 @@
-"""Convolutions as matrix products: images are taken apart into patches, which linear layers see, and put together again.
+"""Convolutions as matrix products on patches of images.
 
-Replicas that are mapped share one batched product, instead of taking turns as torch's convolutions would.
-
-Images are (B, h, w, c): channels come last, so that a row of a patch lies together in memory.
+Mapped replicas then share one batched product; with torch's convolutions they would take turns.
+Images are (B, h, w, c): with channels last, a row of a patch is contiguous in memory.
 """
 
 from __future__ import annotations
@@ -16,25 +15,24 @@ from torch.nn.functional import pad, relu
 
 from .layers import Linear, uninitialized
 
-SIDE = 3
-"""Of a patch, in pixels."""
+SIDE = 3  # of a patch, in pixels
 
 
 def patches(x: Tensor, stride: int) -> Tensor:
-    """PeriodicMonitor every stride-th pixel, zeros beyond the border: (B, h, w, c) -> (B, ⌈h / stride⌉, ⌈w / stride⌉, 9 c)."""
+    """Extract zero-padded patches: (B, h, w, c) -> (B, ceil(h / s), ceil(w / s), 9 c)."""
     return _Patches.apply(x, stride)
 
 
-def overlaid(x: Tensor, stride: int, height: int, width: int) -> Tensor:
-    """Patches added up where they overlap, the transpose of `patches`: (B, ⌈h / stride⌉, ⌈w / stride⌉, 9 c) -> (B, h, w, c)."""
-    return _Overlaid.apply(x, stride, height, width)
+def fold_patches(x: Tensor, stride: int, height: int, width: int) -> Tensor:
+    """Add up overlapping patches, the transpose of `patches`: -> (B, h, w, c)."""
+    return _FoldPatches.apply(x, stride, height, width)
 
 
 class _Patches(torch.autograd.Function):
     @staticmethod
     def forward(x: Tensor, stride: int) -> Tensor:
         padded = pad(x, (0, 0, 1, 1, 1, 1))
-        windows = padded.unfold(-3, SIDE, stride).unfold(-3, SIDE, stride)  # (..., ⌈h / stride⌉, ⌈w / stride⌉, c, 3, 3)
+        windows = padded.unfold(-3, SIDE, stride).unfold(-3, SIDE, stride)  # (..., c, 3, 3)
         return windows.movedim(-3, -1).flatten(-3)
 
     @staticmethod
@@ -45,22 +43,23 @@ class _Patches(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return overlaid(grad, ctx.stride, *ctx.size), None
+        return fold_patches(grad, ctx.stride, *ctx.size), None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int, ...], x: Tensor, stride: int) -> tuple[Tensor, int]:
         return _Patches.apply(x.movedim(in_dims[0], 0), stride), 0
 
 
-class _Overlaid(torch.autograd.Function):
+class _FoldPatches(torch.autograd.Function):
     @staticmethod
     def forward(x: Tensor, stride: int, height: int, width: int) -> Tensor:
-        *_, rows, columns, wide = x.shape
-        whole = x.new_zeros(*x.shape[:-3], height + 2, width + 2, wide // SIDE**2)
+        *_, rows, columns, size = x.shape
+        total = x.new_zeros(*x.shape[:-3], height + 2, width + 2, size // SIDE**2)
         for place, part in enumerate(x.unflatten(-1, (SIDE**2, -1)).unbind(-2)):
             row, column = divmod(place, SIDE)
-            whole[..., row : row + stride * rows : stride, column : column + stride * columns : stride, :] += part
-        return whole[..., 1:-1, 1:-1, :].contiguous()
+            total[..., row : row + stride * rows : stride,
+                  column : column + stride * columns : stride, :] += part
+        return total[..., 1:-1, 1:-1, :].contiguous()
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -72,37 +71,34 @@ class _Overlaid(torch.autograd.Function):
         return patches(grad, ctx.stride), None, None, None
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int, ...], x: Tensor, stride: int, height: int, width: int) -> tuple[Tensor, int]:
-        return _Overlaid.apply(x.movedim(in_dims[0], 0), stride, height, width), 0
+    def vmap(info: Any, in_dims: tuple[int, ...], x: Tensor, *sizes: int) -> tuple[Tensor, int]:
+        return _FoldPatches.apply(x.movedim(in_dims[0], 0), *sizes), 0
 
 
 class Convolution(nn.Module):
-    """Of 3 × 3 pixels: (B, h, w, wide) -> (B, ⌈h / stride⌉, ⌈w / stride⌉, narrow).
+    """3 x 3 convolution: (B, h, w, n_in) -> (B, ceil(h / stride), ceil(w / stride), n_out)."""
 
-    The ReLU behind it is a layer of its own: the kernel of `LinearReLU` is made for batches, and there are many more pixels.
-    """
-
-    def __init__(self, wide: int, narrow: int, stride: int = 1) -> None:
+    def __init__(self, n_in: int, n_out: int, stride: int = 1) -> None:
         super().__init__()
-        self.stride, self.linear = stride, uninitialized(Linear, SIDE**2 * wide, narrow)
+        self.stride, self.linear = stride, uninitialized(Linear, SIDE**2 * n_in, n_out)
 
     def forward(self, x: Tensor) -> Tensor:
-        return _by_pixel(self.linear, patches(x, self.stride))
+        return _per_pixel(self.linear, patches(x, self.stride))
 
 
-class Enlargement(nn.Module):
-    """A transposed convolution of 3 × 3: (B, ⌈h / 2⌉, ⌈w / 2⌉, wide) -> (B, h, w, narrow)."""
+class TransposedConvolution(nn.Module):
+    """Transposed 3 x 3 convolution: (B, ceil(h / 2), ceil(w / 2), n_in) -> (B, h, w, n_out)."""
 
-    def __init__(self, wide: int, narrow: int, height: int, width: int) -> None:
+    def __init__(self, n_in: int, n_out: int, height: int, width: int) -> None:
         super().__init__()
-        self.size, self.linear = (height, width), uninitialized(Linear, wide, SIDE**2 * narrow)
+        self.size, self.linear = (height, width), uninitialized(Linear, n_in, SIDE**2 * n_out)
 
     def forward(self, x: Tensor) -> Tensor:
-        return overlaid(_by_pixel(self.linear, x), 2, *self.size)
+        return fold_patches(_per_pixel(self.linear, x), 2, *self.size)
 
 
 class Residual(nn.Module):
-    """x and what two convolutions add to it, then ReLU: (B, h, w, width) -> the same."""
+    """Two convolutions with a skip connection: (B, h, w, width) -> the same."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -112,5 +108,5 @@ class Residual(nn.Module):
         return relu(x + self.second(relu(self.first(x))))
 
 
-def _by_pixel(layer: nn.Module, x: Tensor) -> Tensor:
+def _per_pixel(layer: nn.Module, x: Tensor) -> Tensor:
     return layer(x.flatten(0, -2)).unflatten(0, x.shape[:-1])

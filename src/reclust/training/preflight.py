@@ -14,7 +14,7 @@ from ..data.inputs import Inputs
 from ..objectives import Objective, State
 from ..objectives.base import has_update
 from ..representations.autoencoder import EncoderDecoder
-from ..representations.base import Representation, tried
+from ..representations.base import Representation, try_forward
 from ..representations.contrastive import EncoderProjector
 from ..utils.global_rng import NotRepeatable, forbid_global_draws
 from ..utils.values import same
@@ -31,7 +31,7 @@ def try_parts(replicas: Replicas, each: Sequence[Settings], inputs: Inputs, *, p
     first, representation = each[0], replicas.representation
     net = replicas.module(0, replicas.parameters, frozenset(replicas.learned)).eval()
     x = inputs.normalize(inputs.take(torch.arange(min(2, inputs.n_samples), device=inputs.device)))
-    z = tried("encoder", lambda samples: representation.encode(net, samples), x)
+    z = try_forward("encoder", lambda samples: representation.encode(net, samples), x)
     if z.ndim != 2 or len(z) != len(x):
         raise ValueError(f"The encoder turned samples of shape {tuple(x.shape)} into {tuple(z.shape)}: it must give one row of "
                          f"numbers for each, ({len(x)}, d).")
@@ -95,9 +95,9 @@ def _unchanged(before: Any, after: Any) -> bool:
 def _try_other_half(net: nn.Module, x: Tensor, z: Tensor) -> None:
     """What keeps embeddings honest: a decoder or a projector. Representations of another kind have their own."""
     if isinstance(net, EncoderProjector):
-        tried("projector", net.projector, z)
+        try_forward("projector", net.projector, z)
     if isinstance(net, EncoderDecoder):
-        made = tried("decoder", net.decoder, z)
+        made = try_forward("decoder", net.decoder, z)
         if made.numel() != x.numel():
             raise ValueError(f"The decoder turned embeddings of shape {tuple(z.shape)} into {tuple(made.shape)}: samples of "
                              f"shape {tuple(x.shape[1:])} need {x[0].numel()} numbers each.")

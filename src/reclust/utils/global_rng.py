@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+
+_LOCK = threading.RLock()  # the state is shared by all threads
 
 
 class NotRepeatable(ValueError):
@@ -15,7 +18,7 @@ class NotRepeatable(ValueError):
 @contextmanager
 def fixed_seed() -> Iterator[None]:
     """Seed torch's CPU generator with 0 inside the block and restore it afterwards."""
-    with torch.random.fork_rng(devices=[]):
+    with _LOCK, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         yield
 
@@ -28,7 +31,7 @@ def forbid_global_draws(what: str, device: torch.device) -> Iterator[None]:
     def states() -> list[torch.Tensor]:
         return [torch.get_rng_state(), *(torch.cuda.get_rng_state(one) for one in cuda)]
 
-    with torch.random.fork_rng(devices=cuda):
+    with _LOCK, torch.random.fork_rng(devices=cuda):
         before = states()
         yield
         drawn = not all(map(torch.equal, before, states()))
