@@ -174,7 +174,7 @@ def test_a_model_comes_through_a_file(tmp_path):
 def test_mistakes():
     with pytest.raises(ValueError, match=r"ConvAutoencoder needs images \(channels, height, width\), got samples of shape \(64,\): give image_shape="):
         IDEC(3, representation=SMALL, device="cpu").fit(DIGITS.reshape(80, 64))
-    for changes, message in (({"channels": ()}, "channels is empty"), ({"channels": (4, 0)}, "each number in channels must be"),
+    for changes, message in (({"channels": (4, 0)}, "each number in channels must be"),
                              ({"residuals": -1}, "residuals must be"), ({"embedding": 0}, "embedding must be")):
         with pytest.raises(ValueError, match=message):
             ConvAutoencoder(**changes)

@@ -265,18 +265,6 @@ def own_loop(**given):
     return encoder, centers, lambda **more: Target.of(encoder, centers, **{"embed": lambda: encoder(torch.from_numpy(X))} | given | more)
 
 
-def test_a_step_that_fails_leaves_a_loop_of_ones_own_as_it_was():
-    encoder, centers, target = own_loop()
-    optimizer = torch.optim.Adam([*encoder.parameters(), centers])
-    (encoder(torch.from_numpy(X)).square().sum() + centers.square().sum()).backward()
-    optimizer.step()
-    before = [tensor.detach().clone() for tensor in (*encoder.parameters(), centers, *optimizer.state[centers].values())]
-    with pytest.raises(ValueError, match=r"embed\(\) gave \(80, 3\)"):
-        BRB(2)(2, target(optimizer=optimizer, embed=lambda: torch.zeros(80, 3)))
-    after = [*encoder.parameters(), centers, *optimizer.state[centers].values()]
-    assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
-
-
 @pytest.mark.parametrize("step", [NativeRecluster(), RecomputeCenters(), SplitMerge(probability=1.0), Recluster()], ids=lambda step: type(step).__name__)
 def test_half_centres_and_autocast_are_welcome(step):
     encoder, centers, target = own_loop()
@@ -307,14 +295,6 @@ def test_a_fit_and_its_answers_are_the_same_inside_autocast():
         inside = answers()
     for one, other in zip(plain, inside, strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_optimizers_and_weights_that_cannot_be_reset_are_named():
-    encoder, centers, target = own_loop()
-    with pytest.raises(ValueError, match="LBFGS remembers gradients of all parameters in one piece"):
-        target(optimizer=torch.optim.LBFGS([centers]))
-    with pytest.raises(ValueError, match="weight of 0 is complex"):
-        Target.of(nn.Sequential(nn.Linear(2, 2, dtype=torch.complex64), nn.Linear(2, 4)), centers, embed=lambda: None)
 
 
 @pytest.mark.parametrize("around", [torch.no_grad, torch.inference_mode], ids=lambda one: one.__name__)
