@@ -11,7 +11,6 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -105,6 +104,7 @@ class Tiny:
         self.images = rng.integers(0, self.known.max_value + 1, (n, *shape), dtype=np.uint8)
         self.labels = np.arange(n) % k
         self.split = np.repeat([0, 1], [n_train, n_test]).astype(np.uint8)
+        self._files: dict[int, dict[str, bytes]] = {}
 
     def facts(self) -> load.NamedSet:
         """The named set with the facts of these few images in place of its own."""
@@ -119,12 +119,12 @@ class Tiny:
                 forms[i] = replace(form, files=files)
         return replace(self.known, counts=counts, histogram=histogram, total=total, forms=tuple(forms))
 
-    @cache  # packed files hold the time
     def files(self, *, form: int = 0) -> dict[str, bytes]:
-        train, test = (self.split == part for part in (0, 1))
-        parts = [(self.images[mask], self.labels[mask]) for mask in (train, test)]
-        contents = _WRITERS[self.name](parts, form)
-        return dict(zip((file.name for file in self.known.forms[form].files), contents, strict=True))
+        if form not in self._files:  # written once, since packed files hold the time
+            parts = [(self.images[mask], self.labels[mask]) for mask in (self.split == 0, self.split == 1)]
+            names = (file.name for file in self.known.forms[form].files)
+            self._files[form] = dict(zip(names, _WRITERS[self.name](parts, form), strict=True))
+        return self._files[form]
 
     def write(self, root: Path, *, form: int = 0) -> list[Path]:
         folder = root / self.known.folders[0]

@@ -29,7 +29,6 @@ from reclust.estimators.suggest_k import (
     largest_k,
     prediction_strength,
 )
-from reclust.utils.progress import progress_bar
 
 QUICK = Settings(2, IDECObjective(), representation=Autoencoder((24,), embedding=5), intervention=BRB(interval=4, method=KMeans(n_init=2)),
                  pretraining=Schedule(epochs=15, lr=5e-3, batch_size=30, views=("clean",)), clustering=Schedule(epochs=6, batch_size=30))
@@ -175,10 +174,3 @@ def test_the_command_line_prints_it(tmp_path, monkeypatch, capsys):
 ], ids=["3 blobs", "5 blobs", "digits 0, 4, 7", "uniform"])
 def test_the_usual_settings_find_what_is_known(X, k):
     assert suggest_k(X, range(2, 8)).k == k
-
-
-def test_of_nothing_to_do_all_is_done():
-    said = []
-    with progress_bar(0, said.append) as shown:
-        shown.update(0)
-    assert said == [1.0]

@@ -40,7 +40,6 @@ from reclust.representations import weights
 from reclust.representations.autoencoder import EncoderDecoder
 from reclust.representations.base import build_network, encoder_blocks
 from reclust.training.checkpoint import CheckpointMismatch
-from reclust.utils.global_rng import forbid_global_draws
 from reclust.utils.values import from_json, to_json
 
 X = blobs(80)[0].astype(np.float32)
@@ -92,14 +91,6 @@ def test_networks_are_built_without_the_callers_random_state():
     first, second = (build_network(Building(), (12,), 4, torch.float32) for _ in range(2))
     assert torch.equal(before, torch.get_rng_state())
     assert torch.equal(first.encoder.frequencies, second.encoder.frequencies) and first.encoder.frequencies.std() > 0
-
-
-def test_what_draws_and_fails_leaves_the_random_state():
-    before = torch.get_rng_state()
-    with pytest.raises(RuntimeError, match="so"), forbid_global_draws("It", torch.device("cpu")):
-        torch.rand(3)
-        raise RuntimeError("so")
-    assert torch.equal(before, torch.get_rng_state())
 
 
 @value

@@ -1,4 +1,4 @@
-"""What a training step spends its time on beside matrix products: written in torch, and for a GPU once more in Triton.
+"""Operations of a training step beside matrix products, in torch or, on a GPU, in Triton.
 
 Shapes: r replicas, B batch, o outputs of a layer.
 """
@@ -15,7 +15,7 @@ from .exceptions import first_line, warn
 
 
 def bias_relu_(y: Tensor, bias: Tensor) -> Tensor:
-    """max(y + bias, 0) in place: y (..., B, o), bias (..., o)."""
+    """Compute max(y + bias, 0) in place: y (..., B, o), bias (..., o)."""
     fast = triton(y)
     if fast is not None:
         fast.bias_relu_(y, bias)
@@ -24,7 +24,7 @@ def bias_relu_(y: Tensor, bias: Tensor) -> Tensor:
 
 
 def relu_backward(grad: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """From the gradient of a ReLU's output y (..., B, o): that of its input, and the sum of that over the batch (..., o)."""
+    """Return the gradient of a ReLU's input, and its sum over the batch, given its output y."""
     fast = triton(y)
     if fast is not None:
         return fast.relu_backward(grad.contiguous(), y)
@@ -33,16 +33,18 @@ def relu_backward(grad: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def squared_norms(gradients: list[Tensor]) -> Tensor:
-    """Sum of squares over all (r, ...) by replica: (r,)."""
+    """Sum the squares of all (r, ...) for each replica: (r,)."""
     fast = triton(gradients[0])
     if fast is not None:
         return fast.squared_norms(gradients)
-    norms = [torch.linalg.vector_norm(gradient.flatten(1), dim=1, dtype=_exact(gradient)) for gradient in gradients]
+    exact = torch.promote_types(gradients[0].dtype, torch.float32)
+    norms = [torch.linalg.vector_norm(gradient.flatten(1), dim=1, dtype=exact)
+             for gradient in gradients]
     return torch.stack(norms).square().sum(0)
 
 
 def squared_error(made: Tensor, x: Tensor) -> Tensor:
-    """Sum of squared differences by replica: (r, ...), (r, ...) -> (r,)."""
+    """Sum squared differences for each replica: (r, ...), (r, ...) -> (r,)."""
     fast = triton(made)
     if fast is not None:
         return fast.squared_error(made.contiguous(), x.contiguous())
@@ -50,30 +52,29 @@ def squared_error(made: Tensor, x: Tensor) -> Tensor:
 
 
 def squared_error_backward(made: Tensor, x: Tensor, grad: Tensor) -> Tensor:
-    """Its gradient for `made`, given that of the sums, (r,)."""
+    """Return the gradient of `squared_error` for `made`, given that of the sums, (r,)."""
     fast = triton(made)
     if fast is not None:
         return fast.squared_error_backward(made.contiguous(), x.contiguous(), grad)
-    return (made.to(x.dtype) - x).mul_(2 * grad.reshape(-1, *[1] * (x.ndim - 1))).to(made.dtype)
-
-
-def _exact(like: Tensor) -> torch.dtype:
-    return torch.promote_types(like.dtype, torch.float32)
+    scale = 2 * grad.reshape(-1, *[1] * (x.ndim - 1))
+    return (made.to(x.dtype) - x).mul_(scale).to(made.dtype)
 
 
 def triton(like: Tensor) -> ModuleType | None:
-    """The Triton kernels, where they can be used for such a tensor."""
+    """Return the Triton kernels if they can be used for such a tensor."""
     return _load() if like.is_cuda else None
 
 
 @cache
 def _load() -> ModuleType | None:
-    """The Triton kernels, tried once: they need a compiler that not every machine has."""
+    """Try the Triton kernels once: they need a compiler that not every machine has."""
     try:
         from . import triton_kernels
 
-        triton_kernels.bias_relu_(torch.zeros(1, 1, 1, device="cuda"), torch.zeros(1, 1, device="cuda"))
-    except Exception as error:  # whatever is missing, torch's own kernels do the same
-        warn(f"Triton cannot be used here, so training is slower but equally right: {first_line(error)}")
+        triton_kernels.bias_relu_(torch.zeros(1, 1, 1, device="cuda"),
+                                  torch.zeros(1, 1, device="cuda"))
+    except Exception as error:  # whatever is missing, torch computes the same
+        warn("Triton cannot be used here, so training is slower, with the same results: "
+             f"{first_line(error)}")
         return None
     return triton_kernels

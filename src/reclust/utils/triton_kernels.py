@@ -1,4 +1,4 @@
-"""One GPU kernel for each thing that torch needs several for. The same in torch: `kernels.py` and `optimizer.py`."""
+"""GPU kernels that fuse several operations of torch; `kernels.py` has the same in torch."""
 
 from __future__ import annotations
 
@@ -24,11 +24,14 @@ def _bias_relu(y, bias, numel, batch, width, BLOCK: tl.constexpr):
 
 
 def bias_relu_(y: Tensor, bias: Tensor) -> None:
-    _bias_relu[(triton.cdiv(y.numel(), BLOCK),)](y, bias.contiguous(), y.numel(), y.shape[-2], y.shape[-1], BLOCK=BLOCK)
+    batch, width = y.shape[-2:]
+    _bias_relu[(triton.cdiv(y.numel(), BLOCK),)](y, bias.contiguous(), y.numel(), batch, width,
+                                                 BLOCK=BLOCK)
 
 
 @triton.jit
-def _relu_backward(grad, y, through, sums, batch, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr, EXACT: tl.constexpr):
+def _relu_backward(grad, y, through, sums, batch, width, ROWS: tl.constexpr,
+                   COLUMNS: tl.constexpr, EXACT: tl.constexpr):
     replica = tl.program_id(1).to(tl.int64)
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     total = tl.zeros((COLUMNS,), EXACT)
@@ -36,7 +39,8 @@ def _relu_backward(grad, y, through, sums, batch, width, ROWS: tl.constexpr, COL
         row = first + tl.arange(0, ROWS)
         inside = (row < batch)[:, None] & (column < width)[None, :]
         at = (replica * batch + row)[:, None] * width + column[None, :]
-        passed = tl.where(tl.load(y + at, inside, other=0) <= 0, 0, tl.load(grad + at, inside, other=0))
+        own = tl.load(grad + at, inside, other=0)
+        passed = tl.where(tl.load(y + at, inside, other=0) <= 0, 0, own)
         tl.store(through + at, passed, inside)
         total += tl.sum(passed.to(EXACT), 0)
     tl.store(sums + replica * width + column, total, column < width)
@@ -48,12 +52,14 @@ def relu_backward(grad: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     *replicas, batch, width = y.shape
     sums = torch.empty(*replicas, width, dtype=exact, device=y.device)
     grid = (triton.cdiv(width, 32), sums.numel() // width)
-    _relu_backward[grid](grad, y, through, sums, batch, width, ROWS=128, COLUMNS=32, EXACT=_exact(y), num_warps=8)
+    _relu_backward[grid](grad, y, through, sums, batch, width, ROWS=128, COLUMNS=32,
+                         EXACT=_exact(y), num_warps=8)
     return through, sums
 
 
 @triton.jit
-def _squared_norm(gradient, sums, size, stride, first, BLOCK: tl.constexpr, STEP: tl.constexpr, EXACT: tl.constexpr):
+def _squared_norm(gradient, sums, size, stride, first, BLOCK: tl.constexpr, STEP: tl.constexpr,
+                  EXACT: tl.constexpr):
     replica, block = tl.program_id(1).to(tl.int64), tl.program_id(0)
     total = tl.zeros((STEP,), EXACT)
     for start in range(0, BLOCK, STEP):
@@ -64,28 +70,31 @@ def _squared_norm(gradient, sums, size, stride, first, BLOCK: tl.constexpr, STEP
 
 
 def squared_norms(gradients: list[Tensor]) -> Tensor:
-    # Partial sums are stored and added afterwards, not by atomics: those would add in another order each time.
+    # Partial sums are stored and added afterwards: atomics would add in another order each time.
     sizes = [gradient[0].numel() for gradient in gradients]
     blocks = [triton.cdiv(size, NORM_BLOCK) for size in sizes]
     replicas, total = len(gradients[0]), sum(blocks)
     like = gradients[0]
-    sums = torch.empty(replicas, total, device=like.device, dtype=torch.promote_types(like.dtype, torch.float32))
+    exact = torch.promote_types(like.dtype, torch.float32)
+    sums = torch.empty(replicas, total, device=like.device, dtype=exact)
     first = 0
     for gradient, size, count in zip(gradients, sizes, blocks, strict=True):
-        _squared_norm[(count, replicas)](gradient.contiguous(), sums, size, total, first, BLOCK=NORM_BLOCK, STEP=1024,
-                                         EXACT=_exact(like))
+        _squared_norm[(count, replicas)](gradient.contiguous(), sums, size, total, first,
+                                         BLOCK=NORM_BLOCK, STEP=1024, EXACT=_exact(like))
         first += count
     return sums.sum(1)
 
 
 @triton.jit
-def _squared_error(made, x, sums, size, stride, BLOCK: tl.constexpr, STEP: tl.constexpr, EXACT: tl.constexpr):
+def _squared_error(made, x, sums, size, stride, BLOCK: tl.constexpr, STEP: tl.constexpr,
+                   EXACT: tl.constexpr):
     replica, block = tl.program_id(1).to(tl.int64), tl.program_id(0)
     total = tl.zeros((STEP,), EXACT)
     for start in range(0, BLOCK, STEP):
         at = block * BLOCK + start + tl.arange(0, STEP)
         inside, place = at < size, replica * size + at
-        off = tl.load(made + place, inside, other=0).to(EXACT) - tl.load(x + place, inside, other=0).to(EXACT)
+        target = tl.load(x + place, inside, other=0).to(EXACT)
+        off = tl.load(made + place, inside, other=0).to(EXACT) - target
         total += off * off
     tl.store(sums + replica * stride + block, tl.sum(total, 0))
 
@@ -93,38 +102,43 @@ def _squared_error(made, x, sums, size, stride, BLOCK: tl.constexpr, STEP: tl.co
 def squared_error(made: Tensor, x: Tensor) -> Tensor:
     size = made[0].numel()
     blocks = triton.cdiv(size, NORM_BLOCK)
-    sums = torch.empty(len(made), blocks, device=made.device, dtype=torch.promote_types(x.dtype, torch.float32))
-    _squared_error[(blocks, len(made))](made, x, sums, size, blocks, BLOCK=NORM_BLOCK, STEP=1024, EXACT=_exact(x))
+    exact = torch.promote_types(x.dtype, torch.float32)
+    sums = torch.empty(len(made), blocks, device=made.device, dtype=exact)
+    _squared_error[(blocks, len(made))](made, x, sums, size, blocks, BLOCK=NORM_BLOCK, STEP=1024,
+                                        EXACT=_exact(x))
     return sums.sum(1)
 
 
 @triton.jit
-def _squared_error_backward(made, x, grad, to_made, size, BLOCK: tl.constexpr, EXACT: tl.constexpr):
+def _squared_error_backward(made, x, grad, to_made, size, BLOCK: tl.constexpr,
+                            EXACT: tl.constexpr):
     replica = tl.program_id(1).to(tl.int64)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside, place = at < size, replica * size + at
-    off = tl.load(made + place, inside, other=0).to(EXACT) - tl.load(x + place, inside, other=0).to(EXACT)
+    target = tl.load(x + place, inside, other=0).to(EXACT)
+    off = tl.load(made + place, inside, other=0).to(EXACT) - target
     tl.store(to_made + place, 2 * tl.load(grad + replica).to(EXACT) * off, inside)
 
 
 def squared_error_backward(made: Tensor, x: Tensor, grad: Tensor) -> Tensor:
-    size = made[0].numel()
-    to_made = torch.empty_like(made)
-    _squared_error_backward[(triton.cdiv(size, BLOCK), len(made))](made, x, grad.contiguous(), to_made, size, BLOCK=BLOCK,
-                                                                   EXACT=_exact(x))
+    size, to_made = made[0].numel(), torch.empty_like(made)
+    grid = (triton.cdiv(size, BLOCK), len(made))
+    _squared_error_backward[grid](made, x, grad.contiguous(), to_made, size, BLOCK=BLOCK,
+                                  EXACT=_exact(x))
     return to_made
 
 
 @triton.jit
 def _adam(weight, working, gradient, first, second, steps, lr, squared_norm, size,
-          LOG_BETA1: tl.constexpr, LOG_BETA2: tl.constexpr, BETA1: tl.constexpr, BETA2: tl.constexpr, EPS: tl.constexpr,
-          DECAY: tl.constexpr, CLIP: tl.constexpr, BLOCK: tl.constexpr):
+          LOG_BETA1: tl.constexpr, LOG_BETA2: tl.constexpr, BETA1: tl.constexpr,
+          BETA2: tl.constexpr, EPS: tl.constexpr, DECAY: tl.constexpr, CLIP: tl.constexpr,
+          BLOCK: tl.constexpr):
     replica = tl.program_id(1).to(tl.int64)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < size
     at += replica * size
     own = weight.dtype.element_ty
-    # In double precision: 1 - beta2^t loses half of its digits in single precision at the first steps.
+    # In double precision, since 1 - beta2^t loses half of its digits at the first steps.
     count, speed = tl.load(steps + replica).to(tl.float64), tl.load(lr)
     rate = (speed / (1 - tl.exp(count * LOG_BETA1))).to(own)
     root = tl.sqrt(1 - tl.exp(count * LOG_BETA2)).to(own)
@@ -146,15 +160,19 @@ def _adam(weight, working, gradient, first, second, steps, lr, squared_norm, siz
         tl.store(working + at, w, inside)
 
 
-def adam_(weight: Tensor, working: Tensor | None, gradient: Tensor, first: Tensor, second: Tensor, steps: Tensor, *,
-          lr: Tensor, betas: tuple[float, float], eps: float, decay: float, clip: tuple[float, Tensor] | None) -> None:
-    """One step of stacked weights (r, ...), steps (r,) counted already; `clip` is the largest norm and the squared norms."""
+def adam_(weight: Tensor, working: Tensor | None, gradient: Tensor, first: Tensor, second: Tensor,
+          steps: Tensor, *, lr: Tensor, betas: tuple[float, float], eps: float, decay: float,
+          clip: tuple[float, Tensor] | None) -> None:
+    """Update stacked weights (r, ...) at their steps (r,), which include this one.
+
+    `clip` holds the largest norm and the squared norms (r,) of the gradients.
+    """
     size = weight[0].numel()
     largest, squared = (0.0, lr) if clip is None else clip
     _adam[(triton.cdiv(size, BLOCK), len(weight))](
         weight, working, gradient.contiguous(), first, second, steps, lr, squared, size,
-        LOG_BETA1=math.log(betas[0]), LOG_BETA2=math.log(betas[1]), BETA1=betas[0], BETA2=betas[1], EPS=eps,
-        DECAY=decay, CLIP=largest, BLOCK=BLOCK,
+        LOG_BETA1=math.log(betas[0]), LOG_BETA2=math.log(betas[1]), BETA1=betas[0],
+        BETA2=betas[1], EPS=eps, DECAY=decay, CLIP=largest, BLOCK=BLOCK,
     )
 
 

@@ -1,4 +1,4 @@
-"""Frozen dataclasses that check their fields, compare, print, and go to JSON and back without pickle."""
+"""Frozen dataclasses that check their fields and can be stored as JSON."""
 
 from __future__ import annotations
 
@@ -29,17 +29,19 @@ def integers(*, default: Any = dataclasses.MISSING, least: int = 0) -> Any:
     return _checked(lambda name, given: check_ints(name, given, least), default)
 
 
-def number(*, default: Any = dataclasses.MISSING, least: float = -math.inf, above: float = -math.inf,
-           most: float = math.inf, below: float = math.inf, optional: bool = False) -> Any:
+def number(*, default: Any = dataclasses.MISSING, least: float = -math.inf,
+           above: float = -math.inf, most: float = math.inf, below: float = math.inf,
+           optional: bool = False) -> Any:
     """Field of a value: a float within these bounds, or None where `optional`."""
-    bounds = [(f"at least {least:g}", least > -math.inf), (f"above {above:g}", above > -math.inf),
-              (f"at most {most:g}", most < math.inf), (f"below {below:g}", below < math.inf)]
-    needed = " and ".join(bound for bound, given in bounds if given)
+    bounds = [(f"at least {least:g}", least), (f"above {above:g}", above),
+              (f"at most {most:g}", most), (f"below {below:g}", below)]
+    needed = " and ".join(text for text, bound in bounds if math.isfinite(bound)) or "a number"
 
     def check(name: str, given: Any) -> float:
         found = check_float(name, given)
-        if not (least <= found <= most and (found > above or above == -math.inf) and (found < below or below == math.inf)):
-            raise ValueError(f"{name} must be {needed or 'a number'}, got {given!r}.")
+        above_lower = found >= least and (found > above or above == -math.inf)
+        below_upper = found <= most and (found < below or below == math.inf)
+        _check(above_lower and below_upper, name, needed, given)
         return found
 
     return _checked(check, default, optional)
@@ -49,18 +51,48 @@ def choice(*options: Any, default: Any = dataclasses.MISSING) -> Any:
     """Field of a value: one of these options, the first of them by default."""
 
     def check(name: str, given: Any) -> Any:
-        if given not in options:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {given!r}.")
+        _check(given in options, name, f"one of {', '.join(map(repr, options))}", given)
         return given
 
     return _checked(check, options[0] if default is dataclasses.MISSING else default)
+
+
+def check_int(name: str, given: Any, least: int) -> int:
+    """Return `given` as an int; numpy integers pass, floats and booleans do not."""
+    try:
+        number = operator.index(given)
+    except TypeError:
+        number = least - 1
+    is_bool = isinstance(given, (bool, np.bool_))
+    _check(not is_bool and number >= least, name, f"an integer of at least {least}", given)
+    return number
+
+
+def check_ints(name: str, given: Any, least: int) -> tuple[int, ...]:
+    """Return `given` as a tuple of ints."""
+    _check(isinstance(given, Iterable) and not isinstance(given, str), name,
+           f"a sequence of integers, such as ({given!r},)", given)
+    return tuple(check_int(f"each number in {name}", number, least) for number in given)
+
+
+def check_float(name: str, given: Any) -> float:
+    """Return `given` as a float; numpy numbers pass, booleans and strings do not."""
+    is_number = isinstance(given, numbers.Real) and not isinstance(given, (bool, np.bool_))
+    _check(is_number, name, "a number", given)
+    return float(given)
+
+
+def _check(ok: bool, name: str, needed: str, given: Any) -> None:
+    if not ok:
+        raise ValueError(f"{name} must be {needed}, got {given!r}.")
 
 
 def _checked(check: Callable[[str, Any], Any], default: Any, optional: bool = False) -> Any:
     def check_unless_none(name: str, given: Any) -> Any:
         return None if given is None else check(name, given)
 
-    return dataclasses.field(default=default, metadata={"check": check_unless_none if optional else check})
+    metadata = {"check": check_unless_none if optional else check}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 class Shorthand(ABC):
@@ -81,9 +113,21 @@ def expanded(thing: Any) -> Any:
     return thing.expand() if isinstance(thing, Shorthand) else thing
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field, integer, integers, number, choice))
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field, integer, integers,
+                                                           number, choice))
 def value(cls: type[T]) -> type[T]:
-    """Class decorator: a frozen dataclass whose instances can be stored in a file by their class name.
+    """Make a class a frozen dataclass that can be stored in a file by its class name.
+
+    Parameters
+    ----------
+    cls
+        Class with annotated fields. Fields hold numbers, strings, None, other values, and
+        sequences and mappings of these.
+
+    Returns
+    -------
+    type
+        The same class, as a frozen dataclass.
 
     Examples
     --------
@@ -99,17 +143,25 @@ def value(cls: type[T]) -> type[T]:
     def check_fields(self: Any) -> None:
         for field in dataclasses.fields(self):
             if "check" in field.metadata:
-                object.__setattr__(self, field.name, field.metadata["check"](field.name, getattr(self, field.name)))
+                checked = field.metadata["check"](field.name, getattr(self, field.name))
+                object.__setattr__(self, field.name, checked)
         if finish is not None:
             finish(self)
 
     cls.__post_init__ = check_fields  # type: ignore[attr-defined]
     made = dataclasses.dataclass(frozen=True, eq=not issubclass(cls, Shorthand))(cls)
-    known = _KINDS.setdefault(made.__name__, made)
-    if (known.__module__, known.__qualname__) != (made.__module__, made.__qualname__):
-        raise ValueError(f"A value named {made.__name__} already exists in {known.__module__}: choose another name.")
+    if not _is_registered(made, default=made):
+        raise ValueError(f"A value named {made.__name__} already exists in "
+                         f"{_KINDS[made.__name__].__module__}: choose another name.")
     _KINDS[made.__name__] = made
     return made
+
+
+def _is_registered(kind: type, default: type | None = None) -> bool:
+    """Compare by name, since a notebook cell that runs again redefines its classes."""
+    known = _KINDS.get(kind.__name__, default)
+    return known is not None and (known.__module__, known.__qualname__) == (
+        kind.__module__, kind.__qualname__)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -121,40 +173,16 @@ def same(one: Any, other: Any) -> bool:
     if type(one) is not type(other):
         return False
     if dataclasses.is_dataclass(one):
-        return all(same(getattr(one, field.name), getattr(other, field.name)) for field in dataclasses.fields(one))
+        return all(same(getattr(one, field.name), getattr(other, field.name))
+                   for field in dataclasses.fields(one))
     if isinstance(one, (tuple, list)):
         return len(one) == len(other) and all(map(same, one, other))
     return getattr(one, "shape", None) == getattr(other, "shape", 0) and bool((one == other).all())
 
 
-def check_int(name: str, given: Any, least: int) -> int:
-    """Return `given` as an int; numpy integers pass, floats and booleans do not."""
-    try:
-        number = operator.index(given)
-    except TypeError:
-        number = least - 1
-    if isinstance(given, (bool, np.bool_)) or number < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {given!r}.")
-    return number
-
-
-def check_ints(name: str, given: Any, least: int) -> tuple[int, ...]:
-    """Return `given` as a tuple of ints."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ValueError(f"{name} must be a sequence of integers, such as ({given!r},), got {given!r}.")
-    return tuple(check_int(f"each number in {name}", number, least) for number in given)
-
-
-def check_float(name: str, given: Any) -> float:
-    """Return `given` as a float; numpy numbers pass, booleans and strings do not."""
-    if isinstance(given, (bool, np.bool_)) or not isinstance(given, numbers.Real):
-        raise ValueError(f"{name} must be a number, got {given!r}.")
-    return float(given)
-
-
 @value
 class NotStored:
-    """Placeholder in a loaded file for something that cannot be written, such as a custom module."""
+    """Placeholder in a file for something that cannot be stored, such as a custom module."""
 
     what: str
 
@@ -168,48 +196,37 @@ def storable(thing: Any) -> Any:
     return thing
 
 
-def to_json(thing: Any) -> Any:
+def to_json(thing: Any, *, defaults: bool = True) -> Any:
     """Convert values, numbers, strings, None, sequences and mappings to plain JSON."""
     if isinstance(thing, np.generic):
         thing = thing.item()
     if thing is None or isinstance(thing, (bool, int, float, str)):
         return thing
     if isinstance(thing, (tuple, list)):
-        return [to_json(item) for item in thing]
+        return [to_json(item, defaults=defaults) for item in thing]
     if isinstance(thing, Mapping):
-        return {"mapping": {str(name): to_json(item) for name, item in thing.items()}}
+        return {"mapping": {str(name): to_json(item, defaults=defaults)
+                            for name, item in thing.items()}}
     thing = expanded(thing)
-    kind = _kind_of(thing)
-    return {"kind": kind,
-            "fields": {field.name: to_json(getattr(thing, field.name)) for field in dataclasses.fields(thing)}}
-
-
-def _kind_of(thing: Any) -> str:
     kind = type(thing)
-    known = _KINDS.get(kind.__name__)  # a notebook cell that runs again redefines its classes
-    if known is None or (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
-        raise TypeError(f"{kind.__name__} cannot be written to a file: decorate the class with @reclust.value, "
-                        "and import its module before loading the file.")
-    return kind.__name__
+    if not _is_registered(kind):
+        raise TypeError(f"{kind.__name__} cannot be written to a file: decorate the class with "
+                        "@reclust.value, and import its module before loading the file.")
+    fields = {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)
+              if defaults or getattr(thing, field.name) != default_of(field)}
+    return {"kind": kind.__name__,
+            "fields": {name: to_json(item, defaults=defaults) for name, item in fields.items()}}
 
 
 def essential_json(thing: Any) -> Any:
-    """Like `to_json` without default values, so that it stays the same when a class gains a field."""
-    if isinstance(thing, (tuple, list)):
-        return [essential_json(item) for item in thing]
-    if isinstance(thing, Mapping):
-        return {"mapping": {str(name): essential_json(item) for name, item in thing.items()}}
-    if not dataclasses.is_dataclass(thing):
-        return to_json(thing)
-    thing = expanded(thing)
-    chosen = {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)
-              if getattr(thing, field.name) != default_of(field)}
-    return {"kind": _kind_of(thing), "fields": {name: essential_json(item) for name, item in chosen.items()}}
+    """Convert to JSON without default values, which is stable when a class gains a field."""
+    return to_json(thing, defaults=False)
 
 
 def default_of(field: dataclasses.Field[Any]) -> Any:
     """Return a field's default, or `dataclasses.MISSING`."""
-    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+    factory = field.default_factory
+    return field.default if factory is dataclasses.MISSING else factory()
 
 
 def from_json(data: Any) -> Any:
@@ -220,9 +237,8 @@ def from_json(data: Any) -> Any:
         return data
     if data.keys() == {"mapping"}:
         return {name: from_json(item) for name, item in data["mapping"].items()}
-    if data.keys() != {"kind", "fields"}:
-        raise ValueError(f"Not a stored value: expected the keys 'kind' and 'fields', found {sorted(data)}.")
-    return kind_named(data["kind"])(**{name: from_json(item) for name, item in data["fields"].items()})
+    fields = {name: from_json(item) for name, item in data["fields"].items()}
+    return kind_named(data["kind"])(**fields)
 
 
 def kind_named(name: str) -> type:
@@ -233,8 +249,8 @@ def kind_named(name: str) -> type:
     if name not in _KINDS:
         near = difflib.get_close_matches(name, _KINDS, n=1)
         hint = f"Did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"Unknown kind of value {name!r}. {hint}Import the module that defines it first, "
-                         "on the command line with reclust --import MODULE.")
+        raise ValueError(f"Unknown kind of value {name!r}. {hint}Import the module that defines it "
+                         "first, on the command line with reclust --import MODULE.")
     return _KINDS[name]
 
 

@@ -1,10 +1,9 @@
-"""numpy's numbers are numbers, and what only looks like one is refused by the name of the parameter."""
+"""Fields of values: numpy numbers pass, anything else that looks like a number is refused by the name of the field."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from support import blobs, small_settings
 
 import reclust
@@ -41,7 +40,7 @@ def estimator(whole, real, **changes):
         "intervention": BRB(whole(2), keep=real(np.float32(0.75)), method=KMeans(n_init=whole(2))), "objective": IDECObjective(real(0.25)), **changes})
 
 
-@pytest.mark.parametrize("kinds", [(np.int64, np.float32), (np.uint8, np.float64)], ids=str)
+@pytest.mark.parametrize("kinds", [(np.uint8, np.float32)], ids=str)
 def test_numpy_numbers_fit_save_load_and_equal_plain_ones(tmp_path, kinds):
     model, expected = estimator(*kinds).fit(X, Y), estimator(int, float).fit(X, Y)
     assert (model.labels_ == expected.labels_).all() and (model.transform(X) == expected.transform(X)).all()
@@ -125,13 +124,6 @@ def test_what_is_no_number_is_refused_by_name(no_training, given):
             make(given)
 
 
-def test_whole_weights_stack_beside_fractions():
+def test_integer_weights_equal_float_ones():
     settings = [small_settings(objective=DECObjective(weight=weight)) for weight in (1, 0.5, np.float32(0.5))]
     assert settings[0] == small_settings(objective=DECObjective(weight=1.0)) and settings[1] == settings[2]
-    exact = Execution(device="cpu", precision="float64")
-    together = train(X, settings, seeds=[3, 3, 3], execution=exact)
-    assert (together.labels[1] == together.labels[2]).all()
-    for replica in (0, 1):
-        alone = train(X, settings[replica], seeds=[3], execution=exact)
-        for name, stack in together.parameters.items():
-            torch.testing.assert_close(stack[replica], alone.parameters[name][0], rtol=0, atol=1e-9)

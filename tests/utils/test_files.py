@@ -1,0 +1,54 @@
+"""Files are written completely or not at all."""
+
+import os
+
+import pytest
+
+from reclust.utils.files import check_writable, write_bytes, write_text
+from reclust.utils.lock import exclusive_lock
+
+
+def test_old_content_is_kept_where_asked(tmp_path):
+    path, previous = tmp_path / "x", tmp_path / "x.previous"
+    for i, content in enumerate((b"one", b"two", b"three")):
+        write_bytes(path, content, previous=previous)
+        assert path.read_bytes() == content and previous.exists() == (i > 0)
+    assert previous.read_bytes() == b"two" and sorted(os.listdir(tmp_path)) == ["x", "x.previous"]
+
+
+def test_text_keeps_line_ends_and_odd_file_names(tmp_path):
+    write_text(tmp_path / "x", "a\r\nb\udcff")
+    assert (tmp_path / "x").read_bytes() == b"a\r\nb\xff"
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    write_bytes(tmp_path / "x", b"old")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="x could not be written, its old content is intact: No space left"):
+        write_bytes(tmp_path / "x", b"new")
+    assert (tmp_path / "x").read_bytes() == b"old" and os.listdir(tmp_path) == ["x"]
+
+
+def test_targets_that_cannot_be_written_are_explained(tmp_path, monkeypatch):
+    check_writable(tmp_path / "x")
+    with pytest.raises(IsADirectoryError, match="is a folder: name a file in it"):
+        check_writable(tmp_path)
+    with pytest.raises(FileNotFoundError, match="There is no folder .*nowhere to write x into"):
+        check_writable(tmp_path / "nowhere" / "x")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(PermissionError, match="read-only"):
+        check_writable(tmp_path / "x")
+
+
+def test_a_lock_is_held_by_one_at_a_time(tmp_path):
+    with exclusive_lock(tmp_path / "lock", "held"):
+        with pytest.raises(RuntimeError, match="^held$"), exclusive_lock(tmp_path / "lock", "held"):
+            pass
+    with exclusive_lock(tmp_path / "lock", "held"):
+        pass
+    with pytest.raises(RuntimeError, match="could not be locked"), exclusive_lock(tmp_path, "held"):
+        pass
