@@ -1,109 +1,112 @@
-# Two commands do everything on a machine with Python, git and make: `make demo` and `make test`.
+# `make demo` and `make test` need only Python, git and make.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo docs notebooks reproduction test test-min test-wheel test-clustpy dist lock chromium test-slow lint bench bench-clustpy clean
+.PHONY: demo test test-slow test-min test-wheel test-clustpy lint dist docs notebooks reproduction \
+  chromium bench bench-clustpy clean
 
-$(STAMP): pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
-	touch $(STAMP)
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
 
-demo: $(STAMP)
+# Each stamp stands for the packages of one extra in .venv.
+$(VENV)/.demo: $(BIN)/python pyproject.toml constraints.txt
+	$(BIN)/python $(PIP) -e ".[plot]"
+	touch $@
+
+$(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
+	$(BIN)/python $(PIP) -e ".[dev]"
+	touch $@ $(VENV)/.demo
+
+$(VENV)/.slow: $(VENV)/.dev
+	$(BIN)/python $(PIP) -e ".[slow]"
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(BIN)/python $(PIP) -e ".[docs]"
+	touch $@
+
+demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
 
-# One process a core, with one thread each (tests/conftest.py).
+# One process per core with one thread each, see tests/conftest.py.
 test: lint chromium
 	$(BIN)/python -m pytest -m "not slow" -n auto
 
-# Examples run as notebooks and on Ray too.
-test-slow: $(VENV)/.installed-slow
-	$(BIN)/python -m pytest -m slow
+# Long trainings, notebooks, Ray, and the tests of extras that are not installed for `make test`.
+test-slow: $(VENV)/.slow
+	$(BIN)/python -m pytest -m "slow or extras"
 
-$(VENV)/.installed-slow: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,notebooks,cluster]"
-	touch $@
+lint: $(VENV)/.dev
+	$(BIN)/ruff check src reproduction tests examples benchmarks tools docs
+	$(BIN)/mypy
+	$(BIN)/lint-imports --quiet
 
-# The site in site/, which opens from there; nothing is fetched while building.
-docs: $(VENV)/.installed-docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "site/index.html"
-
-$(VENV)/.installed-docs: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
-	touch $@
-
-# Notebooks are made from the example scripts.
-notebooks: $(STAMP)
-	$(BIN)/python tools/notebooks.py
-
-# The oldest core dependencies that pyproject.toml allows, and no extras: tests that need one skip or are left out.
+# The oldest dependencies that pyproject.toml allows, without extras.
 MIN := .venv-min
+CORE_TESTS := tests/test_draws.py tests/test_geometry.py tests/test_metrics.py tests/test_properties.py \
+  tests/test_version_0_1.py $(addprefix tests/,conformance estimators interventions objectives \
+  representations training utils)
 test-min:
 	test -x $(MIN)/bin/python || $(PYTHON) -m venv $(MIN)
 	$(MIN)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-min.txt "pytest>=8" "hypothesis>=6"
 	$(MIN)/bin/python -m pytest -m "not slow" $(CORE_TESTS)
 
-CORE_TESTS := $(addprefix tests/test_,checkpoint.py draws.py epochs.py estimators.py faults.py geometry.py hostile_files.py interventions.py \
-  kmeans.py layers.py metrics.py numbers.py objectives.py optimizer.py own_modules.py practice.py presets.py properties.py \
-  reclustering.py safety.py selection.py strange_parts.py training.py values.py)
-
-# Wheel and source archive, in dist/.
-dist: $(STAMP)
+# Wheel and source archive in dist/.
+dist: $(VENV)/.dev
+	$(BIN)/python $(PIP) build
 	rm -rf dist build
 	$(BIN)/python -m build --outdir dist .
 
-# The wheel in a fresh environment, and tests run against it: pytest's own path to src/ is taken away.
+# The wheel in a fresh environment; pythonpath without src, so that the tests import the wheel.
 WHEEL := .venv-wheel
+WHEEL_TESTS := tests/test_installed.py tests/test_draws.py tests/test_metrics.py \
+  tests/cli/test_doctor.py tests/objectives tests/interventions tests/utils
 test-wheel: dist
 	rm -rf $(WHEEL)
 	$(PYTHON) -m venv $(WHEEL)
-	$(WHEEL)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl "pytest>=8" "hypothesis>=6"
+	$(WHEEL)/bin/python $(PIP) dist/*.whl "pytest>=8" "hypothesis>=6"
 	$(WHEEL)/bin/python -m pytest -m "not slow" -o pythonpath=tests $(WHEEL_TESTS)
 	$(WHEEL)/bin/reclust doctor
 
-WHEEL_TESTS := $(addprefix tests/test_,draws.py doctor.py installed.py interventions.py kmeans.py metrics.py objectives.py presets.py \
-  values.py)
-
-# ClustPy brings dependencies that this project does not want, so it lives in an environment of its own.
+# ClustPy needs other dependencies, so it has its own environment.
 CLUSTPY := .venv-clustpy
 $(CLUSTPY)/.installed:
 	test -x $(CLUSTPY)/bin/python || $(PYTHON) -m venv $(CLUSTPY)
-	$(CLUSTPY)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt clustpy==0.0.3 "pytest>=8" -e .
+	$(CLUSTPY)/bin/python $(PIP) clustpy==0.0.3 "pytest>=8" -e .
 	touch $@
 
 test-clustpy: $(CLUSTPY)/.installed
-	$(CLUSTPY)/bin/python -m pytest tests/test_clustpy.py
+	$(CLUSTPY)/bin/python -m pytest tests/interventions/adapters/test_clustpy.py
 
-# What development installs, every archive pinned by its hash.
-lock: $(STAMP)
-	$(BIN)/python tools/lock.py
+bench-clustpy: $(CLUSTPY)/.installed
+	$(CLUSTPY)/bin/python benchmarks/clustpy_epoch.py
 
-# The HTML report is tested in a browser: Debian's is installed where this user may; elsewhere those tests are skipped.
+# HTML reports are tested in Chromium, installed from Debian if possible; otherwise these tests skip.
 chromium:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 	  { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 	    { apt-get install -y -qq --no-install-recommends chromium || \
 	      { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }; }; } >/dev/null 2>&1 || \
-	  echo "No Chromium here and no right to install it: tests of the HTML report in a browser are skipped."
+	  echo "Chromium is missing: tests of HTML reports in a browser are skipped."
 
-lint: $(STAMP)
-	$(BIN)/ruff check src reproduction tests examples benchmarks tools docs
-	$(BIN)/mypy
-	$(BIN)/lint-imports --quiet
+# The site, in site/index.html.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
 
-bench: $(STAMP)
+# Notebooks from the example scripts.
+notebooks: $(VENV)/.demo
+	$(BIN)/python tools/notebooks.py
+
+# Tables, claims and figures beside those of the paper, from the records in results/.
+reproduction: $(VENV)/.dev
+	$(BIN)/python -m reproduction results -o docs --fill docs/how/compare.md docs/how/selection.md
+
+bench: $(VENV)/.dev
 	for script in $(filter-out %clustpy_epoch.py %page.py,$(wildcard benchmarks/[a-z]*.py)); do $(BIN)/python $$script || exit 1; done
 	$(BIN)/python benchmarks/page.py
-
-bench-clustpy: $(CLUSTPY)/.installed
-	$(CLUSTPY)/bin/python benchmarks/clustpy_epoch.py
-
-# Tables, claims and figures beside the paper's, from the records under results/.
-reproduction: $(STAMP)
-	$(BIN)/python -m reproduction results -o docs --fill docs/how/compare.md docs/how/selection.md
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info

@@ -1,5 +1,4 @@
-"""What an installation must bring along beside its modules: data files, the command, the licence. `make test-wheel` runs this
-against the wheel in an environment of its own."""
+"""Files, metadata and command of an installation; `make test-wheel` runs this against the wheel."""
 
 import subprocess
 import sys
@@ -14,20 +13,20 @@ INSTALLED = Path(reclust.__file__).parent
 FROM_SOURCE = INSTALLED == Path(__file__).parents[1] / "src" / "reclust"
 
 
-def test_files_that_are_not_modules_come_along():
+def test_data_files_are_installed():
     for package, pattern in (("reclust", "py.typed"), ("reclust.report", "assets/*"), ("reclust.studies", "*.csv"), ("reclust.studies.published", "*.csv")):
         folder = Path(str(resources.files(package)))
         assert list(folder.glob(pattern)), f"{package} has no {pattern}"
 
 
-def test_every_package_of_the_source_is_there():
+def test_every_module_is_installed():
     source = Path(__file__).parents[1] / "src" / "reclust"
     modules = {path.relative_to(source) for path in source.rglob("*.py")}
     assert modules <= {path.relative_to(INSTALLED) for path in INSTALLED.rglob("*.py")}
 
 
-@pytest.mark.skipif(FROM_SOURCE, reason="this is the source itself: make test-wheel looks at an installation")
-def test_the_distribution_says_what_it_is():
+@pytest.mark.skipif(FROM_SOURCE, reason="runs against an installation, see make test-wheel")
+def test_metadata_and_command():
     about = metadata.metadata("reclust")
     assert about["Version"] == reclust.__version__ == metadata.version("reclust")
     assert about["License-Expression"] == "MIT" and any("LICENSE" in str(file) for file in metadata.files("reclust"))
@@ -37,7 +36,6 @@ def test_the_distribution_says_what_it_is():
 
 @pytest.mark.slow
 def test_the_wheel_in_a_fresh_environment():
-    """`make test-wheel`: builds the wheel, installs it where nothing else is, and runs the tests named there against it."""
     root = Path(__file__).parents[1]
     ran = subprocess.run(["make", "test-wheel", f"PYTHON={sys.executable}"], cwd=root, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]

@@ -47,6 +47,7 @@ def test_resize_is_pillows_bilinear(source, target):
     np.testing.assert_allclose(resize_bilinear(images, target)[:, 0], expected, atol=2e-6)
 
 
+@pytest.mark.extras
 def test_enlarging_is_scikit_images_bilinear():
     transform = pytest.importorskip("skimage.transform")
     images = RNG.random((3, 1, 8, 8), dtype=np.float32)

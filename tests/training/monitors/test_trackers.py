@@ -49,6 +49,7 @@ def test_an_estimator_takes_monitors_and_learns_the_same():
     assert tracker.seen == {name: number for name, number in curves(model.result_.history).items()}
 
 
+@pytest.mark.extras
 def test_tensorboard_reads_back_what_was_written(tmp_path):
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -63,6 +64,7 @@ def test_tensorboard_reads_back_what_was_written(tmp_path):
     assert all(read[name] == np.float32(number) for name, number in written.items())
 
 
+@pytest.mark.extras
 @pytest.mark.parametrize("owner", ["the tracker", "somebody else"])
 def test_mlflow_reads_back_what_was_written(tmp_path, owner, monkeypatch):
     mlflow = pytest.importorskip("mlflow")
@@ -82,6 +84,7 @@ def test_mlflow_reads_back_what_was_written(tmp_path, owner, monkeypatch):
     assert mlflow.active_run() is None
 
 
+@pytest.mark.extras
 def test_a_fit_that_raises_ends_as_failed_in_mlflow(tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
@@ -94,6 +97,7 @@ def test_a_fit_that_raises_ends_as_failed_in_mlflow(tmp_path, monkeypatch):
     assert mlflow.MlflowClient(tmp_path.as_uri()).get_run(tracker.run_id).info.status == "FAILED"
 
 
+@pytest.mark.extras
 def test_weights_and_biases_offline(tmp_path, monkeypatch):
     wandb = pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_SILENT", "true")
