@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 import reclust
-from reclust.studies.execute import commit
+from reclust.studies.outcome import commit
 
 RECORDS = Path(__file__).parent / "records"
 

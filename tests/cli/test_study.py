@@ -15,14 +15,14 @@ from studies.tiny import same_table, tiny_study
 
 import reclust
 from reclust.cli import main, output, study
-from reclust.studies import Failure, Ran, Store, Variant, named, names, write_study
+from reclust.studies import Failure, RunSummary, Store, Variant, named, names, write_study
 from reclust.studies.baselines import baselines_of
 
 
 def test_failures_with_the_same_reason_are_grouped(capsys):
     failures = [Failure("mine", variant, "digits", "dcn", variant, False, seed, "Traceback\nout of luck")
                 for variant in ("none", "mine") for seed in (1, 2)]
-    study._print_summary(Ran("mine", 0, 0, failures), 1.0, SimpleNamespace(json=False, store="s"))
+    study._print_summary(RunSummary("mine", 0, 0, failures), 1.0, SimpleNamespace(json=False, store="s"))
     assert "failed: digits dcn none, seed 1 and 3 more: out of luck\n" in capsys.readouterr().err
 
 

@@ -145,7 +145,7 @@ def _backend(arguments: argparse.Namespace) -> Backend:
     return studies.InProcess()
 
 
-def _print_summary(ran: studies.Ran, seconds: float, arguments: argparse.Namespace) -> None:
+def _print_summary(ran: studies.RunSummary, seconds: float, arguments: argparse.Namespace) -> None:
     if arguments.json:
         show([{"study": ran.study, "finished": ran.finished, "waiting": ran.waiting,
                "failed": len(ran.failures), "seconds": seconds, "store": arguments.store}],

@@ -19,7 +19,7 @@ from .protocols import (
     ContrastiveProtocol as ContrastiveProtocol,
 )
 from .runner import (
-    Ran as Ran,
+    RunSummary as RunSummary,
     run as run,
 )
 from .store.reader import StoreReader as StoreReader

@@ -1,30 +1,22 @@
-"""One group of a study, from its data to what is committed: the same work whichever backend asks for it."""
+"""Training of one group, from its data to its outcome, in whichever process a backend chooses."""
 
 from __future__ import annotations
 
-import hashlib
-import os
-import platform
-import subprocess
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
-from .. import metrics
 from ..data.inputs import as_inputs
 from ..estimators.selection import Candidates
 from ..training.checkpoint import Checkpoint
-from ..training.fingerprint import code_of
-from ..training.history import Curve, History
 from ..training.monitors.analysis import Extremes
 from ..training.monitors.base import Evaluation, Monitor, Snapshot, WithinEpochMonitor
 from ..training.result import Result
@@ -33,146 +25,158 @@ from ..training.settings import Execution
 from ..training.train import train
 from ..utils.device import choose_device
 from ..utils.exceptions import ReclustWarning, StopTraining, TrainingFailed
-from ..utils.values import check_int, value
-from .measures import LABEL_FREE, MEASURES, shown_rows
+from ..utils.values import integer, value
+from .groups import Group, Pretraining
+from .measures import LABEL_FREE, MEASURES
+from .outcome import make_outcome
 from .protocols import Sample
 from .store.store import Outcome
-from .study import Group, Pretraining
 
-COMMIT = "RECLUST_COMMIT"
-"""Environment variable that names the commit where the source is no git checkout."""
+T = TypeVar("T")
 
-BETWEEN = 120.0
-"""Seconds between two checkpoints of a group, at least: forty stacked replicas fill more than a gigabyte."""
+CHECKPOINT_SECONDS = 120.0
+"""Minimal time between two checkpoints: forty stacked replicas fill more than a gigabyte."""
 
 
 @value
 class Conditions:
-    """Where and how groups are computed; none of it is part of a run's identity.
+    """Where and how groups are computed, which does not change their keys.
 
-    work: folder of shared pretraining and of checkpoints. data: folder of data sets, None for the usual one.
-    until: time (seconds since the epoch) at which to stop. threads: of torch on a CPU, None for its own choice.
+    Parameters
+    ----------
+    work
+        Folder for shared pretraining and checkpoints.
+    data
+        Folder with data sets, None for the default one.
+    device
+        "auto" takes a GPU if there is one.
+    until
+        Time at which to stop, in seconds since the epoch.
+    threads
+        Threads of torch on a CPU, None for its default.
     """
 
     work: str
     data: str | None = None
     device: str = "auto"
     until: float | None = None
-    threads: int | None = None
+    threads: int | None = integer(default=None, least=1, optional=True)
 
-    def __post_init__(self) -> None:
-        if self.threads is not None:
-            check_int("threads", self.threads, 1)
+    @property
+    def out_of_time(self) -> bool:
+        return self.until is not None and time.time() >= self.until
 
 
 @dataclass(frozen=True)
 class Failed:
-    """A group that raised."""
+    """A task that raised, with its traceback."""
 
     error: str
 
 
 @dataclass(frozen=True)
 class Stopped:
-    """A group that was stopped, or not begun, before it finished; its checkpoint is on the disk."""
+    """A task that was stopped, or not started; its checkpoint is on disk."""
 
 
 Attempt = Outcome | Failed | Stopped
 Tick = Callable[[float, str], None]
-"""Told how much of the cost was computed, and of which data set."""
-Asked = Callable[[], bool]
-"""Whether somebody wants the computation to stop."""
+"""Called with the cost just computed and the data set it was for."""
+StopRequested = Callable[[], bool]
 
 
-def never() -> bool:
+def _not_requested() -> bool:
     return False
 
 
-def untold(cost: float, dataset: str) -> None:
+def _no_tick(cost: float, dataset: str) -> None:
     pass
 
 
-def attempt(group: Group, conditions: Conditions, *, stop: Asked = never, tick: Tick = untold) -> Attempt:
-    """Train a group from its pretraining, which is shared, to its scores; whatever happens is an answer."""
-    if stop() or over(conditions):
+def attempt(group: Group, conditions: Conditions, *, stop: StopRequested = _not_requested,
+            tick: Tick = _no_tick) -> Attempt:
+    """Train and score a group, pretraining included; never raise."""
+    return _attempt(lambda: _run_group(group, conditions, stop, tick), conditions, stop,
+                    group_checkpoint(group, conditions))
+
+
+def attempt_pretraining(pretraining: Pretraining, conditions: Conditions, *,
+                        stop: StopRequested = _not_requested,
+                        tick: Tick = _no_tick) -> Path | Failed | Stopped:
+    """Train encoders unless they exist, and return their file; never raise."""
+    done = _attempt(lambda: pretrained(pretraining, conditions, stop=stop, tick=tick), conditions,
+                    stop, _pretraining_checkpoint(pretraining, conditions))
+    return done if isinstance(done, Failed | Stopped) else pretrained_path(pretraining, conditions)
+
+
+def _attempt(compute: Callable[[], T], conditions: Conditions, stop: StopRequested,
+             checkpoint: Checkpoint) -> T | Failed | Stopped:
+    if stop() or conditions.out_of_time:
         return Stopped()
-    checkpoint = kept_state(group, conditions)
     try:
-        start = None if group.pretraining is None else pretrained(group.pretraining, conditions, stop=stop, tick=tick)
-        sample = group.protocol.sample(group.dataset, conditions.data)
-        with _quietly(conditions):
-            watch = _Watch(conditions, stop, lambda cost: tick(cost, group.dataset), *group.stage_costs)
-            result = _clustered(group, start, sample, conditions, watch)
-            begun = time.perf_counter()
-            label_free = _label_free(group, result, sample, conditions)
-            spent = {"selection": time.perf_counter() - begun} if label_free else {}
-            outcome = _outcome(group, replace(result, seconds={**result.seconds, **spent}), start, sample, label_free)
+        return compute()
     except StopTraining:
         return Stopped()
     except Exception as error:
         if isinstance(error, TrainingFailed):
-            checkpoint.remove()  # it would lead to the same failure again
+            checkpoint.remove()  # continuing from it would fail again
         return Failed(traceback.format_exc())
-    return outcome
 
 
-def kept_state(group: Group, conditions: Conditions) -> Checkpoint:
-    """From which a group goes on; whoever has stored what came of it removes this."""
-    return _checkpoint(conditions, group.key, group.settings[0].clustering)
+def _run_group(group: Group, conditions: Conditions, stop: StopRequested, tick: Tick) -> Outcome:
+    start = None
+    if group.pretraining is not None:
+        start = pretrained(group.pretraining, conditions, stop=stop, tick=tick)
+    sample = group.protocol.sample(group.dataset, conditions.data)
+    with _quiet(conditions):
+        watch = _Watch(conditions, stop, lambda cost: tick(cost, group.dataset), *group.stage_costs)
+        result, label_free = _cluster(group, start, sample, conditions, watch), {}
+        if group.scores:
+            began = time.perf_counter()
+            label_free = _label_free_scores(group, result, sample, conditions)
+            spent = {"selection": time.perf_counter() - began}
+            result = replace(result, seconds={**result.seconds, **spent})
+        return make_outcome(group, result, start, sample, label_free)
 
 
-def _clustered(group: Group, start: Result | None, sample: Sample, conditions: Conditions, watch: _Watch) -> Result:
-    """The clustering of a group and, where it has one, its third stage. With that, the clustering is kept in a file, so that
-    neither a stop nor another study of the same clustering has to train it again."""
-    checkpoint, execution = kept_state(group, conditions), _execution(group, conditions)
+def _cluster(group: Group, start: Result | None, sample: Sample, conditions: Conditions,
+             watch: _Watch) -> Result:
+    """Cluster and self-label. Some protocols keep the clustering for studies that continue it."""
+    checkpoint, execution = group_checkpoint(group, conditions), _execution(group, conditions)
     kept = Path(conditions.work) / "clustered" / f"{group.clustering}.reclust"
-    monitors: list[Monitor] = [
-        Evaluation(sample.classes, every=group.evaluate_every), Extremes(),
-        *(MEASURES[name](sample.classes, group.evaluate_every) for name in group.measures), watch]
+    evaluation = Evaluation(sample.classes, every=group.evaluate_every)
     if kept.is_file():
         result = Result.load(kept)
         watch.skip()
     else:
-        result = train(sample.inputs, group.settings, seeds=group.seeds, start=start, monitors=monitors, execution=execution,
-                       checkpoint=checkpoint)
+        measures = [MEASURES[name](sample.classes, group.evaluate_every) for name in group.measures]
+        monitors: list[Monitor] = [evaluation, Extremes(), *measures, watch]
+        result = train(sample.inputs, group.settings, seeds=group.seeds, start=start,
+                       monitors=monitors, execution=execution, checkpoint=checkpoint)
         if group.protocol.keeps_clusterings:
             kept.parent.mkdir(parents=True, exist_ok=True)
             result.save(kept)
     if group.labeling is None:
         return result
-    labeled = self_label(sample.inputs, result, group.labeling, monitors=[monitors[0], watch], execution=execution,
-                         checkpoint=checkpoint.named("labeling"))
-    return replace(labeled, history=result.history | labeled.history, seconds=result.seconds | labeled.seconds)
+    labeled = self_label(sample.inputs, result, group.labeling, monitors=[evaluation, watch],
+                         execution=execution, checkpoint=checkpoint.named("labeling"))
+    return replace(labeled, history=result.history | labeled.history,
+                   seconds=result.seconds | labeled.seconds)
 
 
-def attempt_pretraining(pretraining: Pretraining, conditions: Conditions, *, stop: Asked = never,
-                        tick: Tick = untold) -> Path | Failed | Stopped:
-    """Make sure that the encoders are there; the file that holds them."""
-    if stop() or over(conditions):
-        return Stopped()
-    try:
-        pretrained(pretraining, conditions, stop=stop, tick=tick)
-    except StopTraining:
-        return Stopped()
-    except Exception as error:
-        if isinstance(error, TrainingFailed):
-            _checkpoint(conditions, pretraining.key, pretraining.settings.pretraining).remove()
-        return Failed(traceback.format_exc())
-    return pretrained_path(pretraining, conditions)
-
-
-def pretrained(pretraining: Pretraining, conditions: Conditions, *, stop: Asked = never, tick: Tick = untold) -> Result:
-    """The encoders that groups start from: read where they were trained before, else trained and written."""
+def pretrained(pretraining: Pretraining, conditions: Conditions, *,
+               stop: StopRequested = _not_requested, tick: Tick = _no_tick) -> Result:
+    """Load the encoders that groups start from, or train and save them."""
     path = pretrained_path(pretraining, conditions)
     if path.is_file():
         return Result.load(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    checkpoint = _checkpoint(conditions, pretraining.key, pretraining.settings.pretraining)
+    checkpoint = _pretraining_checkpoint(pretraining, conditions)
     inputs = pretraining.protocol.sample(pretraining.dataset, conditions.data).inputs
     watch = _Watch(conditions, stop, lambda cost: tick(cost, pretraining.dataset), pretraining.cost)
-    with _quietly(conditions):
-        result = train(inputs, pretraining.settings, seeds=pretraining.seeds, execution=_execution(pretraining, conditions),
-                       monitors=[watch], checkpoint=checkpoint)
+    with _quiet(conditions):
+        result = train(inputs, pretraining.settings, seeds=pretraining.seeds, monitors=[watch],
+                       execution=_execution(pretraining, conditions), checkpoint=checkpoint)
     result.save(path)
     checkpoint.remove()
     return result
@@ -183,42 +187,49 @@ def pretrained_path(pretraining: Pretraining, conditions: Conditions) -> Path:
 
 
 class _Watch(WithinEpochMonitor):
-    """A monitor that counts what was computed, and ends training when time is up or somebody asks."""
+    """Monitor that reports the cost of each epoch, and stops training on request."""
 
-    def __init__(self, conditions: Conditions, stop: Asked, tick: Callable[[float], None], *costs: float) -> None:
-        """costs: of the phases to come, in their order."""
-        self.conditions, self.stop, self.tick, self.costs = conditions, stop, tick, list(costs)
-        self.cost_of_epoch = self.counted = 0.0
+    def __init__(self, conditions: Conditions, stop: StopRequested,
+                 report: Callable[[float], None], *phase_costs: float) -> None:
+        self.conditions, self.stop, self.report = conditions, stop, report
+        self.phase_costs = list(phase_costs)
+        self.epoch_cost = self.reported = 0.0
 
     def skip(self) -> None:
-        """A phase that somebody computed before."""
-        self.tick(self.costs.pop(0))
+        """Report a phase that was computed before."""
+        self.report(self.phase_costs.pop(0))
 
     def __call__(self, snapshot: Snapshot) -> None:
         if snapshot.moment == "start":
-            cost = self.costs.pop(0) if self.costs else 0.0
-            self.cost_of_epoch, self.counted = cost / max(1, snapshot.epochs), 0.0
-            if snapshot.epoch >= 0:  # what a checkpoint brought
-                self.tick(self.cost_of_epoch * (snapshot.epoch + 1))
+            cost = self.phase_costs.pop(0) if self.phase_costs else 0.0
+            self.epoch_cost, self.reported = cost / max(1, snapshot.epochs), 0.0
+            if snapshot.epoch >= 0:  # continued from a checkpoint
+                self.report(self.epoch_cost * (snapshot.epoch + 1))
         if snapshot.moment == "epoch":
             self.within(1.0)
-            self.counted = 0.0
-            if self.stop() or over(self.conditions):
+            self.reported = 0.0
+            if self.stop() or self.conditions.out_of_time:
                 raise StopTraining
 
     def within(self, share: float) -> None:
-        self.tick(self.cost_of_epoch * (share - self.counted))
-        self.counted = share
+        self.report(self.epoch_cost * (share - self.reported))
+        self.reported = share
 
 
-def over(conditions: Conditions) -> bool:
-    return conditions.until is not None and time.time() >= conditions.until
+def group_checkpoint(group: Group, conditions: Conditions) -> Checkpoint:
+    """Return the checkpoint of a group, to be removed once its outcome is stored."""
+    return _checkpoint(conditions, group.key, group.settings[0].clustering)
+
+
+def _pretraining_checkpoint(pretraining: Pretraining, conditions: Conditions) -> Checkpoint:
+    return _checkpoint(conditions, pretraining.key, pretraining.settings.pretraining)
 
 
 def _checkpoint(conditions: Conditions, key: str, schedule: Any) -> Checkpoint:
     folder = Path(conditions.work) / "checkpoints"
     folder.mkdir(parents=True, exist_ok=True)
-    return Checkpoint(folder / f"{key}.reclust", every=max(1, (schedule.epochs if schedule else 1) // 8), seconds=BETWEEN)
+    every = max(1, (schedule.epochs if schedule else 1) // 8)
+    return Checkpoint(folder / f"{key}.reclust", every=every, seconds=CHECKPOINT_SECONDS)
 
 
 def _execution(task: Group | Pretraining, conditions: Conditions) -> Execution:
@@ -226,8 +237,8 @@ def _execution(task: Group | Pretraining, conditions: Conditions) -> Execution:
 
 
 @contextmanager
-def _quietly(conditions: Conditions) -> Iterator[None]:
-    """With the wanted threads, and without warnings: replicas that fail are reported as failed runs."""
+def _quiet(conditions: Conditions) -> Iterator[None]:
+    """Set the number of threads, and silence warnings: failed replicas become failed runs."""
     before = torch.get_num_threads()
     torch.set_num_threads(conditions.threads or before)
     try:
@@ -238,94 +249,9 @@ def _quietly(conditions: Conditions) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _label_free(group: Group, result: Result, sample: Sample, conditions: Conditions) -> dict[str, np.ndarray]:
-    """What a choice among the runs of a group may go by, (r,) each; the classes are out of sight."""
-    if not group.scores:
-        return {}
+def _label_free_scores(group: Group, result: Result, sample: Sample,
+                       conditions: Conditions) -> dict[str, np.ndarray]:
+    """Score the runs of a group without their classes, (r,) each."""
     inputs = as_inputs(sample.inputs).to(choose_device(conditions.device), torch.float32)
     candidates = Candidates(replace(result, history={}), inputs)
     return {name: LABEL_FREE[name](candidates).numpy() for name in group.scores}
-
-
-def _outcome(group: Group, result: Result, start: Result | None, sample: Sample,
-             label_free: dict[str, np.ndarray]) -> Outcome:
-    assert result.labels is not None
-    arrays = {"labels": result.labels, "centers": result.state["centers"].numpy()}
-    if "embeddings" in group.measures:
-        shown = sample.classes[shown_rows(len(sample.classes))]
-        arrays["shown_classes"] = np.broadcast_to(shown, (len(result), len(shown)))
-    scores = _scores(sample.classes, result.labels)
-    if sample.held_out is not None:
-        inputs = as_inputs(sample.held_out.inputs)
-        arrays["test_labels"] = np.stack([result.model(replica).predict(inputs) for replica in range(len(result))])
-        trained_on = {f"train_{name}": values for name, values in scores.items()}
-        scores = _scores(sample.held_out.classes, arrays["test_labels"]) | trained_on
-    seconds, history = dict(result.seconds), dict(result.history)
-    if start is not None:
-        seconds |= {part: spent * len(result) / len(start) for part, spent in start.seconds.items()}
-        rows = [start.seeds.index(seed) for seed in result.seeds]
-        history |= {phase: {name: Curve(curve.epochs, curve.values[:, rows]) for name, curve in columns.items()}
-                    for phase, columns in start.history.items()}
-    return Outcome(
-        group=group.key, runs=[run.key for run in group.runs], settings=group.settings, scores=scores | label_free,
-        history=thinned(history, group.evaluate_every),
-        arrays=arrays, seconds=seconds, provenance={**result.provenance, **_provenance(group, sample)},
-        failed={replica: f"The loss stopped being a number in epoch {epoch} of {phase}."
-                for replica, (phase, epoch) in result.failed.items()})
-
-
-def _scores(classes: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarray]:
-    """acc, nmi and ari of labels (r, n), (r,) each."""
-    scored = [metrics.scores(classes, own) for own in labels]
-    names = (("acc", "accuracy"), ("nmi", "nmi"), ("ari", "ari"))
-    return {short: np.array([one[name] for one in scored]) for short, name in names}
-
-
-def thinned(history: History, every: int) -> History:
-    """Losses, of which there is one an epoch, at every so many epochs, at the first and last one, and where anything was
-    evaluated, so around interventions; all else as it is."""
-    return {phase: {name: _at(curve, _kept(columns, every)) if name.endswith("loss") else curve
-                    for name, curve in columns.items()} for phase, columns in history.items()}
-
-
-def _kept(columns: dict[str, Curve], every: int) -> set[int]:
-    evaluated = columns["accuracy"].epochs.tolist() if "accuracy" in columns else []
-    epochs = columns["loss"].epochs.tolist() if "loss" in columns else []
-    return {*evaluated, *epochs[:1], *epochs[-1:], *(epoch for epoch in epochs if (epoch + 1) % every == 0)}
-
-
-def _at(curve: Curve, epochs: Iterable[int]) -> Curve:
-    rows = np.isin(curve.epochs, list(epochs))
-    return Curve(curve.epochs[rows], curve.values[rows])
-
-
-def _provenance(group: Group, sample: Sample) -> dict[str, Any]:
-    samples = np.ascontiguousarray(sample.inputs.samples[:: max(1, len(sample.classes) // 1000)])
-    own = code_of(group)
-    return {
-        "commit": commit(), "system": platform.platform(), "replicas": len(group.seeds),
-        "scipy": _version("scipy"), "scikit-learn": _version("scikit-learn"),
-        "data": {"name": group.dataset, "samples": len(sample.classes),
-                 "sha256": hashlib.sha256(samples.tobytes()).hexdigest()},
-        **({"own parts": own} if own else {}),
-    }
-
-
-def commit() -> str | None:
-    """The commit of the source that runs, marked where the checkout has changes; None outside of a checkout."""
-    if COMMIT in os.environ:
-        return os.environ[COMMIT]
-    here = Path(__file__).parent
-    try:
-        found = subprocess.run(["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"], cwd=here, text=True,
-                               capture_output=True, timeout=10, check=True).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return found or None
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

@@ -1,4 +1,4 @@
-"""The catalog as a file, for who only wants to know what there is: studies come with torch, which takes seconds to import."""
+"""The catalog as a CSV file, so that listing it does not import torch."""
 
 from __future__ import annotations
 
@@ -10,34 +10,38 @@ from typing import Any
 
 COLUMNS = ("name", "runs", "mini", "about", "protocol")
 PUBLISHED = ("acc-table", "contrastive")
-"""Studies whose protocols are the paper's."""
+"""Studies that follow the paper's protocols."""
 
 
 def listed() -> list[dict[str, Any]]:
-    """The named studies: name, how many runs it has, how many its small form, and what it is about."""
-    return [{"name": row["name"], "runs": int(row["runs"]), "mini": int(row["mini"]), "about": row["about"]} for row in _rows()]
+    """List the named studies: name, number of runs, also of the small form, and description."""
+    return [{"name": row["name"], "runs": int(row["runs"]), "mini": int(row["mini"]),
+             "about": row["about"]} for row in _rows()]
 
 
 def as_published(study: str, protocol: Mapping[str, Any] | None) -> bool:
-    """Whether a study of this name has the protocol, as plain JSON, that one of the catalog has, or a study of one's own one
-    of the paper's: a shorter training is nothing to hold against the paper's numbers."""
+    """Tell whether a stored study followed the catalog's protocol, or a custom one the paper's.
+
+    Studies with other protocols, such as fewer epochs, cannot be compared with published numbers.
+    """
     known = {row["name"]: json.loads(row["protocol"]) for row in _rows()}
-    # Older files lack newer fields, which were at their defaults.
+    candidates = [known[study]] if study in known else [known[name] for name in PUBLISHED]
+    # Older files lack newer fields, which had their default values.
     return protocol is not None and any(
         protocol["kind"] == one["kind"] and protocol["fields"].items() <= one["fields"].items()
-        for one in ([known[study]] if study in known else [known[name] for name in PUBLISHED]))
+        for one in candidates)
 
 
 def _rows() -> list[dict[str, str]]:
-    """A test holds the file equal to `computed`; tools/catalog.py writes it."""
-    return list(csv.DictReader((files(__package__) / "catalog.csv").read_text(encoding="utf-8").splitlines()))
+    text = (files(__package__) / "catalog.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
 
 
 def computed() -> list[dict[str, str]]:
-    """The same from the studies themselves."""
+    """Compute the rows of the file, which tools/catalog.py writes and a test compares."""
     from ..utils.values import to_json
     from .catalog import named, names
 
-    each = [named(name) for name in names()]
-    return [dict(zip(COLUMNS, (one.name, str(one.n_runs), str(one.mini().n_runs), one.about,
-                               json.dumps(to_json(one.protocol))), strict=True)) for one in each]
+    return [{"name": one.name, "runs": str(one.n_runs), "mini": str(one.mini().n_runs),
+             "about": one.about, "protocol": json.dumps(to_json(one.protocol))}
+            for one in map(named, names())]

@@ -1,4 +1,4 @@
-"""What a study may record beside scores, by name."""
+"""Measures that a study can record besides scores, by name."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from ..training.monitors.analysis import (
 from ..training.monitors.base import Monitor
 from ..utils.choices import LABEL_FREE_SCORES
 
-SHOWN = 1000
-"""Samples whose embeddings are kept."""
+MAX_SHOWN = 1000
+"""Maximal number of samples whose embeddings are recorded."""
 
 MEASURES: Mapping[str, Callable[[np.ndarray, int], Monitor]] = MappingProxyType({
     "distances": lambda classes, every: Distances(classes, every=every),
@@ -39,15 +39,14 @@ MEASURES: Mapping[str, Callable[[np.ndarray, int], Monitor]] = MappingProxyType(
     "sizes": lambda classes, every: Sizes(every=every),
     "embeddings": lambda classes, every: EmbeddingRows(shown_rows(len(classes))),
 })
-"""Name -> (classes (n,), epochs between two looks) -> monitor."""
+"""Name -> function that makes a monitor from the classes (n,) and the epochs between two points."""
 
 LABEL_FREE: Mapping[str, Selector] = MappingProxyType(dict(zip(
     LABEL_FREE_SCORES, (Consistency(), SharedInformation(), Silhouette(), Silhouette("cosine"),
                         Compactness(), SizeEntropy()), strict=True)))
-"""Scores of finished replicas by name, to choose among them. What compares replicas with each other is not here: it can be
-computed from the labels in the store."""
+"""Name -> score of finished replicas by which to select one without labels."""
 
 
 def shown_rows(n: int) -> np.ndarray:
-    """The samples whose embeddings are kept: at most SHOWN, all over the set."""
-    return np.unique(np.linspace(0, n - 1, min(n, SHOWN)).astype(np.int64))
+    """Return the evenly spread rows whose embeddings are recorded."""
+    return np.unique(np.linspace(0, n - 1, min(n, MAX_SHOWN)).astype(np.int64))

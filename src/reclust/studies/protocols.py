@@ -1,12 +1,12 @@
-"""How a study prepares its data and its settings, before its variants change anything."""
+"""Protocols: how a study prepares its data and the settings that its variants change."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -22,17 +22,18 @@ from ..estimators.presets import (
     paper_protocol,
     paper_self_labeling,
 )
+from ..objectives import Objective
 from ..representations import Autoencoder, Representation, ResNet, SimCLR
 from ..training.self_label import SelfLabel
 from ..training.settings import Schedule, Settings
-from ..utils.values import check_int, value
-from .checks import distinct, wholes
+from ..utils.values import choice, integer, integers, value
+
+Folder = str | Path | None
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """What runs train on: n samples as training takes them, and their classes (n,). held_out: what they are scored on, where
-    that is something else."""
+    """Samples to train on, their classes (n,), and a test part if runs are scored on one."""
 
     inputs: Prepared
     classes: np.ndarray
@@ -41,97 +42,93 @@ class Sample:
 
 @runtime_checkable
 class StudyProtocol(Protocol):
-    """A frozen value."""
+    """Interface of protocols, which are frozen values."""
 
     keeps_clusterings: ClassVar[bool]
-    """Whether trained clusterings stay in the work folder: where they are dear, and another study may go on from them."""
+    """Keep trained clusterings in the work folder, so that another study can continue from them."""
 
     @property
     def preparation(self) -> str:
-        """What decides the samples beside the name of their set: part of the identity of every run."""
+        """How samples are prepared, as part of the key of every run."""
         ...
 
     def settings(self, dataset: str, algorithm: str, *, pretrained: bool) -> Settings:
-        """Complete settings without an intervention."""
+        """Return complete settings without an intervention."""
         ...
 
-    def sample(self, dataset: str, folder: str | os.PathLike[str] | None) -> Sample: ...
+    def sample(self, dataset: str, folder: Folder) -> Sample:
+        """Load and prepare a data set."""
+        ...
 
     def size(self, dataset: str) -> int:
-        """How many samples there are, as far as can be said without reading them: only the order of runs depends on it."""
+        """Estimate the number of samples without reading them, to order runs by cost."""
         ...
 
     def pretrained_as(self, representation: Representation) -> Representation:
-        """How a representation is pretrained: what only matters afterwards should not keep algorithms from sharing."""
+        """Drop what only matters after pretraining, so that algorithms share it."""
         ...
 
     def labeling(self, dataset: str, algorithm: str) -> SelfLabel | None:
-        """The third stage, where there is one."""
+        """Return the self-labeling that follows the clustering, if any."""
         ...
 
     def mini(self) -> StudyProtocol:
-        """The same for the embedded digits on two cores within minutes."""
+        """Return a protocol for the bundled digits that takes minutes on two cores."""
         ...
 
 
 @value
 class AutoencoderProtocol:
-    """The published protocol of the autoencoder sets, the quirks of the authors' program included.
+    """The paper's protocol for the autoencoder runs, including quirks of the authors' program.
 
-    side: images are resized to so many pixels, None for the size the paper gives each set. rows: only the first so many
-    samples. classes: only samples of these, all where empty. n_clusters: of every set, None for as many as there are classes,
-    which is known of the paper's sets. least_side, light: of a `Lens` through which images are seen as they were distributed
-    and not equalised, as estimators see them, in place of the published preparation.
+    Parameters
+    ----------
+    pretraining_epochs, epochs, batch_size, hidden
+        Schedules and layer sizes.
+    side, rows
+        Resize images to this many pixels instead of the paper's size; use only the first samples.
+    n_clusters
+        Needed for data sets that are not in the paper.
+    classes
+        Use only samples of these classes, all if empty.
+    light, least_side
+        See `Lens`. With either, images are prepared as the estimators do, not as in the paper.
     """
 
-    pretraining_epochs: int = 250
-    epochs: int = 400
-    batch_size: int = 256
-    hidden: tuple[int, ...] = (1024, 512, 256)
-    side: int | None = None
-    rows: int | None = None
-    n_clusters: int | None = None
-    classes: tuple[int, ...] = ()
-    light: Literal["kept", "removed"] = "kept"
-    least_side: int | None = None
+    pretraining_epochs: int = integer(default=250)
+    epochs: int = integer(default=400)
+    batch_size: int = integer(default=256, least=1)
+    hidden: tuple[int, ...] = integers(default=(1024, 512, 256), least=1)
+    side: int | None = integer(default=None, least=1, optional=True)
+    rows: int | None = integer(default=None, least=1, optional=True)
+    n_clusters: int | None = integer(default=None, least=1, optional=True)
+    classes: tuple[int, ...] = integers(default=())
+    light: Literal["kept", "removed"] = choice("kept", "removed", default="kept")
+    least_side: int | None = integer(default=None, least=1, optional=True)
     keeps_clusterings: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        _check_numbers(self, {"pretraining_epochs": 0, "epochs": 0, "batch_size": 1})
-        object.__setattr__(self, "hidden", wholes("hidden", self.hidden, 1))
-        object.__setattr__(self, "classes", wholes("classes", self.classes, 0))
-        distinct("classes", self.classes)
-        Lens(self.least_side, self.light)  # raises where it cannot be
 
     @property
     def preparation(self) -> str:
-        some = f", classes={self.classes}" if self.classes else ""
+        kind = "paper" if self.light == "kept" else "light removed"
+        classes = f", classes={self.classes}" if self.classes else ""
         enlarged = f", least_side={self.least_side}" if self.least_side else ""
-        return f"{'paper' if self.light == 'kept' else 'light removed'}, side={self.side}, rows={self.rows}{some}{enlarged}"
+        return f"{kind}, side={self.side}, rows={self.rows}{classes}{enlarged}"
 
     def settings(self, dataset: str, algorithm: str, *, pretrained: bool) -> Settings:
-        if algorithm not in OBJECTIVES:
-            raise ValueError(f"There is no algorithm {algorithm!r}: choose among {', '.join(OBJECTIVES)}.")
-        family = family_of(dataset)
-        n_clusters = self.n_clusters or len(self.classes) or CLUSTERS.get(family or "")
-        if n_clusters is None:
-            raise ValueError(f"{dataset!r} is none of {', '.join(CLUSTERS)}: say how many clusters to look for, n_clusters = … "
-                             "under [protocol].")
+        objective, family = _objective(algorithm, OBJECTIVES), family_of(dataset)
+        n_clusters = self.n_clusters or len(self.classes) or _n_clusters(dataset, CLUSTERS)
         channels = None if family is None else SETS[family].image_shape[0]
-        base = paper_protocol(n_clusters, OBJECTIVES[algorithm], channels=channels)
+        base = paper_protocol(n_clusters, objective, channels=channels)
         assert base.pretraining is not None and base.clustering is not None
+        pretraining = replace(base.pretraining, epochs=self.pretraining_epochs,
+                              batch_size=self.batch_size)
         return replace(
-            base,
-            representation=Autoencoder(hidden=self.hidden),
-            intervention=None,
-            pretraining=replace(base.pretraining, epochs=self.pretraining_epochs, batch_size=self.batch_size)
-            if pretrained else None,
-            clustering=replace(base.clustering, epochs=self.epochs, batch_size=self.batch_size),
-        )
+            base, representation=Autoencoder(hidden=self.hidden), intervention=None,
+            pretraining=pretraining if pretrained else None,
+            clustering=replace(base.clustering, epochs=self.epochs, batch_size=self.batch_size))
 
-    def sample(self, dataset: str, folder: str | os.PathLike[str] | None) -> Sample:
-        return _autoencoder_sample(dataset, self.side, self.rows, self.classes, Lens(self.least_side, self.light),
-                                   None if folder is None else os.fspath(folder), _changed_at(dataset, folder))
+    def sample(self, dataset: str, folder: Folder) -> Sample:
+        return _autoencoder_sample(self, dataset, folder, _modified_at(dataset, folder))
 
     def size(self, dataset: str) -> int:
         return self.rows or (sum(SETS[dataset].counts) if dataset in SETS else 10_000)
@@ -143,146 +140,149 @@ class AutoencoderProtocol:
         return None
 
     def mini(self) -> AutoencoderProtocol:
-        return replace(self, pretraining_epochs=10, epochs=20, batch_size=64, hidden=(64, 64, 32), side=8,
-                       n_clusters=None, light="kept", least_side=None)
+        return replace(self, pretraining_epochs=10, epochs=20, batch_size=64, hidden=(64, 64, 32),
+                       side=8, n_clusters=None, light="kept", least_side=None)
 
 
 @value
 class ContrastiveProtocol:
-    """The published protocol of the contrastive sets: trained on the training part, scored on the test part.
+    """The paper's protocol for the contrastive runs: train on one part, score on the test part.
 
-    labeling_epochs: of self-labeling after the clustering, 200 in the paper; 0 leaves it out. side, rows, n_clusters: as for
-    the autoencoder sets.
+    Parameters
+    ----------
+    pretraining_epochs, epochs, batch_size, representation
+        Schedules and network.
+    labeling_epochs
+        Epochs of self-labeling after the clustering, 200 in the paper; 0 skips it.
+    side, rows, n_clusters
+        As in `AutoencoderProtocol`; `rows` of each part.
     """
 
-    pretraining_epochs: int = 1000
-    epochs: int = 1000
-    batch_size: int = 512
-    labeling_epochs: int = 0
+    pretraining_epochs: int = integer(default=1000)
+    epochs: int = integer(default=1000)
+    batch_size: int = integer(default=512, least=1)
+    labeling_epochs: int = integer(default=0)
     representation: SimCLR = SimCLR(reduction="sum")
-    side: int | None = None
-    rows: int | None = None
-    n_clusters: int | None = None
+    side: int | None = integer(default=None, least=1, optional=True)
+    rows: int | None = integer(default=None, least=1, optional=True)
+    n_clusters: int | None = integer(default=None, least=1, optional=True)
     keeps_clusterings: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        _check_numbers(self, {"pretraining_epochs": 0, "epochs": 0, "batch_size": 1, "labeling_epochs": 0})
-        if not isinstance(self.representation, SimCLR):
-            raise ValueError(f"representation must be a SimCLR, got {self.representation!r}.")
 
     @property
     def preparation(self) -> str:
         return f"paper, train and test, side={self.side}, rows={self.rows}"
 
     def settings(self, dataset: str, algorithm: str, *, pretrained: bool) -> Settings:
-        if algorithm not in CONTRASTIVE_OBJECTIVES:
-            raise ValueError(f"There is no algorithm {algorithm!r}: choose among {', '.join(CONTRASTIVE_OBJECTIVES)}.")
-        family, known = family_of(dataset), {**CLUSTERS, **CONTRASTIVE_CLUSTERS}
-        n_clusters = self.n_clusters or known.get(family or "")
-        if n_clusters is None:
-            raise ValueError(f"{dataset!r} is none of {', '.join(known)}: say how many clusters to look for, n_clusters = … "
-                             "under [protocol].")
+        objective, family = _objective(algorithm, CONTRASTIVE_OBJECTIVES), family_of(dataset)
+        n_clusters = self.n_clusters or _n_clusters(dataset, {**CLUSTERS, **CONTRASTIVE_CLUSTERS})
         representation = self.representation
         if algorithm == "dec":
             representation = replace(representation, encoding="apart and again")
         channels = 3 if family is None else SETS[family].image_shape[0]
-        base = contrastive_protocol(n_clusters, CONTRASTIVE_OBJECTIVES[algorithm], representation, channels=channels)
+        base = contrastive_protocol(n_clusters, objective, representation, channels=channels)
         assert base.pretraining is not None and base.clustering is not None
-        return replace(
-            base, intervention=None,
-            pretraining=self._schedule(base.pretraining, self.pretraining_epochs) if pretrained else None,
-            clustering=self._schedule(base.clustering, self.epochs))
+        pretraining = self._schedule(base.pretraining, self.pretraining_epochs)
+        return replace(base, intervention=None, pretraining=pretraining if pretrained else None,
+                       clustering=self._schedule(base.clustering, self.epochs))
 
     def _schedule(self, base: Schedule, epochs: int) -> Schedule:
-        return replace(base, epochs=epochs, batch_size=self.batch_size, warmup_epochs=min(base.warmup_epochs, epochs // 10))
+        return replace(base, epochs=epochs, batch_size=self.batch_size,
+                       warmup_epochs=min(base.warmup_epochs, epochs // 10))
 
     def pretrained_as(self, representation: Representation) -> Representation:
         if not isinstance(representation, SimCLR):
             return representation
-        return replace(representation, encoding=self.representation.encoding)  # type: ignore[return-value]
+        return replace(representation, encoding=self.representation.encoding)
 
     def labeling(self, dataset: str, algorithm: str) -> SelfLabel | None:
         if not self.labeling_epochs:
             return None
-        colour = family_of(dataset) in CONTRASTIVE_CLUSTERS
-        published = paper_self_labeling(family_of(dataset), algorithm) if colour else SelfLabel(  # type: ignore[arg-type]
-            evenness=0.0, training=replace(SelfLabel().training, views=("clean", "augmented")))
+        family = family_of(dataset)
+        if family in CONTRASTIVE_CLUSTERS:
+            published = paper_self_labeling(family, algorithm)  # type: ignore[arg-type]
+        else:
+            views = replace(SelfLabel().training, views=("clean", "augmented"))
+            published = SelfLabel(evenness=0.0, training=views)
         shorter = self.labeling_epochs / published.training.epochs
-        return replace(
-            published, warmup=replace(published.warmup, epochs=max(1, round(shorter * published.warmup.epochs)),
-                                      batch_size=min(published.warmup.batch_size, 2 * self.batch_size)),
-            training=replace(published.training, epochs=self.labeling_epochs,
-                             batch_size=min(published.training.batch_size, 2 * self.batch_size)))
 
-    def sample(self, dataset: str, folder: str | os.PathLike[str] | None) -> Sample:
-        return _contrastive_sample(dataset, self.side, self.rows, None if folder is None else os.fspath(folder),
-                                   _changed_at(dataset, folder))
+        def schedule(base: Schedule, epochs: int) -> Schedule:
+            batch_size = min(base.batch_size, 2 * self.batch_size)
+            return replace(base, epochs=epochs, batch_size=batch_size)
+
+        warmup = schedule(published.warmup, max(1, round(shorter * published.warmup.epochs)))
+        return replace(published, warmup=warmup,
+                       training=schedule(published.training, self.labeling_epochs))
+
+    def sample(self, dataset: str, folder: Folder) -> Sample:
+        return _contrastive_sample(self, dataset, folder, _modified_at(dataset, folder))
 
     def size(self, dataset: str) -> int:
         return self.rows or (SETS[dataset].counts[0] if dataset in SETS else 10_000)
 
     def mini(self) -> ContrastiveProtocol:
-        small = replace(self.representation, backbone=ResNet(width=4), hidden=(32, 16), embedding=16, projector=(32, 16))
-        return replace(self, pretraining_epochs=4, epochs=8, batch_size=64, labeling_epochs=min(self.labeling_epochs, 4),
-                       representation=small, side=8, rows=600, n_clusters=None)
-
-
-def _check_numbers(protocol: StudyProtocol, least: Mapping[str, int]) -> None:
-    """Whole numbers, of at least so much; those that every protocol has may be None."""
-    limited = [name for name in ("side", "rows", "n_clusters") if getattr(protocol, name) is not None]
-    for name, lowest in {**least, **dict.fromkeys(limited, 1)}.items():
-        object.__setattr__(protocol, name, check_int(name, getattr(protocol, name), lowest))
+        small = replace(self.representation, backbone=ResNet(width=4), hidden=(32, 16),
+                        embedding=16, projector=(32, 16))
+        return replace(self, pretraining_epochs=4, epochs=8, batch_size=64, representation=small,
+                       labeling_epochs=min(self.labeling_epochs, 4), side=8, rows=600,
+                       n_clusters=None)
 
 
 def family_of(dataset: str) -> str | None:
-    """The set of the paper that this one is, or is a part of as kmnist_test is of kmnist."""
+    """Return the paper's data set that this one is or is a part of: kmnist for kmnist_test."""
     known = (*CLUSTERS, *CONTRASTIVE_CLUSTERS)
-    return max((one for one in known if dataset == one or dataset.startswith(one + "_")), key=len, default=None)
+    return max((one for one in known if dataset == one or dataset.startswith(one + "_")), key=len,
+               default=None)
 
 
-def _labeled(dataset: str, side: int | None, rows: int | None, folder: str | None) -> Dataset:
+def _objective(algorithm: str, known: Mapping[str, Any]) -> Objective:
+    if algorithm not in known:
+        raise ValueError(f"There is no algorithm {algorithm!r}: choose from {', '.join(known)}.")
+    return known[algorithm]
+
+
+def _n_clusters(dataset: str, known: Mapping[str, int]) -> int:
+    family = family_of(dataset) or ""
+    if family not in known:
+        raise ValueError(f"{dataset!r} is none of {', '.join(known)}: set its number of clusters, "
+                         "n_clusters, in the protocol.")
+    return known[family]
+
+
+def _load(dataset: str, side: int | None, folder: Folder) -> Dataset:
     found = load(dataset, folder=folder)
     if found.labels is None:
         raise ValueError(f"{dataset} has no labels to score runs against.")
-    found = found if side is None else replace(found, resize_to=(side, side))
-    return found if rows is None else found.take(slice(rows))
+    return found if side is None else replace(found, resize_to=(side, side))
 
 
-def _changed_at(dataset: str, folder: str | os.PathLike[str] | None) -> float | None:
-    """When a file of one's own was written, which is not remembered beyond."""
-    own = own_file(dataset, folder=folder)
-    return None if own is None else own.stat().st_mtime
+def _modified_at(dataset: str, folder: Folder) -> float | None:
+    """Modification time of a user's file, so that a changed one is read again."""
+    file = own_file(dataset, folder=folder)
+    return None if file is None else file.stat().st_mtime
 
 
-@lru_cache(maxsize=1)  # groups of one set usually follow each other
-def _autoencoder_sample(dataset: str, side: int | None, rows: int | None, classes: tuple[int, ...],
-                        lens: Lens, folder: str | None, changed_at: float | None) -> Sample:
-    found = _labeled(dataset, side, rows, folder)
-    if classes:
-        _check_classes(found, classes)
-        found = found.take(np.isin(np.asarray(found.labels), classes))
-    if lens.least_side is not None and side is None:
-        found = replace(found, resize_to=None)  # the lens does that
-    prepared = paper_data(found) if lens == Lens() else prepare(found, equalized=False, lens=lens)
-    return Sample(prepared, np.asarray(found.labels))
-
-
-def _check_classes(found: Dataset, wanted: Sequence[int]) -> None:
-    known = np.unique(np.asarray(found.labels)).tolist()
-    missing = [one for one in wanted if one not in known]
-    if missing:
-        raise ValueError(f"No sample of {found.name} is of the class {missing[0]}, which classes names: of those looked at the "
-                         f"classes are {', '.join(map(str, known))}.")
+@lru_cache(maxsize=1)  # groups of one data set usually follow each other
+def _autoencoder_sample(protocol: AutoencoderProtocol, dataset: str, folder: Folder,
+                        modified_at: float | None) -> Sample:
+    found = _load(dataset, protocol.side, folder).take(slice(protocol.rows))
+    if protocol.classes:
+        found = found.take(np.isin(np.asarray(found.labels), protocol.classes))
+    lens = Lens(protocol.least_side, protocol.light)
+    if lens.least_side is not None and protocol.side is None:
+        found = replace(found, resize_to=None)  # the lens resizes
+    inputs = paper_data(found) if lens == Lens() else prepare(found, equalized=False, lens=lens)
+    return Sample(inputs, np.asarray(found.labels))
 
 
 @lru_cache(maxsize=1)
-def _contrastive_sample(dataset: str, side: int | None, rows: int | None, folder: str | None,
-                        changed_at: float | None) -> Sample:
-    found, some = _labeled(dataset, side, None, folder), slice(rows)
+def _contrastive_sample(protocol: ContrastiveProtocol, dataset: str, folder: Folder,
+                        modified_at: float | None) -> Sample:
+    found, rows = _load(dataset, protocol.side, folder), slice(protocol.rows)
     if found.split is None:
-        found = found.take(some)
+        found = found.take(rows)
         return Sample(paper_data(found), np.asarray(found.labels))
-    train, test = found.train.take(some), found.test.take(some)
+    train, test = found.train.take(rows), found.test.take(rows)
     inputs = paper_data(train)
-    held_out = Sample(replace(paper_data(test), mean=inputs.mean, std=inputs.std), np.asarray(test.labels))
+    test_inputs = replace(paper_data(test), mean=inputs.mean, std=inputs.std)
+    held_out = Sample(test_inputs, np.asarray(test.labels))
     return Sample(inputs, np.asarray(train.labels), held_out)

@@ -254,6 +254,11 @@ def kind_named(name: str) -> type:
     return _KINDS[name]
 
 
+def read_as(name: str, kind: type) -> None:
+    """Read values that were stored under a class's former name."""
+    _KINDS.setdefault(name, kind)
+
+
 def import_all(package: str) -> None:
     """Import every public name of a package, which registers the values it defines."""
     module = import_module(package)

@@ -1,4 +1,4 @@
-"""Where groups are computed: in this process, in several, or on a Ray cluster."""
+"""Backends: compute groups in this process, in several, or on a Ray cluster."""
 
 from .base import Backend, InProcess
 from .cluster import RayCluster

@@ -1,4 +1,4 @@
-"""Several processes on this machine, one group each at a time."""
+"""A backend of several processes on this machine."""
 
 from __future__ import annotations
 
@@ -15,140 +15,132 @@ from typing import Any
 import torch
 
 from ...utils.device import choose_device
-from ...utils.values import check_int, value
-from ..execute import (
-    Asked,
-    Attempt,
-    Conditions,
-    Failed,
-    Stopped,
-    Tick,
-    attempt,
-    attempt_pretraining,
-    over,
-)
-from ..study import Group, Pretraining
+from ...utils.values import integer, value
+from .. import execute
+from ..execute import Attempt, Conditions, Failed, Stopped, StopRequested, Tick
+from ..groups import Group, Pretraining
 from .base import Attempts, missing_pretraining
 
-POLL = 0.5
-"""Seconds between two looks at the clock and at Ctrl-C."""
+POLL_SECONDS = 0.5
 
 Task = Pretraining | Group
 
 
 @value
 class Processes:
-    """`count` workers. One that is killed, for want of memory perhaps, takes nothing along: another goes on with its task from
-    the last checkpoint, `retries` times."""
+    """Computes groups in `count` worker processes.
 
-    count: int = 2
-    retries: int = 2
+    If a worker is killed, for lack of memory perhaps, another one continues its task from the last
+    checkpoint, up to `retries` times.
+    """
 
-    def __post_init__(self) -> None:
-        check_int("The number of worker processes", self.count, 1)
+    count: int = integer(default=2, least=1)
+    retries: int = integer(default=2)
 
     def where(self, conditions: Conditions) -> str:
         return f"{choose_device(conditions.device)} by {self.count} processes"
 
-    def ordered(self, groups: Sequence[Group]) -> list[Group]:
-        return sorted(groups, key=lambda group: -group.cost)
-
-    def attempts(self, groups: Sequence[Group], conditions: Conditions, stop: Asked, tick: Tick) -> Attempts:
+    def attempts(self, groups: Sequence[Group], conditions: Conditions, stop: StopRequested,
+                 tick: Tick) -> Attempts:
         threads = conditions.threads or max(1, torch.get_num_threads() // self.count)
-        pool = _Pool(self, replace(conditions, threads=threads), [*missing_pretraining(groups, conditions), *groups])
+        tasks: list[Task] = [*missing_pretraining(groups, conditions),
+                             *sorted(groups, key=lambda group: -group.cost)]
+        pool = _Pool(self, replace(conditions, threads=threads), tasks)
         try:
-            while pool.todo or pool.running:
-                if stop() or over(conditions):
-                    pool.wind_up()
-                pool.start_what_can()
-                for task, made in pool.ended():
+            while pool.tasks or pool.running:
+                if stop() or conditions.out_of_time:
+                    pool.request_stop()
+                pool.start_tasks()
+                for task, made in pool.wait():
                     if not isinstance(made, Stopped):
                         tick(task.cost, task.dataset)
                     if isinstance(task, Group):
                         yield task, made
                     elif isinstance(made, Failed):
-                        for group in pool.take_dependent(task):
+                        for group in pool.remove_dependent(task):
                             yield group, made
         finally:
-            pool.end()
+            pool.close()
 
 
 class _Pool:
-    """The tasks still to do and the processes at work."""
+    """The tasks to do and the worker processes."""
 
-    def __init__(self, backend: Processes, conditions: Conditions, todo: Sequence[Task]) -> None:
-        self.backend, self.conditions, self.todo = backend, conditions, list(todo)
+    def __init__(self, backend: Processes, conditions: Conditions, tasks: Sequence[Task]) -> None:
+        self.backend, self.conditions, self.tasks = backend, conditions, list(tasks)
         self.context = multiprocessing.get_context("spawn")
-        self.asked = self.context.Event()
+        self.stop = self.context.Event()
         self.idle: list[_Worker] = []
         self.running: list[tuple[_Worker, Task]] = []
         self.deaths: Counter[str] = Counter()
 
-    def start_what_can(self) -> None:
-        begun = [task for _, task in self.running]
-        blocked = {task.key for task in (*self.todo, *begun) if isinstance(task, Pretraining)}
-        for task in list(self.todo):
+    def start_tasks(self) -> None:
+        unfinished = (*self.tasks, *(task for _, task in self.running))
+        blocked = {task.key for task in unfinished if isinstance(task, Pretraining)}
+        for task in list(self.tasks):
             if len(self.running) == self.backend.count:
                 return
-            if isinstance(task, Pretraining) or task.pretraining is None or task.pretraining.key not in blocked:
-                self.todo.remove(task)
-                self.running.append((self._given(task), task))
+            start = None if isinstance(task, Pretraining) else task.pretraining
+            if start is None or start.key not in blocked:
+                self.tasks.remove(task)
+                self.running.append((self._assign(task), task))
 
-    def _given(self, task: Task) -> _Worker:
-        """A worker that has this task now; idle ones may have been killed."""
+    def _assign(self, task: Task) -> _Worker:
         while self.idle:
             worker = self.idle.pop()
             try:
-                worker.line.send(task)
+                worker.pipe.send(task)
                 return worker
-            except (BrokenPipeError, ConnectionResetError):
+            except (BrokenPipeError, ConnectionResetError):  # it was killed while idle
                 worker.process.join()
-        worker = self._hire()
-        worker.line.send(task)
+        worker = self._start_worker()
+        worker.pipe.send(task)
         return worker
 
-    def _hire(self) -> _Worker:
+    def _start_worker(self) -> _Worker:
         here, there = self.context.Pipe()
-        process = self.context.Process(target=_work, args=(there, self.asked, self.conditions), daemon=True)
+        process = self.context.Process(target=_work, args=(there, self.stop, self.conditions),
+                                       daemon=True)
         process.start()
-        there.close()  # so that the death of the worker is the end of the line
+        there.close()  # so that the pipe ends when the worker dies
         return _Worker(process, here)
 
-    def ended(self) -> Iterator[tuple[Task, Any]]:
-        """Tasks that ended, after a short wait, with what came of each; those whose worker died are put back first."""
-        ready = wait([worker.line for worker, _ in self.running], timeout=POLL)
-        for worker, task in [(worker, task) for worker, task in self.running if worker.line in ready]:
+    def wait(self) -> Iterator[tuple[Task, Any]]:
+        """Wait briefly, and yield the tasks that ended with their results."""
+        ready = wait([worker.pipe for worker, _ in self.running], timeout=POLL_SECONDS)
+        for worker, task in [one for one in self.running if one[0].pipe in ready]:
             self.running.remove((worker, task))
             try:
-                made = worker.line.recv()
+                made = worker.pipe.recv()
                 self.idle.append(worker)
             except (EOFError, ConnectionResetError):
                 worker.process.join()
-                made = self._death_at(task)
+                made = self._after_death(task)
             if made is not None:
                 yield task, made
 
-    def _death_at(self, task: Task) -> Attempt | None:
+    def _after_death(self, task: Task) -> Attempt | None:
         self.deaths[task.key] += 1
-        if self.asked.is_set():
+        if self.stop.is_set():
             return Stopped()
         if self.deaths[task.key] > self.backend.retries:
-            return Failed(f"The worker died {self.deaths[task.key]} times: it was killed, or ran out of memory.")
-        self.todo.insert(0, task)
+            return Failed(f"The worker died {self.deaths[task.key]} times: it was killed, or ran "
+                          "out of memory.")
+        self.tasks.insert(0, task)
         return None
 
-    def take_dependent(self, pretraining: Pretraining) -> list[Group]:
-        taken = [task for task in self.todo
-                 if isinstance(task, Group) and task.pretraining is not None and task.pretraining.key == pretraining.key]
-        self.todo = [task for task in self.todo if task not in taken]
-        return taken
+    def remove_dependent(self, pretraining: Pretraining) -> list[Group]:
+        removed = [task for task in self.tasks if isinstance(task, Group)
+                   and task.pretraining is not None and task.pretraining.key == pretraining.key]
+        self.tasks = [task for task in self.tasks if task not in removed]
+        return removed
 
-    def wind_up(self) -> None:
-        """Start nothing more, and let what runs write its checkpoints."""
-        self.asked.set()
-        self.todo.clear()
+    def request_stop(self) -> None:
+        """Start nothing more, and let running tasks write their checkpoints."""
+        self.stop.set()
+        self.tasks.clear()
 
-    def end(self) -> None:
+    def close(self) -> None:
         for worker in (*self.idle, *(worker for worker, _ in self.running)):
             worker.process.kill()
             worker.process.join()
@@ -157,20 +149,20 @@ class _Pool:
 @dataclass(frozen=True)
 class _Worker:
     process: BaseProcess
-    line: Connection
+    pipe: Connection
 
 
-def _work(line: Connection, asked: Any, conditions: Conditions) -> None:
-    """A worker's life: tasks come in, what came of them goes out."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # they reach all processes of a terminal or job; the parent passes them on
+def _work(pipe: Connection, stop_event: Any, conditions: Conditions) -> None:
+    """Receive tasks and send their results, until the parent process ends."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # sent to all processes; the parent handles them
         signal.signal(number, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
 
     def stop() -> bool:
-        return asked.is_set() or (parent is not None and not parent.is_alive())
+        return stop_event.is_set() or (parent is not None and not parent.is_alive())
 
-    with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the parent was killed: what it began ends with it
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the parent was killed
         while True:
-            task = line.recv()
-            work = attempt if isinstance(task, Group) else attempt_pretraining
-            line.send(work(task, conditions, stop=stop))
+            task = pipe.recv()
+            work = execute.attempt if isinstance(task, Group) else execute.attempt_pretraining
+            pipe.send(work(task, conditions, stop=stop))
