@@ -88,8 +88,8 @@ def test_warnings_are_one_line(tmp_path, capsys):
         warnings.simplefilter("default")
         assert main(["study", "run", str(tmp_path / "own.toml"), "--store", str(tmp_path / "s"), "--device", "cpu", "--json"]) == 0
     said = capsys.readouterr()
-    assert said.err.splitlines() == ["reclust: warning: These variants of own have an intervention that never fires in their epochs and so "
-                                     "changes nothing: 'late' (4 epochs). Train longer, or choose a shorter interval."]
+    assert said.err.splitlines() == ["reclust: warning: These variants of own have an intervention that never fires in their epochs: "
+                                     "'late' (4 epochs). Train longer, or choose a shorter interval."]
     assert json.loads(said.out)[0]["finished"] == 1
 
 

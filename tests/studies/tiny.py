@@ -1,7 +1,7 @@
 """A study of seconds, for tests of whatever runs studies."""
 
 from reclust import Every, KMeans, Recluster, SoftReset
-from reclust.studies import AutoencoderProtocol, Study, Variant
+from reclust.studies import AutoencoderProtocol, Conditions, Store, Study, Variant, run
 
 PROTOCOL = AutoencoderProtocol(pretraining_epochs=2, epochs=4, batch_size=50, hidden=(8,), side=8, rows=100)
 VARIANTS = (
@@ -24,3 +24,12 @@ def same_table(one, other, study):
     columns = ["run", "variant", "seed", "state", "acc", "nmi", "ari"]
     return (ours[columns].equals(theirs[columns]) and one.means(study) == other.means(study)
             and all((one.centers(run) == other.centers(run)).all() for run in ours["run"]))
+
+
+def computed(folder, study, backend=None, **conditions):
+    """Run a study to its end, and return its open store."""
+    store = Store(folder / "store")
+    given = {} if backend is None else {"backend": backend}
+    ran = run(study, store, conditions=Conditions(work=str(folder / "work"), threads=1, **conditions), progress=False, **given)
+    assert (ran.waiting, ran.failures) == (0, [])
+    return store
