@@ -1,6 +1,6 @@
-"""Customers in a DataFrame: find segments, and say what they are.
+"""Customers in a DataFrame: find segments and describe them.
 
-The table is generated: four kinds of customers, with skewed amounts and a column of text.
+The table is generated: four kinds of customers, with skewed amounts and a text column.
 """
 
 # %%
@@ -26,24 +26,25 @@ table = pd.DataFrame({
 print(table.head())
 
 # %% [markdown]
-# Amounts that span powers of ten become logarithms; reclust standardises all columns. The channel is left to describe segments:
-# as columns of 0 and 1, brought to the scale of the others, it would decide them. Five columns need no large network.
+# Amounts that span powers of ten become logarithms; reclust standardises all columns. The channel
+# is only used to describe segments: one-hot encoded and standardised it would dominate them. Five
+# columns need only a small network.
 
 # %%
-encode = make_column_transformer(
-    (FunctionTransformer(np.log1p), ["visits", "spent", "basket", "returns"]), ("passthrough", ["age"]))
-small = Autoencoder(hidden=(128, 64))
-idec = IDEC(n_clusters=4, representation=small, batch_size=64, augment="noise", n_init=2, random_state=0)
+amounts = ["visits", "spent", "basket", "returns"]
+encode = make_column_transformer((FunctionTransformer(np.log1p), amounts), ("passthrough", ["age"]))
+idec = IDEC(n_clusters=4, representation=Autoencoder(hidden=(128, 64)), batch_size=64,
+            augment="noise", n_init=2, random_state=0)
 pipeline = make_pipeline(encode, idec).fit(table)
 model = pipeline[-1]
 
 # %%
 segments = table.assign(segment=model.labels_)
-print(segments.groupby("segment")[["visits", "spent", "basket", "returns", "age"]].median().round(1))
+print(segments.groupby("segment")[[*amounts, "age"]].median().round(1))
 print(pd.crosstab(segments["segment"], segments["channel"], normalize="index").round(2))
 
 # %% [markdown]
-# Was it worth it? K-means on the same columns is kept beside the fit; here the true kinds are known.
+# Was it worth it? Every fit also runs k-means on the same columns; here the true kinds are known.
 
 # %%
 for name, labels in (("IDEC with BRB", model.labels_), ("k-means", model.baseline_.labels_)):

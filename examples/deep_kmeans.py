@@ -1,7 +1,8 @@
-"""An objective of your own: deep k-means in forty lines.
+"""Your own objective: deep k-means in forty lines.
 
-Samples are pulled to all centres, each weighed by a softmax over its distances; centres are learned. Written for one model, it
-trains in stacks, with BRB, checkpoints and files like the built-in ones.
+Samples move towards all centres, weighted by a softmax of their distances, and centres are
+learned. Written for one model, it trains stacked, with BRB, checkpoints and files like the
+built-in objectives.
 """
 
 # %%
@@ -19,7 +20,7 @@ from reclust.objectives import GradientOnly, nearest, squared_distances
 # %%
 @value
 class DeepKMeans(GradientOnly):
-    """sharpness: the inverse temperature of the softmax; infinite, it would be DCN's loss with learned centres."""
+    """Deep k-means; an infinite sharpness gives DCN's loss with learned centres."""
 
     sharpness: float = 10.0
     weight: float = 0.1
@@ -42,7 +43,8 @@ class DeepKMeans(GradientOnly):
 # %%
 X, y = load_digits(return_X_y=True)
 for intervention in ("auto", None):
-    model = DeepClustering(10, objective=DeepKMeans(), intervention=intervention, image_shape=(8, 8), augment="affine",
-                           batch_size=128, pretrain_epochs=0, epochs=30, random_state=0).fit(X)
+    model = DeepClustering(10, objective=DeepKMeans(), intervention=intervention,
+                           image_shape=(8, 8), augment="affine", batch_size=128,
+                           pretrain_epochs=0, epochs=30, random_state=0).fit(X)
     found = {name: round(score, 3) for name, score in scores(y, model.labels_).items()}
-    print("with BRB   " if intervention else "without it ", found)
+    print("with BRB   " if intervention else "without BRB", found)

@@ -1,7 +1,7 @@
-"""Pipeline and GridSearchCV: estimators are scikit-learn's.
+"""Pipeline and GridSearchCV: reclust's estimators work with scikit-learn's tools.
 
-What is searched must be judged without labels: here by the agreement of clusters found on one half of the data with clusters
-found on the other half.
+A search without labels needs a score without labels: here, how well clusters found on one half of
+the data agree with clusters found on the other half.
 """
 
 # %%
@@ -17,15 +17,15 @@ from sklearn.preprocessing import StandardScaler
 from reclust import IDEC, Autoencoder
 
 X, y = make_blobs(600, n_features=30, centers=4, cluster_std=4.0, random_state=1)
-small = Autoencoder(hidden=(64, 32))
-# standardize=False: principal components come with their weight, and scaling each to the same one would raise noise to signal.
-idec = IDEC(representation=small, standardize=False, batch_size=64, pretrain_epochs=10, epochs=25, random_state=0)
+# Principal components should keep their scale, hence standardize=False.
+idec = IDEC(representation=Autoencoder(hidden=(64, 32)), standardize=False, batch_size=64,
+            pretrain_epochs=10, epochs=25, random_state=0)
 pipeline = make_pipeline(StandardScaler(), PCA(10), idec)
 
 
 # %% [markdown]
-# A fitted model labels held-out rows; a second model, fitted on those rows alone, labels them too. If the number of clusters
-# fits the data, the two agree.
+# The fitted model labels the held-out rows, and so does a second model that is fitted on those rows
+# alone. If the number of clusters fits the data, the two agree.
 
 # %%
 def stability(fitted, X_held_out, y=None):
@@ -36,7 +36,8 @@ def stability(fitted, X_held_out, y=None):
 search = GridSearchCV(pipeline, {"idec__n_clusters": [3, 4, 5]}, scoring=stability, cv=2).fit(X)
 
 # %%
-for k, mean, spread in zip(search.cv_results_["param_idec__n_clusters"], search.cv_results_["mean_test_score"],
-                           search.cv_results_["std_test_score"], strict=True):
+found = search.cv_results_
+for k, mean, spread in zip(found["param_idec__n_clusters"], found["mean_test_score"],
+                           found["std_test_score"], strict=True):
     print(f"k = {k}: agreement {mean:.2f} ± {spread:.2f}")
 print("chosen:", search.best_params_, " sizes:", np.bincount(search.best_estimator_[-1].labels_))

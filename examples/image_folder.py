@@ -1,6 +1,6 @@
 """A folder of images, and what is in each cluster.
 
-The folder is made here from scikit-learn's digits; use your own instead. The same without code:
+The folder is made from scikit-learn's digits; use your own instead. The same without code:
 `reclust fit photos -k 5 -o out --augment affine`
 """
 
@@ -23,7 +23,8 @@ for i in np.flatnonzero(digits < 5):
     Image.fromarray((images[i].reshape(8, 8) * 15.9).astype(np.uint8)).save(file)
 
 # %% [markdown]
-# `labels="folder"` takes the subfolders as known classes, only to be scored against; leave it out for your own.
+# `labels="folder"` uses the subfolders as known classes, only for scoring. Leave it out if your
+# classes are unknown.
 
 # %%
 photos = read("photos", labels="folder")
@@ -38,12 +39,13 @@ for cluster, members in sorted(files.items()):
     print(f"cluster {cluster}: {len(members)} images, such as {', '.join(members[:4])}")
 
 # %% [markdown]
-# A contact sheet: the eight images of each cluster that the model is surest of, one row a cluster.
+# A contact sheet with one row per cluster: the eight images the model is most confident about.
 
 # %%
-sure = model.predict_proba(photos).max(axis=1)
+confidence = model.predict_proba(photos).max(axis=1)
 rows = []
 for cluster in range(model.n_clusters_):
-    own = np.flatnonzero(model.labels_ == cluster)
-    rows.append(np.hstack(photos.images[own[np.argsort(-sure[own])][:8]]))
-Image.fromarray(np.vstack(rows)).resize((512, 64 * len(rows)), Image.Resampling.NEAREST).save("clusters.png")
+    members = np.flatnonzero(model.labels_ == cluster)
+    rows.append(np.hstack(photos.images[members[np.argsort(-confidence[members])][:8]]))
+sheet = Image.fromarray(np.vstack(rows))
+sheet.resize((512, 64 * len(rows)), Image.Resampling.NEAREST).save("clusters.png")

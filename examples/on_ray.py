@@ -1,6 +1,7 @@
-"""Your own search on Ray: one fit for each number of clusters, on as many machines as the cluster has.
+"""Your own search on Ray: one fit per number of clusters, spread over a cluster.
 
-Needs the extra `cluster`. For studies of many runs there is more: `reclust study run … --on ray`, which survives lost nodes.
+Needs the extra `cluster`. For studies of many runs use `reclust study run … --on ray`, which
+survives lost nodes.
 """
 
 # %%
@@ -11,19 +12,20 @@ from sklearn.datasets import make_blobs
 from reclust import IDEC, Autoencoder
 
 X, _ = make_blobs(400, n_features=16, centers=4, random_state=0)
-ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)  # "auto" joins a cluster that is there
+# "auto" instead of "local" joins a running cluster.
+ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
 
 
 # %%
 @ray.remote(num_cpus=1)  # num_gpus=0.25 lets four fits share a GPU
 def fit(X: np.ndarray, k: int) -> tuple[int, float, np.ndarray]:
-    small = Autoencoder(hidden=(64, 32))
-    model = IDEC(k, representation=small, n_init=2, batch_size=64, pretrain_epochs=10, epochs=25, random_state=0).fit(X)
+    model = IDEC(k, representation=Autoencoder(hidden=(64, 32)), n_init=2, batch_size=64,
+                 pretrain_epochs=10, epochs=25, random_state=0).fit(X)
     return k, max(replica.score for replica in model.replicas_), model.labels_
 
 
 # %% [markdown]
-# Data is put into Ray's store once and read by every task from there.
+# The data is put into Ray's object store once, and every task reads it from there.
 
 # %%
 shared = ray.put(X)

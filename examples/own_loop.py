@@ -1,7 +1,7 @@
 """BRB in your own PyTorch training loop, in three lines.
 
-The loop below is a plain IDEC: an autoencoder, learnable centres, Adam. The three lines marked BRB are all that reclust adds.
-Run it with `python examples/own_loop.py`; it clusters scikit-learn's digits and prints the accuracy as it goes.
+The loop is a plain IDEC: an autoencoder, learnable centres, Adam. The three lines marked BRB are
+all that reclust adds. It clusters scikit-learn's digits and prints the accuracy as it goes.
 """
 
 # %%
@@ -16,10 +16,14 @@ from reclust.metrics import accuracy
 images, y = load_digits(return_X_y=True)
 X = torch.tensor((images - images.mean()) / images.std(), dtype=torch.float32)
 
+
 # %%
+def network(a, b, c, d):
+    return nn.Sequential(nn.Linear(a, b), nn.ReLU(), nn.Linear(b, c), nn.ReLU(), nn.Linear(c, d))
+
+
 torch.manual_seed(0)
-encoder = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10))
-decoder = nn.Sequential(nn.Linear(10, 128), nn.ReLU(), nn.Linear(128, 256), nn.ReLU(), nn.Linear(256, 64))
+encoder, decoder = network(64, 256, 128, 10), network(10, 128, 256, 64)
 centers = nn.Parameter(kmeans(encoder(X).detach(), 10, key=draws.key(0)).centers)
 optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters(), centers], lr=1e-3)
 brb = BRB(interval=10, keep=0.8)  # BRB 2
@@ -37,10 +41,12 @@ for epoch in range(40):
         z = encoder(X[rows])
         q = soft_assignment(z)
         p = (q**2 / q.sum(0)).detach()
-        loss = nn.functional.mse_loss(decoder(z), X[rows]) - 0.1 * (p / p.sum(1, keepdim=True) * q.log()).sum(1).mean()
+        cluster_loss = -(p / p.sum(1, keepdim=True) * q.log()).sum(1).mean()
+        loss = nn.functional.mse_loss(decoder(z), X[rows]) + 0.1 * cluster_loss
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
     if fired or epoch % 10 == 9:
-        labels = soft_assignment(encoder(X)).argmax(1)
-        print(f"epoch {epoch:2d}  loss {loss.item():.3f}  accuracy {accuracy(y, labels):.3f}" + ("  <- reset" if fired else ""))
+        score = accuracy(y, soft_assignment(encoder(X)).argmax(1))
+        reset = "  <- reset" if fired else ""
+        print(f"epoch {epoch:2d}  loss {loss.item():.3f}  accuracy {score:.3f}{reset}")

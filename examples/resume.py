@@ -1,6 +1,7 @@
-"""Stop a fit and go on: the result is the same, bit for bit.
+"""Stop a fit and continue: the result is the same, bit for bit.
 
-`checkpoint=` names a folder or file. A crash, Ctrl-C or a time budget loses at most the epochs since the last write.
+`checkpoint=` names a folder or file. A crash, Ctrl-C or a time budget loses at most the epochs
+since the last write.
 """
 
 # %%
@@ -12,16 +13,16 @@ from reclust import IDEC
 X, _ = load_digits(return_X_y=True)
 
 
-def model(**more):
-    return IDEC(10, pretrain_epochs=5, epochs=25, random_state=0, **more)
+def model(**options):
+    return IDEC(10, pretrain_epochs=5, epochs=25, random_state=0, **options)
 
 
 # %%
 uninterrupted = model().fit(X)
 
 # %% [markdown]
-# Here the interruption is a time budget of two seconds: a warning and an early end. After a real kill nothing else is to be
-# done.
+# Here a time budget of two seconds interrupts the fit, with a warning. After a real kill you would
+# run the same call again.
 
 # %%
 stopped = model(time_budget=2).fit(X, checkpoint="states", every=2)
@@ -33,4 +34,4 @@ resumed = model().fit(X, checkpoint="states", every=2)
 print("epochs", resumed.result_.trained_epochs("clustering"))
 assert np.array_equal(resumed.labels_, uninterrupted.labels_)
 assert np.array_equal(resumed.transform(X), uninterrupted.transform(X))
-print("the same labels and embeddings as without the stop")
+print("the same labels and embeddings as without the interruption")

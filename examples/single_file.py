@@ -1,7 +1,7 @@
-"""DEC and IDEC with BRB in one file of plain PyTorch, to be read from top to bottom.
+"""DEC and IDEC with BRB in one file of plain PyTorch, to read from top to bottom.
 
-No stacking, no options, nothing of this library: what reclust computes, in its simplest form. Run it with
-`python examples/single_file.py`; it clusters scikit-learn's digits with and without BRB.
+No stacking, no options, no reclust: what the library computes, in its simplest form. It clusters
+scikit-learn's digits with and without BRB.
 """
 
 import copy
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 def network(sizes: list[int]) -> nn.Sequential:
     """Linear layers with ReLU between them."""
-    layers = [layer for wide, narrow in pairwise(sizes) for layer in (nn.Linear(wide, narrow), nn.ReLU())]
+    layers = [layer for a, b in pairwise(sizes) for layer in (nn.Linear(a, b), nn.ReLU())]
     return nn.Sequential(*layers[:-1])
 
 
@@ -26,7 +26,7 @@ def soft_assignment(z: Tensor, centers: Tensor) -> Tensor:
 
 
 def target_distribution(q: Tensor) -> Tensor:
-    """(B, k) -> (B, k): q sharpened, with large clusters held back; nothing is learned through it."""
+    """(B, k) -> (B, k): q sharpened, large clusters weighted down; no gradient."""
     sharpened = q.detach() ** 2 / q.detach().sum(dim=0)
     return sharpened / sharpened.sum(dim=1, keepdim=True)
 
@@ -46,7 +46,7 @@ def find_centers(encoder: nn.Module, X: Tensor, k: int, seed: int) -> Tensor:
 
 @torch.no_grad()
 def soft_reset_(encoder: nn.Sequential, keep: float) -> None:
-    """Every layer but the last moves towards fresh weights: keep × old + (1 - keep) × fresh."""
+    """Move every layer but the last towards fresh weights: keep × old + (1 - keep) × fresh."""
     fresh = copy.deepcopy(encoder)
     for layer in fresh:
         if isinstance(layer, nn.Linear):
@@ -56,17 +56,18 @@ def soft_reset_(encoder: nn.Sequential, keep: float) -> None:
 
 
 def reset_momentum_(optimizer: torch.optim.Optimizer, centers: Tensor) -> None:
-    """The optimizer forgets where the old centres were heading."""
+    """Clear the optimizer's moments of the centres."""
     for name, moment in optimizer.state[centers].items():
         if name != "step":
             moment.zero_()
 
 
-def fit(X: Tensor, k: int, *, epochs: int = 40, interval: int | None = 10, keep: float = 0.8, reconstruction: float = 1.0,
-        weight: float = 0.1, seed: int = 0) -> Tensor:
-    """The cluster of each row of X (n, features), which should be standardised: (n,).
+def fit(X: Tensor, k: int, *, epochs: int = 40, interval: int | None = 10, keep: float = 0.8,
+        reconstruction: float = 1.0, weight: float = 0.1, seed: int = 0) -> Tensor:
+    """Cluster the rows of X (n, features), which should be standardised: labels (n,).
 
-    interval: a reset every so many epochs, None for none. reconstruction=1, weight=0.1 is IDEC; 0 and 1 are DEC.
+    interval: epochs between resets, None for no resets.
+    reconstruction, weight: of the two losses; 1 and 0.1 are IDEC, 0 and 1 are DEC.
     """
     torch.manual_seed(seed)
     sizes = [X.shape[1], 256, 128, 64, k]
@@ -96,8 +97,8 @@ def main() -> None:
     images, y = load_digits(return_X_y=True)
     X = torch.tensor((images - images.mean()) / images.std(), dtype=torch.float32)
     for name, interval in (("without BRB", None), ("with BRB", 10)):
-        scores = [adjusted_rand_score(y, fit(X, 10, interval=interval, seed=seed)) for seed in range(3)]
-        print(f"{name:12} ARI {', '.join(f'{score:.3f}' for score in scores)}")
+        labels = [fit(X, 10, interval=interval, seed=seed) for seed in range(3)]
+        print(f"{name:12} ARI", *(f"{adjusted_rand_score(y, found):.3f}" for found in labels))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from pages import PAGES, ROOT, blocks, commands, name, programs
 import reclust
 from reclust.cli import parser
 
-RUNNABLE = [pytest.param(page, id=name(page)) for page in PAGES if programs(page)]
+RUNNABLE = [pytest.param(page, id=name(page), marks=pytest.mark.slow if name(page) == "README.md" else ())
+            for page in PAGES if programs(page)]
 
 
 @pytest.mark.filterwarnings("ignore::reclust.ReclustWarning")
