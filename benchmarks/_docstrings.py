@@ -50,7 +50,7 @@ SHORTEST, LONGEST = 50, 300
 
 
 def docstrings(topics: dict[str, tuple[str, ...]] = TOPICS, *, most: int = 300) -> tuple[list[str], np.ndarray]:
-    """At most so many texts of each topic, evenly spread over its files, and their topics as numbers (n,)."""
+    """Return at most `most` texts per topic, evenly spread over its files, and their topics (n,)."""
     texts: list[str] = []
     labels: list[int] = []
     for label, folders in enumerate(topics.values()):

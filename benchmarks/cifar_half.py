@@ -76,7 +76,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--interventions", nargs="+", default=["none", "brb"], choices=INTERVENTIONS)
     parser.add_argument("--budget", type=float, default=float("inf"), help="seconds for everything")
     parser.add_argument("--width", type=int, default=64, help="channels of the first ResNet block")
-    parser.add_argument("--limit", type=int, default=None, help="only so many images of each split")
+    parser.add_argument("--limit", type=int, default=None, help="number of images per split")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--compile", default="auto", choices=("auto", "always", "never"))

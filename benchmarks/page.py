@@ -1,4 +1,4 @@
-"""docs/benchmarks.md, written from the committed records alone.
+"""Write docs/benchmarks.md from the committed records.
 
     python benchmarks/page.py
 """
@@ -18,8 +18,10 @@ PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 
 HEAD = """# Benchmarks
 
-Written by `python benchmarks/page.py` from the records under `benchmarks/records/`; each table names the command that measured it
-and the machine. Machines differ and are noisy: look at the ratios.
+*For anyone who wants numbers on speed, memory and accuracy. Each section names the command that measured it and the machine.*
+
+Machines differ and are noisy: compare ratios. This page is written by `python benchmarks/page.py` from the records in
+`benchmarks/records/`.
 """
 
 
@@ -36,7 +38,7 @@ def replicas_cuda(measured: dict[str, Any]) -> str:
     rows = [[*name.split(", "), f"{seen['seconds_per_epoch']:.3f}", f"{seen['per_replica']:.3f}", f"{seen['step_ms']:.2f}",
              f"{sum(seen['floor_ms'].values()):.2f}", f"{seen['step_over_floor']:.1f}"] for name, seen in measured.items()]
     return ("One clustering epoch on 70,000 images of 28 × 28 with augmentation, batch 256. The floor is the step's matrix products "
-            "and one pass of Adam over the weights, measured by themselves.\n\n" +
+            "and one pass of Adam over the weights, measured separately.\n\n" +
             table(["precision", "algorithm", "replicas", "epoch, s", "per replica, s", "step, ms", "floor, ms", "step / floor"], rows))
 
 
@@ -44,19 +46,19 @@ def replicas_cpu(measured: dict[str, Any]) -> str:
     rows = [[name, *(f"{seen['seconds_per_epoch'][r]:.2f}" for r in ("1", "4")), f"{seen['stacked_over_one_after_another']:.2f}"]
             for name, seen in measured.items()]
     return ("Four replicas stacked on the CPU against one after another.\n\n" +
-            table(["algorithm", "1 replica, s an epoch", "4 stacked", "4 stacked / (4 × 1)"], rows))
+            table(["algorithm", "1 replica, s per epoch", "4 stacked", "4 stacked / (4 × 1)"], rows))
 
 
 def published_run_idec(measured: dict[str, Any]) -> str:
     rows = [[*name.split(", "), f"{seen['seconds']:.1f}", f"{seen['mean']:.1f} ± {seen['standard_error']:.1f}"]
             for name, seen in measured.items()]
-    return ("The whole published run of IDEC with BRB, 250 + 400 epochs, ten seeds at once, from the data to the score.\n\n" +
+    return ("The whole published run of IDEC with BRB: 250 + 400 epochs, ten seeds at once, from loading to scoring.\n\n" +
             table(["set", "precision", "seconds", "ACC"], rows))
 
 
 def published_run_idec_cpu(measured: dict[str, Any]) -> str:
     rows = [[*name.split(", "), f"{seen['mean']:.1f} ± {seen['standard_error']:.1f}"] for name, seen in measured.items()]
-    return ("The same on a CPU, a process for each seed: only the score, the run was stopped and continued.\n\n" +
+    return ("The same on a CPU, one process per seed. Only the score is shown, because the run was interrupted.\n\n" +
             table(["set", "precision", "ACC"], rows))
 
 
@@ -67,8 +69,8 @@ def brb_overhead_cuda(measured: dict[str, Any]) -> str:
         rows.append([replicas.split()[0], method, samples, f"{100 * seen['overhead']:.1f} %", f"{seen['epoch']:.3f}",
                      *(f"{1e3 * seen['parts'][part]:.1f}" for part in ("reset", "embedding", "clustering", "momentum"))])
     return ("What BRB adds to IDEC on MNIST's shapes if it fires every 20 epochs, and the parts of one firing in milliseconds. "
-            "It fires in the first epochs of a network from scratch, of random images; there k-means takes longer than in whole "
-            "runs on MNIST, which the study `runtime` in the reproduction has.\n\n" +
+            "Measured in the first epochs of a network from scratch on random images, where k-means takes longer than in whole "
+            "runs on MNIST (study `runtime` in the reproduction).\n\n" +
             table(["replicas", "method", "samples", "adds", "epoch, s", "reset", "embedding", "clustering", "momentum"], rows))
 
 
@@ -79,7 +81,7 @@ def contrastive_epoch(measured: dict[str, Any]) -> str:
 
 
 def cifar_half(measured: dict[str, Any]) -> str:
-    """Over all seeds that there are records of."""
+    """Summarise all recorded seeds."""
     records = [json.loads(path.read_text()) for path in sorted(RECORDS.glob("cifar_half_*.json"))]
     seeds, named = [one["measured"] for one in records], " and ".join(str(one["settings"]["seed"]) for one in records)
     stages = sorted({stage for one in seeds for stage in one if "test" in one[stage]}, key=lambda stage: (stage != "simclr + k-means", stage))
@@ -94,12 +96,12 @@ def cifar_half(measured: dict[str, Any]) -> str:
     return (f"Half of CIFAR10 through all stages: SimCLR with ResNet-18 ({first['seconds']:.0f} s for "
             f"{first['settings']['fields']['pretraining']['fields']['epochs']} epochs), clustering from there without and with BRB, "
             "self-labeling as published and with evenness; mean ± standard error over the seeds "
-            f"{named} (`--seed`), of which not all have all stages. The paper "
-            "has twice the images, 1,000 epochs of each of the first two stages and 200 of the third (mean ± standard deviation of ten runs; "
-            "k-means: the best). Where classes were lost, self-labeling ruined what clustering had found.\n\n" +
+            f"{named} (`--seed`), not all of which have all stages. The paper "
+            "uses twice the images, 1,000 epochs for each of the first two stages and 200 for the third (mean ± standard deviation of ten runs; "
+            "k-means: the best). Where classes were lost, self-labeling ruined the clustering.\n\n" +
             table(["stage", "seeds", "ACC, training split", "ACC, test split", "the paper's", "NMI, test split", "seconds", "seeds that lost classes"], rows) +
-            "\n\nWhat differs between two stages of the same seed, in that order, in points of ACC on the test split:\n\n" +
-            table(["stage", "less", "by seed", "mean"], list(_paired(seeds, stages))))
+            "\n\nDifference between two stages of the same seed, in points of ACC on the test split:\n\n" +
+            table(["stage", "minus", "by seed", "mean"], list(_paired(seeds, stages))))
 
 
 def _of_the_paper(stage: str) -> str:
@@ -113,7 +115,7 @@ def _of_the_paper(stage: str) -> str:
 
 
 def _paired(seeds: list[dict[str, Any]], stages: list[str]) -> Iterator[list[str]]:
-    """Every clustering with BRB less k-means and less the same without BRB, and every self-labeling less what it began with."""
+    """Compare BRB with k-means and with no BRB, and self-labeling with the clustering it starts from."""
     for stage in stages:
         algorithm, *rest = stage.split(", ")
         if len(rest) == 2:
@@ -131,7 +133,7 @@ def clustpy_epoch(measured: dict[str, Any]) -> str:
              *(f"{ratio:.2f}" for ratio in seen["times_clustpys_speed"].values())] for name, seen in measured.items()]
     first = next(iter(measured.values()))
     return ("One clustering epoch of 10,000 × 784 numbers on the CPU against ClustPy 0.0.3, same network and batch, no augmentation. "
-            "Other processes ran on other cores meanwhile: read ratios as good to a tenth.\n\n" +
+            "Other processes ran on other cores: ratios are accurate to about a tenth.\n\n" +
             table(["algorithm", *(f"{side}, s" for side in first["seconds_per_epoch"]),
                    *(f"{side}: times ClustPy's speed" for side in first["times_clustpys_speed"])], rows))
 
@@ -139,28 +141,28 @@ def clustpy_epoch(measured: dict[str, Any]) -> str:
 def precision_cpu(measured: dict[str, Any]) -> str:
     rows = [[name, *(f"{seconds:.3f}" for seconds in seen["seconds_per_epoch"].values()), f"{seen['times_as_fast']:.2f}"]
             for name, seen in measured.items()]
-    return ("One clustering epoch of IDEC in float32, and with products in bfloat16 on a processor with units for it, in turns; other cores worked meanwhile.\n\n" +
+    return ("One clustering epoch of IDEC in float32 and with bfloat16 products, on a processor with hardware support; other cores were busy.\n\n" +
             table(["what", "float32, s", "bf16, s", "bf16: times the speed"], rows))
 
 
 def plain_loop(measured: dict[str, Any]) -> str:
     rows = [[name, f"{seconds:.2f}", f"{measured['reclust_over'][name]:.2f}"] for name, seconds in measured["seconds_per_epoch"].items()]
     return ("One clustering epoch of IDEC against the same loop written by hand, on the CPU.\n\n" +
-            table(["loop", "s an epoch", "reclust takes so many times as long"], rows))
+            table(["loop", "s per epoch", "time of reclust / time of this loop"], rows))
 
 
 def streaming(measured: dict[str, Any]) -> str:
     return ("Fitting a file larger than memory: "
-            f"{measured['peak_anonymous_gb']:.2f} GB of memory of its own at most, and a row costs "
-            f"{measured['streamed_over_resident']:.2f} times what it costs from memory.")
+            f"at most {measured['peak_anonymous_gb']:.2f} GB of private memory, and a row costs "
+            f"{measured['streamed_over_resident']:.2f} times as much as from memory.")
 
 
 def streaming_rows(measured: dict[str, Any]) -> str:
     rows = [[way, f"{seen['peak_gb']:.2f}", f"{seen['fit_seconds']:.0f}", f"{seen['predicted_rows_a_second'][0]:,.0f}",
              f"{seen['predicted_rows_a_second'][-1]:,.0f}", f"{seen['fastest_over_slowest_part']:.2f}"] for way, seen in measured.items()]
-    return ("Five million rows of 32 features: IDEC for one epoch, then prediction of all rows in ten parts. Memory is that of the whole "
-            "process at its largest, the pages of the mapped file (0.64 GB) included; streaming should take less than 2 GB. Rates are rows in a second of the processor.\n\n" +
-            table(["rows are", "peak, GB", "fit, s", "rows a second, first tenth", "last tenth", "fastest / slowest tenth"], rows))
+    return ("Five million rows of 32 features: IDEC for one epoch, then prediction of all rows in ten parts. Memory is the "
+            "peak of the whole process, including pages of the mapped file (0.64 GB); streaming should take less than 2 GB. Rates are rows per second of processor time.\n\n" +
+            table(["rows are", "peak, GB", "fit, s", "rows per second, first tenth", "last tenth", "fastest / slowest tenth"], rows))
 
 
 def soak(measured: dict[str, Any]) -> str:
@@ -170,16 +172,16 @@ def soak(measured: dict[str, Any]) -> str:
 
 def store_size(measured: dict[str, Any]) -> str:
     rows = [[name, f"{seen['seconds']:.2f}", f"{seen['whole_command']:.2f}"] for name, seen in measured["answers"].items()]
-    return (f"A store of {measured['runs']:,} finished runs, {measured['megabytes']:.0f} MB. Whole commands, from the start of Python to the last line, "
-            "should take less than 2 s of a processor.\n\n" +
+    return (f"A store of {measured['runs']:,} finished runs, {measured['megabytes']:.0f} MB. Whole commands, including the start of Python, "
+            "should take less than 2 s of processor time.\n\n" +
             table(["question", "answer, s", "whole command, s"], rows))
 
 
 def small_studies(measured: dict[str, Any]) -> str:
     rows = [[f"`{name}`", str(seen["runs"]), str(seen["failed"]), f"{seen['processor_seconds']:.0f}"] for name, seen in measured["studies"].items()]
     made = measured["from_all"]
-    return ("Named studies in their small form (`reclust study run NAME --mini`), each from nothing, with one thread; seconds of a "
-            f"processor. From one store of all {measured['runs']} runs the tables take {made['tables']['processor_seconds']:.0f} s, "
+    return ("Named studies in their small form (`reclust study run NAME --mini`), each from scratch with one thread; seconds of "
+            f"processor time. From one store of all {measured['runs']} runs the tables take {made['tables']['processor_seconds']:.0f} s, "
             f"{measured['figures']} figures {made['figures']['processor_seconds']:.0f} s and the report "
             f"{made['report']['processor_seconds']:.0f} s.\n\n" + table(["study", "runs", "failed", "seconds"], rows))
 
@@ -193,7 +195,7 @@ def augmentation(measured: dict[str, Any]) -> str:
 def scaling(measured: dict[str, Any]) -> str:
     rows = [[name, f"{seen['exponent']:.2f}", ", ".join(f"{v:,}: {t:.3f}" for v, t in zip(seen["values"], seen["seconds"], strict=True))]
             for name, seen in measured.items()]
-    return ("How an epoch grows; 1 means proportionally.\n\n" + table(["what grows", "exponent", "seconds an epoch"], rows))
+    return ("How the time of an epoch grows; an exponent of 1 means proportionally.\n\n" + table(["what grows", "exponent", "seconds per epoch"], rows))
 
 
 def measures(measured: dict[str, Any]) -> str:
@@ -203,10 +205,10 @@ def measures(measured: dict[str, Any]) -> str:
         rows.append([name, f"{seen['seconds']:.3g}", *([f"{1e3 * seen['extra_gb']:.0f}"] if memory else []), *part])
     total = sum(seen["seconds"] for seen in measured["measures"].values())
     rows.append(["all", f"{total:.3g}", *([f"{1e3 * max(memory):.0f}"] if memory else []), "–", "–"])
-    size = "" if memory else f" The whole process took {measured['process_peak_gb']:.2f} GB at its largest, Python and torch included."
-    return (f"Measures of {measured['rows']:,} × {measured['dims']} embeddings of ten classes, one after another; on a GPU all of them should take "
-            f"less than a second, and none more than 1 GB beyond what is held before it.{size} scikit-learn, on the CPU and on the first "
-            f"{measured['part']:,} rows, is there for scale: it finds the silhouette alone, the neighbours, or NMI.\n\n" +
+    size = "" if memory else f" The whole process peaked at {measured['process_peak_gb']:.2f} GB, including Python and torch."
+    return (f"Measures of {measured['rows']:,} × {measured['dims']} embeddings of ten classes, one after another; on a GPU all of them together should take "
+            f"less than a second, and none more than 1 GB of extra memory.{size} scikit-learn, on the CPU and on the first "
+            f"{measured['part']:,} rows, is shown for scale: it computes the silhouette, the neighbours or NMI only.\n\n" +
             table(["measure", "s", *(["extra memory, MB"] if memory else []), f"{measured['part']:,} rows, s", "scikit-learn on these, s"], rows))
 
 
@@ -215,7 +217,7 @@ def mixture(measured: dict[str, Any]) -> str:
              *(f"{mean(errors):.3f} ± {stdev(errors) / len(errors) ** 0.5:.3f}" for errors in seen["errors_of_means"].values())]
             for name, seen in measured.items()]
     return ("The Gaussian mixture that reclusters against scikit-learn's on the CPU: 10,000 × 10 numbers in float64, ten components, the best of ten restarts, "
-            "each from k-means. The error is the mean distance of the found means from those that the samples, of standard deviation 1, were drawn around, "
+            "each from k-means. The error is the mean distance of the found means from the true ones (samples have standard deviation 1), "
             "over ten draws ± standard error.\n\n" +
             table(["groups", "reclust, s", "scikit-learn, s", "times as fast", "error of reclust", "error of scikit-learn"], rows))
 
@@ -227,22 +229,22 @@ def embeddings(measured: dict[str, Any]) -> str:
             if isinstance(scores, dict):
                 cells = [f"{100 * mean(scores[score]):.1f}" + (f" ± {100 * stdev(scores[score]):.1f}" if len(scores[score]) > 1 else "") for score in ("accuracy", "nmi", "ari")]
                 rows.append([f"{data}, {seen['rows']:,} × {seen['features']}", side, *cells, f"{mean(scores['processor_seconds']):.0f}"])
-    return ("Clustering embeddings that somebody else's model made, mean ± standard deviation over the seeds. The shape of `Embeddings` was chosen "
-            "on the docstrings with their labels; the other docstrings had no part in it.\n\n" +
+    return ("Clustering embeddings from a pretrained model, mean ± standard deviation over the seeds. The shape of `Embeddings` was chosen "
+            "on the docstrings with their labels; the other docstrings played no part.\n\n" +
             table(["data", "method", "ACC", "NMI", "ARI", "processor time, s"], rows))
 
 
 def self_labeling(measured: dict[str, Any]) -> str:
     rows = [[name, mean_and_error(seen["accuracy"]), f"{min(seen['classes'])} to {max(seen['classes'])}"] for name, seen in measured.items()]
     return ("Self-labeling after IDEC on the embedded digits: without evenness classes die, with it they do not. For a perceptron on 8 × 8 "
-            "pixels the third stage is no gain either way.\n\n" + table(["after", "ACC", "classes"], rows))
+            "pixels self-labeling gains nothing either way.\n\n" + table(["after", "ACC", "classes"], rows))
 
 
 def digits_cpu(measured: dict[str, Any]) -> str:
     return (f"`preset=\"best\"` on the 1,797 embedded digits without a GPU: ACC {mean_and_error(measured['kept'])} over "
             f"{len(measured['kept'])} whole fits, the best of each fit's ten replicas {mean_and_error(measured['best_replica'])}, the average "
-            f"replica {mean_and_error(measured['mean_replica'])}; {min(measured['seconds']):.0f} to {max(measured['seconds']):.0f} s a fit, side "
-            "by side on a machine whose other cores worked as well.")
+            f"replica {mean_and_error(measured['mean_replica'])}; {min(measured['seconds']):.0f} to {max(measured['seconds']):.0f} s per fit, several "
+            "at once on a busy machine.")
 
 
 def import_time(measured: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
     python benchmarks/streaming.py [--gigabytes 6] [--columns 300] [--folder DIR]
 
-Makes a float32 .npy file of so many columns in ten groups, fits IDEC on it for one epoch, and samples the process's anonymous
+Makes a float32 .npy file with ten groups of rows, fits IDEC on it for one epoch, and samples the process's anonymous
 memory (mapped file pages do not count) all the while. The resident side is the same fit on the first rows held in memory. Rows
 are compared by the time that training takes for each, gathering and scaling included. Then all rows are predicted in ten parts:
 the slowest part should take about as long as the fastest.

@@ -1,6 +1,6 @@
-"""Draws the figures of the documentation from scikit-learn's digits: `python docs/figures/make_figures.py [NAME …]`.
+"""Draw the figures of the documentation: `python docs/figures/make_figures.py [NAME …]`.
 
-Minutes on two cores; needs the extras plot and data. Everything is seeded, so the same versions draw the same pictures.
+Takes minutes on two cores; needs the extras plot and data.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from reclust import (
 from reclust.data.augmentation.affine import Affine
 from reclust.data.preparation import Preparation
 from reclust.objectives import nearest
-from reclust.training.monitors.analysis import Embeddings
+from reclust.training.monitors.analysis import EmbeddingRows
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
@@ -52,12 +52,12 @@ SCRATCH = Settings(
 matplotlib.rcParams.update({"svg.hashsalt": "reclust", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
 
 SEEN: list[tuple[np.ndarray, np.ndarray]] = []
-"""What `Look` saw: embeddings and centres."""
+"""Embeddings and centres, recorded by `Look`."""
 
 
 @value
 class Look(Step):
-    """A step that changes nothing and notes what there is."""
+    """Record embeddings and centres without changing anything."""
 
     part: ClassVar[str] = "look"
 
@@ -66,7 +66,7 @@ class Look(Step):
 
 
 def scene(axis: Axes, z: np.ndarray, centers: np.ndarray, y: np.ndarray, title: str) -> None:
-    """Embeddings coloured by their true digit, centres, and the border between their cells."""
+    """Draw embeddings coloured by their true digit, centres, and the borders between clusters."""
     low, high = z.min(0), z.max(0)
     low, high = low - 0.08 * (high - low), high + 0.08 * (high - low)
     across, up = np.meshgrid(np.linspace(low[0], high[0], 160), np.linspace(low[1], high[1], 160))
@@ -81,14 +81,14 @@ def scene(axis: Axes, z: np.ndarray, centers: np.ndarray, y: np.ndarray, title: 
 
 
 def one_reset(images: np.ndarray, y: np.ndarray) -> None:
-    """One run with one reset, in four pictures and as an animation over all epochs.
+    """Draw one run with one reset, in four pictures and as an animation.
 
-    An illustration: seed 4 was picked as the clearest of seeds 0 to 7.
+    Seed 4 was picked as the clearest of seeds 0 to 7.
     """
     sentence = Every(20, (Look(), SoftReset(0.8), Look(), Recluster(), Look(), ResetMomentum()))
     inputs = Preparation.fit(images, (8, 8), standardize=True).inputs(images)
-    look = Embeddings(range(len(y)), epochs=range(-1, 40))
-    seen = train(inputs, replace(SCRATCH, intervention=sentence), seeds=[4], monitors=[look]).history["clustering"]
+    rows = EmbeddingRows(range(len(y)), epochs=range(-1, 40))
+    seen = train(inputs, replace(SCRATCH, intervention=sentence), seeds=[4], monitors=[rows]).history["clustering"]
     over_time = [(z[0], c[0]) for z, c in zip(seen["embedding"].values, seen["centers"].values, strict=True)]
 
     pictures = [(*SEEN[0], "before"), (*SEEN[1], "encoder softly reset"), (*SEEN[2], "reclustered"),
@@ -99,7 +99,7 @@ def one_reset(images: np.ndarray, y: np.ndarray) -> None:
     figure.savefig(HERE / "reset.png", dpi=110)
 
     frames = [(*pair, f"epoch {epoch}") for epoch, pair in zip(seen["embedding"].epochs + 1, over_time, strict=True)]
-    at = 21  # the state after 20 epochs is the one before the reset
+    at = 21  # frame 20 is the state right before the reset
     frames[at:at] = [(*SEEN[step], title) for step, title in ((1, "soft reset"), (1, "soft reset"), (1, "soft reset"),
                                                               (2, "reclustered"), (2, "reclustered"), (2, "reclustered"))]
     figure, axis = plt.subplots(figsize=(4, 4.2), layout="constrained")
@@ -108,7 +108,7 @@ def one_reset(images: np.ndarray, y: np.ndarray) -> None:
 
 
 def each_part(images: np.ndarray, y: np.ndarray) -> None:
-    """Learning curves from scratch: nothing, each half of BRB alone, both."""
+    """Draw learning curves from scratch: no intervention, each half of BRB alone, both."""
     plain = replace(SCRATCH, n_clusters=10, representation=Autoencoder(hidden=(256, 128, 64)))
     sentences = {"no intervention": None, "recluster only": Every(10, (Recluster(),)),
                  "reset only": Every(10, (SoftReset(0.8),)), "BRB": BRB(10, 0.8)}
@@ -130,7 +130,7 @@ def each_part(images: np.ndarray, y: np.ndarray) -> None:
 
 
 def best_of_many(images: np.ndarray, y: np.ndarray) -> None:
-    """Replicas of one fit: the score that needs no labels against the accuracy that does."""
+    """Draw the label-free score of the replicas of one fit against their accuracy."""
     model = IDEC(10, image_shape=(8, 8), augment="affine", representation=Autoencoder(hidden=(256, 128)), n_init=6,
                  batch_size=128, pretrain_epochs=15, epochs=35, random_state=0).fit(images)
     scores = np.array([replica.score for replica in model.replicas_])

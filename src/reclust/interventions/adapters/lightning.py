@@ -11,7 +11,7 @@ from .. import BRB, Intervention, Target
 if TYPE_CHECKING:
     Callback = object
 else:
-    Callback = require("lightning.pytorch", purpose="reclust.integrations.lightning", extra="lightning").Callback
+    Callback = require("lightning.pytorch", purpose="InterventionCallback", extra="lightning").Callback
 
 
 class InterventionCallback(Callback):
