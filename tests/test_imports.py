@@ -57,7 +57,7 @@ def test_commands_that_only_read_do_not_import_torch(tmp_path):
         for study, used in (("acc-table", "usps"), ("runtime", "mnist")):
             fill(store, study, seeds=2, sets=(used,))
     commands = [["--version"], ["--help"], ["fit", "--help"], ["study", "list"], ["study", "status", "--store", path], ["table", path],
-                ["study", "retry", "runtime", "--store", path], ["study", "merge", path, "--store", f"{path}.other"],
+                ["study", "merge", path, "--store", f"{path}.other"],
                 ["study", "compact", path, "-o", f"{path}.small"], ["figure", "--list"], ["data", "list", "--folder", folder]]
     for needed, command in (("pandas", ["study", "export", "--store", path, "-o", folder]), ("shtab", ["completion", "bash"]),
                             ("matplotlib", ["figure", path, "runtime", "-o", f"{path}.svg"])):

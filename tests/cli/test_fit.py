@@ -62,7 +62,7 @@ def test_fit_and_predict_match_the_estimator(table, tmp_path, capsys):
     fewer.write_text("".join(table.open().readlines()[:8]))
     assert main(["predict", str(out / "model.reclust"), str(fewer), "--labels", "group", "--ids", "name", "--report", str(page)]) == 1
     said = capsys.readouterr()
-    assert len(said.out.splitlines()) == 8 and "fitted on 120" in said.err
+    assert len(said.out.splitlines()) == 8 and "needs the 120 samples" in said.err
     assert main(["predict", str(out / "model.reclust"), str(table), "--report", str(table)]) == 1
     assert "would be overwritten" in capsys.readouterr().err and table.read_text().startswith("name")
 

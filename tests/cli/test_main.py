@@ -37,7 +37,7 @@ def test_errors_are_one_line(given, message, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize(("given", "options"), [
     (["--datasets", "mnist"], "no dataset 'mnist'"), (["--algorithms", "dbscan"], "no algorithm 'dbscan'; it has dec, idec, dcn"),
-    (["--variants", "worse"], "no variant 'worse'; it has none, brb"), (["--on", "processes", "--workers", "0"], "worker"),
+    (["--variants", "worse"], "no variant 'worse'; it has none, brb"), (["--on", "processes", "--workers", "0"], "at least 1"),
 ])
 def test_unknown_parts_of_a_study_are_errors(given, options, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

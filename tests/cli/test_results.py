@@ -11,7 +11,7 @@ from reclust.studies import Store, Variant, named, write_study
 
 def test_tables_and_figures_of_a_study(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "own.toml").write_text(write_study(tiny_study(name="own", variants=(Variant("none"), Variant("brb", reclust.BRB(1))))))
+    (tmp_path / "own.toml").write_text(write_study(tiny_study(name="own", algorithms=("dec",), variants=(Variant("none"), Variant("brb", reclust.BRB(1))))))
     assert main(["study", "run", "own.toml", "--store", "s.sqlite", "--quiet", "--device", "cpu", "--baselines"]) == 0
     capsys.readouterr()
     assert main(["table", "s.sqlite"]) == 0

@@ -44,8 +44,6 @@ def test_a_study_from_a_file_runs_stops_continues_and_reports_failures(tmp_path,
     assert main(["study", "status", "--json", "--failures", "--store", "s"]) == 1
     (status,) = json.loads(capsys.readouterr().out)
     assert status["failed"] == 2 == len(status["failures"])
-    assert main(["study", "retry", "mine", "--store", "s", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == [{"study": "mine", "waiting again": 2}]
     assert main([*run, "--json", "--retry"]) == 1
     assert json.loads(capsys.readouterr().out)[0]["failed"] == 2
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from ..data import Dataset
     from ..estimators.deep_clustering import DeepClustering
-    from ..training.monitors.base import Snapshot
 
 CHECKPOINT = "fit.checkpoint"
 CHECKPOINT_SECONDS = 20.0
@@ -80,7 +79,7 @@ def _fit(arguments: argparse.Namespace) -> int:
             if file.exists() and not (checkpoint.exists() or arguments.overwrite):
                 raise FileExistsError(f"{file} exists: choose another folder with -o, or use "
                                       "--overwrite.")
-        monitors = [] if sys.stderr.isatty() else [_ProgressMonitor()]
+        monitors = [] if sys.stderr.isatty() else [ProgressLines().monitor]
         try:
             model.fit(dataset, checkpoint=checkpoint, monitors=monitors)
         except CheckpointMismatch:
@@ -127,15 +126,6 @@ def _locked(folder: Path) -> Iterator[None]:
         finally:
             with suppress(OSError):  # Windows cannot delete an open file
                 lock.unlink()
-
-
-class _ProgressMonitor:
-    def __init__(self) -> None:
-        self._lines = ProgressLines()
-
-    def __call__(self, snapshot: Snapshot) -> None:
-        if snapshot.moment == "epoch":
-            self._lines.say(f"{snapshot.phase}, epoch {snapshot.epoch + 1} of {snapshot.epochs}")
 
 
 def _stopped_early(model: DeepClustering) -> bool:

@@ -10,9 +10,12 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..utils.progress import ProgressCallback, ProgressOption
+
+if TYPE_CHECKING:
+    from ..training.monitors.base import Snapshot
 
 PROGRESS_SECONDS = 30.0
 """Time between two progress lines if stderr is not a terminal."""
@@ -71,6 +74,10 @@ class ProgressLines(ProgressCallback):
         if time.monotonic() - self._last >= PROGRESS_SECONDS:
             self._last = time.monotonic()
             print(f"reclust: {text}", file=sys.stderr, flush=True)
+
+    def monitor(self, snapshot: Snapshot) -> None:
+        if snapshot.moment == "epoch":
+            self.say(f"{snapshot.phase}, epoch {snapshot.epoch + 1} of {snapshot.epochs}")
 
     def report(self, done: float, task: str) -> None:
         if done:

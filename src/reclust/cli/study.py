@@ -39,15 +39,13 @@ def add(commands: argparse._SubParsersAction) -> None:
     status = add_command(actions, "status", _status, "show how many runs are finished or failed")
     status.add_argument("study", nargs="?", metavar="NAME", help="only this study")
     status.add_argument("--failures", action="store_true", help="also print why runs failed")
-    retry = add_command(actions, "retry", _retry, "mark the failed runs of a study as waiting")
-    retry.add_argument("study", metavar="NAME")
     merge = add_command(actions, "merge", _merge, "copy finished runs from other stores")
     merge.add_argument("others", nargs="+", metavar="STORE")
     export = add_command(actions, "export", _export, "write runs and curves as CSV or Parquet")
     option = export.add_argument
     option("-o", "--output", required=True, metavar="FOLDER")
     option("--format", choices=("csv", "parquet"), default="csv", help="(default: %(default)s)")
-    for action in (status, retry, merge, export):
+    for action in (status, merge, export):
         add_options(action, "--store", "--json")
     compact = add_command(
         actions, "compact", _compact, "make a store small enough to commit",
@@ -209,13 +207,6 @@ def _status(arguments: argparse.Namespace) -> int:
         for same in _by_reason(failures).values():
             print(f"\n{same[0].study} {_example(same)}:\n{same[0].error.rstrip()}")
     return 1 if failures else 0
-
-
-def _retry(arguments: argparse.Namespace) -> int:
-    with studies.Store(arguments.store) as store:
-        count = store.retry(arguments.study)
-    show([{"study": arguments.study, "waiting again": count}], as_json=arguments.json)
-    return 0
 
 
 def _merge(arguments: argparse.Namespace) -> int:
