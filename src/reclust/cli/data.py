@@ -25,12 +25,12 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 def _list(arguments: argparse.Namespace) -> int:
     from ..data.sets.download import data_folder
-    from ..data.sets.load import SETS, located
+    from ..data.sets.load import SETS, local_files
 
     rows = []
     for name, known in SETS.items():
         channels, height, width = known.image_shape
-        files = located(name, folder=arguments.folder)
+        files = local_files(name, folder=arguments.folder)
         where = "not here" if files is None else ", ".join(map(str, files)) or "embedded"
         rows.append({"name": name, "samples": sum(known.counts), "classes": known.n_clusters,
                      "size": f"{height}×{width}×{channels}", "where": where})
@@ -49,12 +49,12 @@ def _load(arguments: argparse.Namespace) -> int:
 
 def status(name: str, folder: str | os.PathLike[str] | None, *, download: bool) -> dict[str, Any]:
     """Read a data set to find out whether it is complete, missing or broken."""
-    from ..data.sets.load import SETS, located
+    from ..data.sets.load import SETS, local_files
 
     try:
         found = data.load(name, folder=folder, download=download)
     except (data.DataError, ImportError) as error:
-        here = name in SETS and located(name, folder=folder) is not None
+        here = name in SETS and local_files(name, folder=folder) is not None
         state = "broken" if here and isinstance(error, data.DataError) else "missing"
         return {"name": name, "state": state, "samples": 0, "note": str(error)}
     return {"name": name, "state": "complete", "samples": len(found), "note": found.licence}

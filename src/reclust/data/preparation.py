@@ -22,7 +22,7 @@ from ..utils.values import check_int
 from . import Dataset, read
 from .assemble import as_names, channels_come_first
 from .formats.images import holds_images
-from .formats.memory import as_numpy, is_other_table
+from .formats.memory import as_numpy, is_arrow_or_polars
 from .formats.tables import check_complete, check_finite, check_numeric, refuse_masked
 from .inputs import Inputs, ResidentInputs
 from .lens import Lens, light_is_uneven
@@ -42,7 +42,7 @@ def opened(X: Any, image_shape: Sequence[int] | None = None) -> Any:
     image_shape: (h, w, channels) that images in files are to have, whatever theirs are.
     """
     anndata = sys.modules.get("anndata")  # whoever brings one has imported it already
-    if isinstance(X, TorchDataset) or (anndata is not None and isinstance(X, anndata.AnnData)) or is_other_table(X):
+    if isinstance(X, TorchDataset) or (anndata is not None and isinstance(X, anndata.AnnData)) or is_arrow_or_polars(X):
         return read(X)
     if isinstance(X, DataLoader):
         raise ValueError("X is a DataLoader, whose batches and order are its own: give its data set, X.dataset.")

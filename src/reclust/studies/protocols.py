@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from ..data import Dataset, Lens, Prepared, load, prepare
-from ..data.sets.load import SETS, own_file
+from ..data.sets.load import SETS, custom_file
 from ..estimators.presets import (
     CLUSTERS,
     CONTRASTIVE_CLUSTERS,
@@ -257,7 +257,7 @@ def _load(dataset: str, side: int | None, folder: Folder) -> Dataset:
 
 def _modified_at(dataset: str, folder: Folder) -> float | None:
     """Modification time of a user's file, so that a changed one is read again."""
-    file = own_file(dataset, folder=folder)
+    file = custom_file(dataset, folder=folder)
     return None if file is None else file.stat().st_mtime
 
 

@@ -20,7 +20,7 @@ from tqdm.auto import tqdm
 
 from ..data import DataError
 from ..data.sets.download import check_data_folder
-from ..data.sets.load import own_file
+from ..data.sets.load import custom_file
 from ..training.fingerprint import code_of
 from ..training.result import provenance
 from ..utils.exceptions import warn
@@ -125,7 +125,7 @@ def _select(study: Study, **selection: Sequence[Any] | None) -> dict[str, Sequen
 def _check_user_data(study: Study, conditions: Conditions, store: Path) -> None:
     """Refuse data that changed since the first run, since keys hold only its name."""
     for name in study.datasets:
-        file = own_file(name, folder=conditions.data)
+        file = custom_file(name, folder=conditions.data)
         if file is None:
             continue
         noted = Path(conditions.work) / "data" / f"{name}.sha256"

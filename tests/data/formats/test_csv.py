@@ -157,6 +157,7 @@ def test_a_first_line_of_numbers_that_may_be_data_is_data(text, tmp_path):
     ("a;b, in cm, perhaps\n1,5;2,5\n", ("a", "b, in cm, perhaps"), (1, 2)),
     ('"a;b;c",d\n1,2\n', ("a;b;c", "d"), (1, 2)),
     ("a,b\n1,2", ("a", "b"), (1, 2)),
+    ("\n\na,b\n1,2\n", ("a", "b"), (1, 2)),
 ])
 def test_headers_that_look_like_something_else(text, names, shape, tmp_path):
     found = read(csv(tmp_path, text))

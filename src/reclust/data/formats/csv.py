@@ -21,6 +21,7 @@ from .tables import ReadTable, check_names, from_frame
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
 _HEAD = 50
+"""Lines from which delimiter, header and decimal mark are guessed."""
 
 
 class _Dialect(NamedTuple):
@@ -29,7 +30,7 @@ class _Dialect(NamedTuple):
     delimiter: str
     decimal: str
     names: list[str]
-    has_header: bool
+    header_lines: int
 
 
 def read_csv(path: Path, *, labels: str | None = None, ids: str | None = None,
@@ -73,14 +74,14 @@ def _read(path: Path, encoding: str, labels: str | None, ids: str | None,
         warnings.simplefilter("ignore")  # of float_precision, which only older versions need
         frame = pandas.read_csv(
             path, encoding=encoding, sep=dialect.delimiter, decimal=dialect.decimal, header=None,
-            names=dialect.names, skiprows=int(dialect.has_header), index_col=False,
+            names=dialect.names, skiprows=dialect.header_lines, index_col=False,
             skipinitialspace=True, na_values=["?"], low_memory=False, float_precision="round_trip",
             converters={name: str.strip for name in (labels, ids) if name is not None})
-    left_out = {*drop, *({""} & set(dialect.names) - {ids})}
-    table = from_frame(frame, labels=labels, ids=ids, drop=tuple(left_out), where=str(path))
+    unnamed = [""] if "" in dialect.names and ids != "" else []
+    table = from_frame(frame, labels=labels, ids=ids, drop=[*drop, *unnamed], where=str(path))
     return ReadTable(table.values.astype(np.float64, copy=False), _as_integers(table.labels),
                      None if ids is None else table.ids.astype(str),  # type: ignore[union-attr]
-                     table.names if dialect.has_header else None)
+                     table.names if dialect.header_lines else None)
 
 
 def _sniff(head: Sequence[str], path: Path, wanted: Sequence[str | None]) -> _Dialect:
@@ -102,7 +103,8 @@ def _sniff(head: Sequence[str], path: Path, wanted: Sequence[str | None]) -> _Di
     has_header = _is_header(first, rows, wanted)
     names = first if has_header else [str(i) for i in range(len(first))]
     commas = delimiter != "," and any(map(_DECIMAL_COMMA.fullmatch, sum(rows, first)))
-    return _Dialect(delimiter, "," if commas else ".", names, has_header)
+    header_lines = head.index(lines[0]) + 1 if has_header else 0
+    return _Dialect(delimiter, "," if commas else ".", names, header_lines)
 
 
 def _delimiter(lines: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from .tables import dataset_fields, from_frame, refuse_masked
 def from_memory(source: Any, options: ReadOptions) -> dict[str, Any]:
     """Return the arguments for `assemble` from an object of any supported kind."""
     is_frame = _is_instance(source, "pandas", "DataFrame")
-    if is_frame or is_other_table(source):
+    if is_frame or is_arrow_or_polars(source):
         options.allow(*TABLE_OPTIONS, source="a DataFrame" if is_frame else "a table")
         if not is_frame:
             for library in ("pandas", "pyarrow"):
@@ -50,7 +50,7 @@ def _is_instance(source: Any, library: str, *names: str) -> bool:
     return module is not None and isinstance(source, tuple(getattr(module, name) for name in names))
 
 
-def is_other_table(source: Any) -> bool:
+def is_arrow_or_polars(source: Any) -> bool:
     """Tell tables of pyarrow and polars."""
     return (_is_instance(source, "pyarrow", "Table")
             or _is_instance(source, "polars", "DataFrame", "LazyFrame"))

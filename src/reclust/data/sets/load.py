@@ -82,8 +82,8 @@ def load(name: str, *, folder: str | os.PathLike[str] | None = None,
     return _from_form(known, form, paths)
 
 
-def located(name: str, *, folder: str | os.PathLike[str] | None = None) -> tuple[Path, ...] | None:
-    """Return the files that `load` would read of a known set, or None if it would download them."""
+def local_files(name: str, *, folder: str | os.PathLike[str] | None = None) -> tuple[Path, ...] | None:
+    """Return the files that `load` would read, or None if it would download them."""
     root = data_folder(folder)
     original, packed = _original(SETS[name], root), _packed(name, root)
     if original is not None:
@@ -91,7 +91,7 @@ def located(name: str, *, folder: str | os.PathLike[str] | None = None) -> tuple
     return None if packed is None else (packed,)
 
 
-def own_file(name: str, *, folder: str | os.PathLike[str] | None = None) -> Path | None:
+def custom_file(name: str, *, folder: str | os.PathLike[str] | None = None) -> Path | None:
     """Return the NAME.npz of a set that is not a known one, if there is such a file."""
     return None if name in SETS else _packed(name, data_folder(folder))
 
