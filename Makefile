@@ -41,7 +41,7 @@ test-slow: $(VENV)/.slow
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src reproduction tests examples benchmarks tools docs
 	$(BIN)/mypy
-	$(BIN)/lint-imports --quiet
+	$(BIN)/lint-imports
 
 # The oldest dependencies that pyproject.toml allows, without extras.
 MIN := .venv-min
