@@ -139,13 +139,3 @@ def test_sigterm_for_all_processes_of_a_job_ends_with_checkpoints(tmp_path):
             os.killpg(job.pid, signal.SIGKILL)
     assert job.returncode == 3 and said.count("Stopping after this epoch") == 1, said
     assert list((tmp_path / "s.work").glob("checkpoints/*.reclust")), "written at the end, since none was due before"
-
-
-@pytest.mark.slow
-def test_processes_stop_in_time(tmp_path):
-    study = replace(tiny_study(), protocol=replace(tiny_study().protocol, epochs=100_000))
-    with Store(tmp_path / "store") as store:
-        ran = run(study, store, backend=Processes(2), progress=False,
-                  conditions=Conditions(work=str(tmp_path / "work"), until=time.time() + 20, threads=1))
-        assert ran.finished == 0 and ran.waiting == len(study.planned()) and ran.failures == []
-        assert len(list((tmp_path / "work" / "checkpoints").iterdir())) > 0

@@ -14,8 +14,8 @@ from reclust.studies.store.records import Kept, compact, gathered
 def whole(tmp_path_factory):
     path = tmp_path_factory.mktemp("records") / "whole.sqlite"
     with Store(path) as store:
-        fill(store, "acc-table", seeds=2, sets=("usps", "gtsrb"))
-        fill(store, "training-curves", seeds=2, sets=("usps",))
+        fill(store, "acc-table", seeds=1, sets=("usps", "gtsrb"))
+        fill(store, "training-curves", seeds=1, sets=("usps",))
         fill(store, "embeddings", sets=("usps",))
     return path
 
@@ -136,7 +136,7 @@ def test_a_compact_store_is_there_whole_or_not_at_all(whole, tmp_path, monkeypat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("reclust.studies.store.records._smaller", interrupted)
+        patched.setattr("reclust.studies.store.records._smaller_curves", interrupted)
         compact([whole], tmp_path / "small.sqlite")
     assert list(tmp_path.iterdir()) == []
     compact([whole], tmp_path / "small.sqlite")

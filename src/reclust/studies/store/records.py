@@ -13,53 +13,53 @@ import numpy as np
 
 from ...training.history import AFTER_RESET
 from ...utils.files import check_writable
-from ...utils.values import check_int, value
+from ...utils.values import integer, value
 from . import schema
 from .reader import StoreReader
-from .store import Store
+from .store import Store, insert
 
-OF_ALL_SAMPLES = ("labels", "test_labels", "centers")
-"""Arrays that grow with the data, and centres that mean nothing without them: left out of a compact store."""
-OF_SAMPLES = ("nearest", "farthest")
-"""Curves that hold row numbers of samples."""
-FEW = 64
-"""Numbers an epoch up to which a curve is small enough to be kept around every intervention."""
-PAGE = 1024
-"""Bytes of a page of a compact store."""
+LARGE_ARRAYS = ("labels", "test_labels", "centers")
+"""Arrays that a compact store leaves out: they grow with the data or mean nothing without it."""
+SAMPLE_CURVES = ("nearest", "farthest")
+"""Curves of row numbers of samples, left out as well."""
+SMALL = 64
+"""Curves with more numbers per epoch are kept only around two interventions."""
+PAGE_BYTES = 1024
 AROUND = (-1, 0, 1, 2, 4)
-"""Epochs around one that begins with an intervention whose ends are kept, as far as they were looked at: what jumps there
-comes back within a few."""
-BITS = 12
-"""Of a curve's mantissas that are kept: a part in 8,000, far below what seeds differ by."""
-BITS_OF_MANY = 7
-"""Of curves with more than `FEW` numbers an epoch, which are only drawn: a part in 250, less than a dot is wide."""
+"""Epochs kept around each intervention, where curves jump and recover."""
+BITS, BITS_OF_LARGE = 12, 7
+"""Bits of a mantissa kept: a precision of 1/8000, for large curves, which are only drawn, 1/250."""
 
-Naming = Callable[[StoreReader, str], str | None]
-"""A store and a study of it -> the name that the study goes by among those of other stores; None leaves it out."""
+StudyName = Callable[[StoreReader, str], str | None]
+"""Name that a study of a store gets among those of other stores; None leaves it out."""
+Paths = Sequence[str | os.PathLike[str]]
+
+
+def _same_name(reader: StoreReader, study: str) -> str:
+    return study
 
 
 @value
 class Kept:
-    """What a compact store keeps of curves. Scores, settings, time and provenance always stay as they are.
+    """Curves that a compact store keeps. Scores, settings, time and provenance are always kept.
 
-    every: epochs between two points; those around interventions stay as well, and of curves with many numbers an epoch only
-        those. curves: their names, with those right after interventions; None for all.
+    Parameters
+    ----------
+    every
+        Epochs between two points; there are more around interventions.
+    curves
+        Names of the curves, None for all.
     """
 
-    every: int = 10
+    every: int = integer(default=10, least=1)
     curves: tuple[str, ...] | None = None
 
-    def __post_init__(self) -> None:
-        check_int("every", self.every, 1)
 
+def gather(stores: Paths, path: str | os.PathLike[str], *, study: StudyName = _same_name) -> None:
+    """Write several stores into a new one; `study` can give parts of a study the same name.
 
-def gather(stores: Iterable[str | os.PathLike[str]], path: str | os.PathLike[str], *,
-           study: Naming = lambda reader, name: name) -> None:
-    """A new store at `path` with what several stores hold, whatever plans they ran by.
-
-    study: how studies are called in the new store, so that parts of one become one. A run is in a study's plan once for each
-    seed of a cell: one that finished, of the group in which fewest did not, the first in the order of the stores. Of variants
-    that are one run under two names the first stays.
+    Of several runs for one seed of a cell, a finished one is planned, from the group with the
+    fewest unfinished runs, the first in the order of the stores.
     """
     plans: dict[str, dict[tuple, list[tuple]]] = {}
     specs: dict[str, str] = {}
@@ -67,31 +67,50 @@ def gather(stores: Iterable[str | os.PathLike[str]], path: str | os.PathLike[str
         for one in stores:
             made.merge(one)
             with StoreReader(one) as reader:
-                for name, spec in reader._db.execute("SELECT name, spec FROM studies ORDER BY name").fetchall():
-                    if (own := study(reader, name)) is not None:
-                        specs.setdefault(own, spec)
-                        for run, group, *cell in reader._db.execute(
-                                "SELECT run, group_key, dataset, algorithm, variant, pretrained, seed, factors FROM plan "
-                                "WHERE study = ? ORDER BY position", (name,)):
-                            plans.setdefault(own, {}).setdefault(tuple(cell), []).append((run, group))
-        finished = {run for (run,) in made._db.execute("SELECT run FROM runs WHERE state = 'finished'")}
+                for name, spec in list(reader._db.execute("SELECT * FROM studies ORDER BY name")):
+                    if (new := study(reader, name)) is None:
+                        continue
+                    specs.setdefault(new, spec)
+                    for _, _, run, group, *cell in reader._db.execute(
+                            "SELECT * FROM plan WHERE study = ? ORDER BY position", (name,)):
+                        cells = plans.setdefault(new, {})
+                        cells.setdefault(tuple(cell), []).append((run, group))
+        found = made._db.execute("SELECT run FROM runs WHERE state = 'finished'")
+        finished = {run for (run,) in found}
         unfinished = Counter(group for cells in plans.values() for runs in cells.values()
                              for run, group in runs if run not in finished)
+
+        def best(runs: Sequence[tuple]) -> tuple:
+            return min(runs, key=lambda run: (run[0] not in finished, unfinished[run[1]]))
+
         with made._transaction() as db:
             db.execute("DELETE FROM plan")
             db.execute("DELETE FROM studies")
-            db.executemany("INSERT INTO studies VALUES (?, ?)", specs.items())
-            db.executemany("INSERT OR IGNORE INTO plan VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [
-                (name, position, *min(runs, key=lambda own: (own[0] not in finished, unfinished[own[1]])), *cell)
-                for name, cells in plans.items() for position, (cell, runs) in enumerate(cells.items())])
+            insert(db, "studies", list(specs.items()))
+            insert(db, "plan", [
+                (name, position, *best(runs), *cell) for name, cells in plans.items()
+                for position, (cell, runs) in enumerate(cells.items())], "OR IGNORE")
 
 
-def compact(stores: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str], kept: Kept = Kept()) -> None:
-    """What several stores hold as one small file, the same bytes for the same stores: without labels and centres, curves with
-    fewer points and digits, and only what plans name."""
+@contextmanager
+def gathered(stores: Iterable[str | os.PathLike[str]], *,
+             study: StudyName = _same_name) -> Iterator[StoreReader]:
+    """Read several stores as one, see `gather`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "gathered.sqlite"
+        gather(list(stores), path, study=study)
+        with StoreReader(path) as reader:
+            yield reader
+
+
+def compact(stores: Paths, path: str | os.PathLike[str], kept: Kept = Kept()) -> None:
+    """Write stores into one small file, with the same bytes for the same stores.
+
+    It has no labels and centers, curves with fewer points and digits, and only planned runs.
+    """
     path = Path(path)
     if path.exists():
-        raise FileExistsError(f"{path} exists already: give another name, or delete it first.")
+        raise FileExistsError(f"{path} exists already: choose another name, or delete it first.")
     check_writable(path)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
         whole = Path(folder) / path.name
@@ -99,72 +118,66 @@ def compact(stores: Sequence[str | os.PathLike[str]], path: str | os.PathLike[st
         os.replace(whole, path)
 
 
-def _write_compact(stores: Sequence[str | os.PathLike[str]], path: Path, kept: Kept) -> None:
+def _write_compact(stores: Paths, path: Path, kept: Kept) -> None:
+    planned = "SELECT group_key FROM plan"
+    runs = f"SELECT run FROM runs WHERE group_key IN ({planned})"
+    contents = (f"SELECT settings FROM runs WHERE group_key IN ({planned}) UNION "
+                f"SELECT provenance FROM groups WHERE group_key IN ({planned})")
     with gathered(stores) as reader, Store(path) as made, made._transaction() as db:
         known = {name for (name,) in reader._db.execute("SELECT DISTINCT name FROM curves")}
-        for name in kept.curves or ():
-            if known and name not in known:
-                raise ValueError(f"No run has a curve {name!r}; there are {', '.join(sorted(known))}.")
-        planned = "SELECT group_key FROM plan"
+        for name in kept.curves or () if known else ():
+            reader.check_known("curve", name, sorted(known))
         for table, some, order in (
-                ("studies", "1", "name"), ("plan", "1", "study, position"), ("runs", f"group_key IN ({planned})", "run"),
+                ("studies", "1", "name"), ("plan", "1", "study, position"),
+                ("runs", f"group_key IN ({planned})", "run"),
                 ("groups", f"group_key IN ({planned})", "group_key"),
-                ("measures", f"run IN (SELECT run FROM runs WHERE group_key IN ({planned}))", "run, name"),
-                ("contents", f"hash IN (SELECT settings FROM runs WHERE group_key IN ({planned}) UNION "
-                             f"SELECT provenance FROM groups WHERE group_key IN ({planned}))", "hash"),
-                ("arrays", f"group_key IN ({planned}) AND name NOT IN ({', '.join('?' * len(OF_ALL_SAMPLES))})",
+                ("measures", f"run IN ({runs})", "run, name"),
+                ("contents", f"hash IN ({contents})", "hash"),
+                ("arrays", f"group_key IN ({planned}) AND name NOT IN {LARGE_ARRAYS}",
                  "group_key, name")):
-            given = OF_ALL_SAMPLES if table == "arrays" else ()
-            rows = reader._db.execute(f"SELECT * FROM {table} WHERE {some} ORDER BY {order}", given).fetchall()
-            if rows:
-                db.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)
-        for (group,) in reader._db.execute(f"{planned} GROUP BY group_key ORDER BY group_key").fetchall():
-            db.executemany("INSERT INTO curves VALUES (?, ?, ?, ?, ?, ?)", _smaller(reader, group, kept))
-    with Store(path) as made:  # one file without a log beside it, in pages that rows of a kilobyte fill
-        for statement in ("PRAGMA journal_mode = DELETE", f"PRAGMA page_size = {PAGE}", "VACUUM"):
-            made._db.execute(statement)
+            insert(db, table, reader._db.execute(
+                f"SELECT * FROM {table} WHERE {some} ORDER BY {order}").fetchall())
+        groups = reader._db.execute(f"{planned} GROUP BY group_key ORDER BY group_key").fetchall()
+        for (group,) in groups:
+            insert(db, "curves", list(_smaller_curves(reader, group, kept)))
+    with Store(path) as made:  # one file without a log
+        for statement in ("journal_mode = DELETE", f"page_size = {PAGE_BYTES}"):
+            made._db.execute(f"PRAGMA {statement}")
+        made._db.execute("VACUUM")
 
 
-@contextmanager
-def gathered(stores: Iterable[str | os.PathLike[str]], *,
-             study: Naming = lambda reader, name: name) -> Iterator[StoreReader]:
-    """Several stores as one, to be read; see `gather`."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "gathered.sqlite"
-        gather(stores, path, study=study)
-        with StoreReader(path) as reader:
-            yield reader
-
-
-def _smaller(reader: StoreReader, group: str, kept: Kept) -> Iterator[tuple]:
-    """The rows of a group's curves."""
-    found = reader._db.execute(
-        "SELECT phase, name, epochs, shape, points FROM curves WHERE group_key = ? ORDER BY phase, name", (group,)).fetchall()
-    curves = {(phase, name): schema.unpack_curve(*content) for phase, name, *content in found}
+def _smaller_curves(reader: StoreReader, group: str, kept: Kept) -> Iterator[tuple]:
+    rows = reader._db.execute("SELECT phase, name, epochs, shape, points FROM curves "
+                              "WHERE group_key = ? ORDER BY phase, name", (group,)).fetchall()
+    curves = {(phase, name): schema.unpack_curve(*content) for phase, name, *content in rows}
     for (phase, name), (epochs, values) in curves.items():
         plain = name.removesuffix(AFTER_RESET)
-        if plain in OF_SAMPLES or not (kept.curves is None or plain in kept.curves or name == "fired"):
+        if plain in SAMPLE_CURVES or not (
+                kept.curves is None or plain in kept.curves or name == "fired"):
             continue
         fired = curves[phase, "fired"][0].tolist() if (phase, "fired") in curves else []
         width = values[0, 0].size
-        rows = np.isin(epochs, list(_epochs(epochs, fired, width, kept.every)))
-        bits = BITS if width <= FEW else BITS_OF_MANY
-        yield group, phase, name, *schema.pack_curve(epochs[rows], _rounded(values[rows], bits))
+        some = np.isin(epochs, list(_kept_epochs(epochs, fired, width, kept.every)))
+        bits = BITS if width <= SMALL else BITS_OF_LARGE
+        yield group, phase, name, *schema.pack_curve(epochs[some], _rounded(values[some], bits))
 
 
-def _epochs(epochs: np.ndarray, fired: Sequence[int], width: int, every: int) -> set[int]:
-    """Which epochs of a curve to keep. width: numbers an epoch."""
-    first_and_last = set(epochs[[0, -1]].tolist())
-    if width > FEW:  # embeddings: around the first reset and one in the middle, as figures show them
-        fired, later = [fired[i] for i in sorted({0, len(fired) // 2})] if fired else [], [*fired[1:], int(epochs[-1]) + 1]
-        return first_and_last | {at for one in fired for at in (one - 1, one, min(e for e in later if e > one) - 1)}
-    around = {one + step for one in fired for step in AROUND}
-    return first_and_last | around | ({e for e in epochs.tolist() if (e + 1) % every == 0} if width == 1 else set())
+def _kept_epochs(epochs: np.ndarray, fired: Sequence[int], width: int, every: int) -> set[int]:
+    """Choose the epochs to keep of a curve with `width` numbers per epoch."""
+    kept = set(epochs[[0, -1]].tolist())
+    if width > SMALL:  # embeddings, as figures show them: around the first and a middle reset
+        ends = [*fired[1:], int(epochs[-1]) + 1]
+        for reset in {fired[0], fired[len(fired) // 2]} if fired else ():
+            kept |= {reset - 1, reset, min(end for end in ends if end > reset) - 1}
+        return kept
+    kept |= {reset + step for reset in fired for step in AROUND}
+    return kept | ({e for e in epochs.tolist() if (e + 1) % every == 0} if width == 1 else set())
 
 
 def _rounded(values: np.ndarray, bits: int) -> np.ndarray:
-    """In float32 with so many bits of the mantissa, rounded half up: what is left compresses well."""
+    """Round half up to this many bits of the mantissa, so that values compress well."""
     values = np.ascontiguousarray(values, dtype=np.float32)
     spare = 23 - bits
-    fewer = (values.view(np.uint32) + np.uint32(1 << (spare - 1))) & np.uint32(0xFFFFFFFF << spare & 0xFFFFFFFF)
+    mask = np.uint32(0xFFFFFFFF << spare & 0xFFFFFFFF)
+    fewer = (values.view(np.uint32) + np.uint32(1 << (spare - 1))) & mask
     return np.where(np.isfinite(values), fewer.view(np.float32), values)

@@ -1,7 +1,8 @@
-"""How a store is laid out in SQLite, and how arrays become blobs.
+"""Layout of a store in SQLite, and packing of arrays into blobs.
 
-Rows refer to each other by content keys and never by row numbers, so that two stores merge by copying rows. What a group
-of runs shares (curves, labels, time) is written once for the group, with the runs on the leading axis.
+Rows refer to each other by content keys, never by row numbers, so that two stores merge by copying
+rows. What a group of runs shares (curves, labels, time) is stored once per group, with the runs on
+the leading axis.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-APPLICATION = 0x7265636C  # "recl": tells a store from other SQLite files
+APPLICATION = 0x7265636C  # "recl", tells a store from other SQLite files
 VERSION = 1
 
 TABLES = """
@@ -41,68 +43,71 @@ CREATE TABLE arrays (
     group_key TEXT NOT NULL, name TEXT NOT NULL, dtype TEXT NOT NULL, shape TEXT NOT NULL, content BLOB NOT NULL,
     PRIMARY KEY (group_key, name)
 );
-"""
+"""  # noqa: E501
 
-OF_GROUP = ("runs", "groups", "curves", "arrays")
-"""Tables whose rows belong to a group and are replaced with it; measures follow their runs."""
+GROUP_TABLES = ("runs", "groups", "curves", "arrays")
+"""Tables with rows of groups, which are replaced together; measures follow their runs."""
 
 
-def create(connection: sqlite3.Connection) -> None:
-    """The tables of an empty store, all or none."""
-    connection.execute("BEGIN IMMEDIATE")
+def check(connection: sqlite3.Connection, path: Path, *, create: bool = False) -> None:
+    """Raise if this is not a store that can be read; create the tables in an empty file."""
     try:
-        if connection.execute("PRAGMA user_version").fetchone()[0] == 0:  # another process may have been faster
-            for statement in filter(str.strip, TABLES.split(";")):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-
-
-def check(connection: sqlite3.Connection, path: Any) -> None:
-    """Raise where this is no store, or one that this version cannot read."""
-    try:
-        application = connection.execute("PRAGMA application_id").fetchone()[0]
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-    except sqlite3.DatabaseError as error:
-        raise ValueError(f"{path} is no store of studies: {error}.") from error
+        if create:
+            _create(connection)
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+    except sqlite3.OperationalError as error:
+        raise OSError(f"The store {path} cannot be opened: {error}.") from error
+    except sqlite3.DatabaseError:
+        application = version = 0
     if application != APPLICATION:
-        raise ValueError(f"{path} is no store of studies: it is another kind of file, or nothing was written to it yet.")
+        raise ValueError(f"{path} is not a store of studies.")
     if version > VERSION:
-        raise ValueError(f"{path} was written by a newer reclust (layout {version}, this one reads {VERSION}): upgrade it.")
+        raise ValueError(f"{path} was written by a newer reclust: upgrade reclust to read it.")
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        return
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("BEGIN IMMEDIATE")
+    if connection.execute("PRAGMA user_version").fetchone()[0] == 0:  # no other process did it
+        for statement in filter(str.strip, TABLES.split(";")):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute("COMMIT")
 
 
 def pack(array: np.ndarray) -> bytes:
-    """Compressed, bytes of equal significance side by side: numbers of similar size then shrink further."""
+    """Compress an array, bytes of equal significance next to each other, which is smaller."""
     array = np.ascontiguousarray(array)
     return zlib.compress(array.view(np.uint8).reshape(-1, array.itemsize).T.tobytes(), 6)
 
 
 def unpack(content: bytes, dtype: str | np.dtype[Any]) -> np.ndarray:
-    """The inverse of `pack`, flat."""
+    """Invert `pack`, flat."""
     kind = np.dtype(dtype)
     rows = np.frombuffer(zlib.decompress(content), np.uint8).reshape(kind.itemsize, -1)
     return np.ascontiguousarray(rows.T).reshape(-1).view(kind)
 
 
 def pack_curve(epochs: np.ndarray, values: np.ndarray) -> tuple[bytes, str, bytes]:
-    """Epochs (m,), the shape of the points, and the points (r, m, ...), one run after the other; values are (m, r, ...)."""
+    """Pack epochs (m,) and values (m, r, ...) into epochs, shape and points, run by run."""
     points = np.moveaxis(values, 0, 1)
     return pack(epochs.astype("<i4")), json.dumps(points.shape), pack(points.astype("<f4"))
 
 
 def unpack_curve(epochs: bytes, shape: str, points: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """Epochs (m,) and values (m, r, ...)."""
-    return unpack(epochs, "<i4"), np.moveaxis(unpack(points, "<f4").reshape(json.loads(shape)), 1, 0)
+    values = unpack(points, "<f4").reshape(json.loads(shape))
+    return unpack(epochs, "<i4"), np.moveaxis(values, 1, 0)
 
 
 def pack_array(array: np.ndarray) -> tuple[str, str, bytes]:
-    """dtype, shape and content; whole numbers in the smallest type that holds them."""
+    """Pack into dtype, shape and content, integers in the smallest type that holds them."""
     if array.dtype.kind in "iu" and array.size:
-        array = array.astype(np.result_type(np.min_scalar_type(array.min()), np.min_scalar_type(array.max())))
+        lowest, highest = np.min_scalar_type(array.min()), np.min_scalar_type(array.max())
+        array = array.astype(np.result_type(lowest, highest))
     return array.dtype.str, json.dumps(array.shape), pack(array)
 
 

@@ -1,4 +1,4 @@
-"""What is said of runs: how far a study is, what failed, how long runs trained, and how their scores spread."""
+"""Summaries of runs: progress, failures, time and spread of scores."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from . import schema
-
 
 @dataclass(frozen=True)
 class Status:
-    """How far a study is. seconds: what its finished runs took."""
+    """Progress of a study, and the seconds that its finished runs took."""
 
     study: str
     planned: int
@@ -31,7 +29,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Failure:
-    """A run that did not finish: what it was, and why."""
+    """A failed run and its error."""
 
     study: str
     run: str
@@ -44,18 +42,14 @@ class Failure:
 
 
 @lru_cache(maxsize=256)  # most runs of a study have the same few settings
-def clustered_for(settings: str) -> int:
-    """Epochs; read here since SQLite refuses numbers that are not finite, such as an infinite clip_norm."""
+def clustering_epochs(settings: str) -> int:
+    """Read the epochs in Python, since SQLite refuses JSON with infinities."""
     clustering = json.loads(settings)["fields"].get("clustering")
     return clustering["fields"]["epochs"] if clustering else 0
 
 
-def times(epochs: bytes, shape: str, points: bytes, position: int) -> int:
-    """At how many epochs a curve of marks has one for the run at this position of its group."""
-    return int(np.count_nonzero(schema.unpack_curve(epochs, shape, points)[1][:, position] == 1))
-
-
 def spread(values: Sequence[float | None]) -> dict[str, float]:
+    """Compute mean, standard deviation, standard error and maximum of the known values."""
     known = [value for value in values if value is not None]
     if not known:
         return dict.fromkeys(("mean", "std", "stderr", "best"), math.nan)
@@ -66,9 +60,11 @@ def spread(values: Sequence[float | None]) -> dict[str, float]:
 
 
 def over_one_epoch(epochs: NDArray[np.int64], looked: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of the epochs have a change of labels over one epoch; looked: those at whose end labels were looked at, ascending.
+    """Select the epochs whose change of labels is over a single epoch.
 
-    A change is since the last look, and one over more epochs cannot be compared with the others. Where there is one of the
-    first epoch, labels were looked at in all, also if a compact store has left out some.
+    Changes are relative to the previous evaluation, and `looked` are the epochs evaluated. If the
+    first epoch was evaluated, all were, even if a compact store has dropped some.
     """
-    return np.isin(epochs - 1, looked) if len(looked) and looked[0] > 0 else np.ones(len(epochs), dtype=bool)
+    if len(looked) and looked[0] > 0:
+        return np.isin(epochs - 1, looked)
+    return np.ones(len(epochs), dtype=bool)
