@@ -82,7 +82,8 @@ def load(name: str, *, folder: str | os.PathLike[str] | None = None,
     return _from_form(known, form, paths)
 
 
-def local_files(name: str, *, folder: str | os.PathLike[str] | None = None) -> tuple[Path, ...] | None:
+def local_files(name: str, *,
+                folder: str | os.PathLike[str] | None = None) -> tuple[Path, ...] | None:
     """Return the files that `load` would read, or None if it would download them."""
     root = data_folder(folder)
     original, packed = _original(SETS[name], root), _packed(name, root)
