@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -256,8 +256,12 @@ class StoreReader(StoreConnection):
 
     def settings(self, run: str) -> Settings:
         """Return the settings of a run."""
-        return _parse(self._one("SELECT c.content FROM runs r JOIN contents c "
-                                "ON c.hash = r.settings WHERE r.run = ?", run))
+        return self._parse(self._one("SELECT c.content FROM runs r JOIN contents c "
+                                     "ON c.hash = r.settings WHERE r.run = ?", run))
+
+    @cached_property
+    def _parse(self) -> Callable[[str], Settings]:
+        return lru_cache(lambda text: from_json(json.loads(text)))  # many runs share settings
 
     def provenance(self, run: str) -> dict[str, Any]:
         """Return versions, commit, device, data and time of a run."""
@@ -265,11 +269,6 @@ class StoreReader(StoreConnection):
             "SELECT c.content, r.finished_at FROM runs r JOIN groups g USING (group_key) "
             "JOIN contents c ON c.hash = g.provenance WHERE run = ? AND state = 'finished'", run)
         return {**json.loads(content), "finished_at": finished_at}
-
-
-@lru_cache(maxsize=1024)  # many runs have the same settings
-def _parse(settings: str) -> Settings:
-    return from_json(json.loads(settings))
 
 
 def _at(epochs: np.ndarray, curve: Curve) -> np.ndarray:
