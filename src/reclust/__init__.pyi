@@ -51,11 +51,11 @@ from .training.checkpoint import Checkpoint as Checkpoint
 from .training.engine.replicas import Replicas as Replicas
 from .training.history import Curve as Curve
 from .training.monitors.base import (
-    Evaluation as Evaluation,
     Monitor as Monitor,
-    Progress as Progress,
     Snapshot as Snapshot,
 )
+from .training.monitors.evaluation import Evaluation as Evaluation
+from .training.monitors.progress import Progress as Progress
 from .training.result import Result as Result
 from .training.self_label import (
     SelfLabel as SelfLabel,

@@ -13,7 +13,7 @@ from reclust import Every, SimCLR, SoftReset
 from reclust.objectives import DCNObjective
 from reclust.studies import AutoencoderProtocol, ContrastiveProtocol, Study, Variant, named, names
 from reclust.studies.study import change
-from reclust.training.settings import one_each
+from reclust.training.settings import settings_per_replica
 from reclust.utils.values import to_json
 from studies.tiny import tiny_study
 
@@ -30,7 +30,7 @@ def test_named_studies_expand_into_groups_that_can_train_together(name):
     assert len({(run.dataset, run.algorithm, run.pretrained, run.variant, run.seed) for run in runs}) == len(runs)
     stacked = {(id(group.protocol), group.dataset, group.runs[0].algorithm, group.runs[0].pretrained, group.runs[0].variant): group for group in groups}
     for group in stacked.values():  # one of those that differ only in seeds
-        one_each(group.settings, group.seeds)  # raises if replicas cannot be stacked
+        settings_per_replica(group.settings, group.seeds)  # raises if replicas cannot be stacked
     for group in groups:
         assert len(group.runs) <= study.largest_group
         assert group.pretraining is None or set(group.seeds) <= set(group.pretraining.seeds)

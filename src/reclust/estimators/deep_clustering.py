@@ -29,9 +29,11 @@ from ..interventions import Intervention
 from ..objectives import DCNObjective, DECObjective, IDECObjective, Objective
 from ..representations import Contrastive, Representation
 from ..training.checkpoint import Checkpoint
-from ..training.monitors.base import ClusterCount, Evaluation, Monitor, Progress, check_monitors
+from ..training.monitors.base import Monitor, check_monitors
+from ..training.monitors.evaluation import ClusterCount, Evaluation
+from ..training.monitors.progress import Progress
 from ..training.result import Result
-from ..training.settings import PRETRAINING, Execution, Schedule, Settings, check_kinds
+from ..training.settings import PRETRAINING, Execution, Schedule, Settings
 from ..training.train import train
 from ..utils import choices
 from ..utils.device import choose_device, resident_limit
@@ -243,7 +245,6 @@ class DeepClustering(FittedClustering):
             raise ValueError(f"select must be a callable such as selection.Consistency(), or None, got {self.select!r}.")
         if not (self.lens is None or isinstance(self.lens, Lens) or isinstance(self.lens, str) and self.lens == "auto"):
             raise ValueError(f"lens must be 'auto', None or a Lens such as Lens(least_side=16), got {self.lens!r}.")
-        check_kinds(settings)
         return Recipe(settings, preset.n_init if self.n_init is None else self.n_init, self.select or preset.select,
                       preset.lens if isinstance(self.lens, str) else self.lens or Lens())
 

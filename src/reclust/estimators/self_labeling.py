@@ -18,7 +18,8 @@ from ..data.augmentation.strong import StrongViews
 from ..data.preparation import Preparation, as_array, check_samples, opened
 from ..objectives.self_label import logits
 from ..training.checkpoint import Checkpoint
-from ..training.monitors.base import Evaluation, Progress
+from ..training.monitors.evaluation import Evaluation
+from ..training.monitors.progress import Progress
 from ..training.result import Model
 from ..training.self_label import SelfLabel, self_label
 from ..training.settings import Execution, View

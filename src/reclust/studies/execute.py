@@ -18,7 +18,8 @@ from ..data.inputs import as_inputs
 from ..estimators.selection import Candidates
 from ..training.checkpoint import Checkpoint
 from ..training.monitors.analysis import Extremes
-from ..training.monitors.base import Evaluation, Monitor, Snapshot, WithinEpochMonitor
+from ..training.monitors.base import Monitor, Snapshot, WithinEpochMonitor
+from ..training.monitors.evaluation import Evaluation
 from ..training.result import Result
 from ..training.self_label import self_label
 from ..training.settings import Execution

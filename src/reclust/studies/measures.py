@@ -21,7 +21,7 @@ from ..training.monitors.analysis import (
     EmbeddingRows,
     Norms,
     Purity,
-    Reconstruction,
+    ReconstructionLoss,
     Sizes,
 )
 from ..training.monitors.base import Monitor
@@ -35,7 +35,7 @@ MEASURES: Mapping[str, Callable[[np.ndarray, int], Monitor]] = MappingProxyType(
     "ratios": lambda classes, every: DistanceRatios(every=every),
     "purity": lambda classes, every: Purity(classes, every=every),
     "norms": lambda classes, every: Norms(every=every),
-    "reconstruction": lambda classes, every: Reconstruction(every=every),
+    "reconstruction": lambda classes, every: ReconstructionLoss(every=every),
     "sizes": lambda classes, every: Sizes(every=every),
     "embeddings": lambda classes, every: EmbeddingRows(shown_rows(len(classes))),
 })

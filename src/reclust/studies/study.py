@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from ..estimators.presets import PAPER_SEEDS
 from ..interventions import Every, Intervention, WhenSettled
-from ..training.settings import Settings, check_kinds
+from ..training.settings import Settings
 from ..utils.choices import Precision
 from ..utils.values import choice, integer, integers, value
 from .checks import check_distinct_runs, check_unique, items

@@ -1,4 +1,4 @@
-"""What was measured over training, as plain arrays."""
+"""Measurements over training, as plain arrays."""
 
 from __future__ import annotations
 
@@ -8,13 +8,31 @@ from dataclasses import dataclass
 import numpy as np
 
 AFTER_RESET = "_after_reset"
-"""Ends the columns of what was measured right after an intervention, at the epoch at whose start it fired. The value before
-is in the column itself, one epoch earlier, and at that same epoch there stands the value after it has trained."""
+"""Suffix of columns measured right after an intervention, at the epoch at whose start it fired.
+
+The value before the intervention is in the plain column one epoch earlier; the value of the plain
+column at the same epoch is measured after that epoch has trained.
+"""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Something measured over training: epochs (m,), values (m, r), or (m, r, ...) where it has a shape of its own."""
+    """One quantity measured over training.
+
+    Parameters
+    ----------
+    epochs : ndarray of shape (m,)
+        Epochs after which it was measured; -1 is before the first epoch.
+    values : ndarray of shape (m, n_replicas, ...)
+        The measurements, one row per epoch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reclust import Curve
+    >>> Curve(np.arange(3), np.zeros((3, 2))).values.shape
+    (3, 2)
+    """
 
     epochs: np.ndarray
     values: np.ndarray
@@ -24,18 +42,18 @@ History = dict[str, dict[str, Curve]]
 """Phase -> column -> curve."""
 
 PHASES = ("pretraining", "clustering", "warm-up", "self-labeling")
-"""In the order in which they follow each other; stages of one's own come behind."""
+"""Phases in the order in which they run; custom stages are sorted behind them."""
 
 
 def around_resets(columns: Mapping[str, Curve], column: str) -> Curve:
-    """One column at each firing: values (m, 3, r, ...) right before, right after, and after the epoch that followed.
+    """Collect a column around each reset: right before, right after, and one epoch later.
 
-    columns: the history of the clustering phase. Firings around which not all three were measured are left out.
+    Values have shape (m, 3, n_replicas, ...). Resets without all three measurements are left out.
     """
-    if column not in columns:
-        raise KeyError(f"There is no column {column!r}, only {', '.join(columns)}.")
-    measured, after, marks = (_by_epoch(columns.get(name)) for name in (column, column + AFTER_RESET, "fired"))
-    fired = [epoch for epoch in marks if epoch - 1 in measured and epoch in after and epoch in measured]
+    names = (column, column + AFTER_RESET, "fired")
+    measured, after, marks = (_by_epoch(columns.get(name)) for name in names)
+    fired = [epoch for epoch in marks
+             if epoch - 1 in measured and epoch in after and epoch in measured]
     values = [np.stack([measured[epoch - 1], after[epoch], measured[epoch]]) for epoch in fired]
     return Curve(np.array(fired, dtype=np.int64), np.stack(values) if values else np.empty((0, 3, 0)))
 

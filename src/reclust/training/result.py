@@ -1,4 +1,4 @@
-"""What a run produced, with its settings and where it came from."""
+"""Trained replicas, with their settings and provenance."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from ..data.inputs import Inputs
 from ..objectives import Objective, State
 from ..representations import Representation, build_network
 from ..utils import tensor_file
-from ..utils.values import NotStored, check_int, from_json, same, storable, to_json
+from ..utils.values import NotStored, from_json, same, storable, to_json
 from ..version import __version__
-from .engine.replicas import Replicas
 from .history import PHASES, Curve, History
 from .settings import Settings
+
+GROUPS = ("parameters", "buffers", "state")
+"""Groups of tensors in a result: name -> (r, ...) each."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """One trained replica, to be used and not trained. Samples come as the network sees them."""
+    """One trained replica for inference. Samples are passed as the network sees them."""
 
     network: nn.Module
     representation: Representation
@@ -34,12 +36,14 @@ class Model:
     state: State
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Model:
-        state = {name: tensor.to(device, dtype if tensor.is_floating_point() else None) for name, tensor in self.state.items()}
+        state = {name: tensor.to(device, dtype if tensor.is_floating_point() else None)
+                 for name, tensor in self.state.items()}
         return replace(self, network=copy.deepcopy(self.network).to(device, dtype), state=state)
 
     def only(self, clusters: Tensor) -> Model:
-        """The model with some of its clusters, in this order."""
-        state = {name: t[clusters] if name in self.objective.per_cluster else t for name, t in self.state.items()}
+        """Keep some of the clusters, in this order."""
+        state = {name: tensor[clusters] if name in self.objective.per_cluster else tensor
+                 for name, tensor in self.state.items()}
         return replace(self, state=state)
 
     @torch.no_grad()
@@ -52,20 +56,55 @@ class Model:
         return self.objective.assign(self.state, z)
 
     def predict(self, inputs: Inputs, *, chunk: int = 1024) -> np.ndarray:
-        """The cluster of each sample, (n,), computed where and in what precision the model is; inputs may be others than
-        it was trained on."""
+        """Assign each sample to a cluster, (n,), on the model's device and in its precision."""
         like = next(self.network.parameters())
         labels = []
         for rows in torch.arange(inputs.n_samples, device=inputs.device).split(chunk):
-            labels.append(self.assign(self.embed(inputs.normalize(inputs.take(rows)).to(like.device, like.dtype))))
+            x = inputs.normalize(inputs.take(rows)).to(like.device, like.dtype)
+            labels.append(self.assign(self.embed(x)))
         return torch.cat(labels).cpu().numpy()
 
 
 @dataclass
 class Result:
-    """r trained replicas. parameters, buffers, state: name -> (r, ...); labels (r, n), None after pretraining alone.
+    """Trained replicas of one run, as `train` returns them.
 
-    failed: replica -> (phase, epoch) at which its loss stopped being a number; its tensors are worthless.
+    Parameters
+    ----------
+    settings : list of Settings
+        Settings of each replica.
+    seeds : tuple of int
+        Seed of each replica.
+    sample_shape : tuple of int
+        Shape of one sample.
+    parameters, buffers : dict of str to Tensor of shape (n_replicas, ...)
+        Tensors of the networks, stacked over replicas.
+    state : dict of str to Tensor of shape (n_replicas, ...)
+        State of the objectives, such as the centers.
+    labels : ndarray of shape (n_replicas, n_samples) or None
+        Final labels; None after pretraining alone.
+    history : dict of str to dict of str to Curve
+        Measurements by phase and column.
+    seconds : dict of str to float
+        Time spent by phase and part.
+    failed : dict of int to (str, int)
+        Phase and epoch at which the loss of a replica stopped being finite. The tensors of such a
+        replica are meaningless.
+    provenance : dict
+        Versions and hardware.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reclust import Autoencoder, IDECObjective, Schedule, Settings, train
+    >>> X = np.random.default_rng(0).normal(size=(60, 5)).astype("float32")
+    >>> settings = Settings(3, IDECObjective(), Autoencoder((8,)), pretraining=Schedule(1),
+    ...                     clustering=Schedule(2))
+    >>> result = train(X, settings, seeds=[0, 1])
+    >>> result.labels.shape, result.n_clusters, result.trained_epochs("clustering")
+    ((2, 60), 3, 2)
+    >>> result.only(1).seeds
+    (1,)
     """
 
     settings: list[Settings]
@@ -84,51 +123,47 @@ class Result:
         return len(self.seeds)
 
     def trained_epochs(self, phase: str) -> int:
-        """How far a phase came; less than its schedule says if time ran out."""
+        """Epochs that a phase trained: fewer than scheduled if the time budget ran out."""
         loss = self.history.get(phase, {}).get("loss")
         return 0 if loss is None else int(loss.epochs[-1]) + 1
 
     @property
     def groups(self) -> list[int]:
-        """How many replicas trained side by side: more than one number if they did not all fit into memory."""
+        """Sizes of the groups that trained side by side; several if memory was short."""
         return self.provenance.get("groups", [len(self)])
 
     @property
     def n_clusters(self) -> int:
-        """How many centres each replica has; 0 after pretraining alone."""
+        """Number of centers of each replica; 0 after pretraining alone."""
         return self.state["centers"].shape[1] if self.state else 0
-
-    def only(self, which: int | slice) -> Result:
-        """Some replicas as a result of their own, with their history; the seconds stay those of all that trained together."""
-        chosen = range(len(self))[which]
-        kept = [chosen] if isinstance(chosen, int) else list(chosen)
-        if not kept or kept != list(range(kept[0], kept[-1] + 1)):
-            raise ValueError(f"A result is of one or several replicas next to each other, got {which!r} of {len(self)}.")
-        one = slice(kept[0], kept[-1] + 1)
-
-        def part(stacks: State) -> State:
-            return {name: stack[one] for name, stack in stacks.items()}
-
-        return replace(
-            self, settings=self.settings[one], seeds=self.seeds[one],
-            parameters=part(self.parameters), buffers=part(self.buffers), state=part(self.state),
-            labels=None if self.labels is None else self.labels[one],
-            history={phase: {column: Curve(curve.epochs, curve.values[:, one]) for column, curve in columns.items()}
-                     for phase, columns in self.history.items()},
-            failed={i: self.failed[replica] for i, replica in enumerate(kept) if replica in self.failed},
-        )
 
     @property
     def living(self) -> list[int]:
+        """Replicas that did not fail."""
         return [replica for replica in range(len(self)) if replica not in self.failed]
 
+    def only(self, which: int | slice) -> Result:
+        """Select some replicas. `seconds` stay those of all replicas that trained together."""
+        kept = np.atleast_1d(np.arange(len(self))[which])
+        stacks: dict[str, Any] = {
+            group: {name: stack[kept] for name, stack in getattr(self, group).items()}
+            for group in GROUPS}
+        return replace(
+            self, **stacks, settings=[self.settings[i] for i in kept],
+            seeds=tuple(self.seeds[i] for i in kept),
+            labels=None if self.labels is None else self.labels[kept],
+            history={phase: {column: Curve(curve.epochs, curve.values[:, kept])
+                             for column, curve in columns.items()}
+                     for phase, columns in self.history.items()},
+            failed={i: self.failed[one] for i, one in enumerate(kept.tolist()) if one in self.failed})
+
     def model(self, replica: int) -> Model:
-        """One replica on its own, on the CPU."""
+        """Extract one replica, on the CPU."""
         settings = self.settings[replica]
-        for own in (settings.representation, settings.objective):
-            if isinstance(own, NotStored):
-                raise ValueError(f"This result was trained with a {own.what} of its user's own, which no file holds: "
-                                 "put the same back into its settings.")
+        for part in (settings.representation, settings.objective):
+            if isinstance(part, NotStored):
+                raise ValueError(f"This result uses a custom {part.what}, which cannot be saved: "
+                                 "put it back into the settings first.")
         network = self._network("cpu").requires_grad_(False)
         self._check_shapes(network)
         stacks = self.parameters | self.buffers
@@ -138,18 +173,18 @@ class Result:
         return Model(network, settings.representation, settings.objective, state)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """One file, readable by `Result.load`; no pickle."""
-        header, tensors = self.pack()
-        tensor_file.write(path, "result", header, tensors)
+        """Write one file without pickle, to be read by `Result.load`."""
+        tensor_file.write(path, "result", *self.pack())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Result:
+        """Read a file written by `save`."""
         header, tensors = tensor_file.read(path, "result")
         with tensor_file.explain_errors(path):
             return cls.unpack(header, tensors)
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Everything as a JSON header and named tensors."""
+        """Convert to a JSON header and named tensors."""
         header = {
             "settings": pack_settings(self.settings),
             "seeds": list(self.seeds),
@@ -158,7 +193,7 @@ class Result:
             "failed": [[replica, *when] for replica, when in self.failed.items()],
             "provenance": self.provenance,
         }
-        tensors = {f"{group}/{name}": stack for group in ("parameters", "buffers", "state")
+        tensors = {f"{group}/{name}": stack for group in GROUPS
                    for name, stack in getattr(self, group).items()}
         if self.labels is not None:
             tensors["labels"] = torch.from_numpy(self.labels)
@@ -166,96 +201,95 @@ class Result:
 
     @classmethod
     def unpack(cls, header: dict[str, Any], tensors: dict[str, Tensor]) -> Result:
+        """Invert `pack`."""
         settings = list(from_json(header["settings"]))
         made = cls(
             settings=settings * len(header["seeds"]) if len(settings) == 1 else settings,
             seeds=tuple(header["seeds"]),
             sample_shape=tuple(header["sample_shape"]),
-            **{group: group_of(tensors, group) for group in ("parameters", "buffers", "state")},
+            **{group: group_of(tensors, group) for group in GROUPS},
             labels=tensors["labels"].numpy() if "labels" in tensors else None,
             history=unpack_history(tensors),
             seconds=header["seconds"],
             failed={replica: (phase, epoch) for replica, phase, epoch in header["failed"]},
-            provenance=header["provenance"],
-        )
-        made._check()
+            provenance=header["provenance"])
+        if not isinstance(made.settings[0].representation, NotStored):
+            try:
+                network = made._network("meta")  # no memory is used before shapes are compared
+            except (NotImplementedError, RuntimeError):
+                return made  # a custom representation that cannot be built on the meta device
+            made._check_shapes(network)
         return made
-
-    def _check(self) -> None:
-        """That what a file says goes together, before anything of the size that it says is made."""
-        stacks = [*self.parameters.values(), *self.buffers.values(), *self.state.values()]
-        shapes = [tuple(stack.shape) for stack in stacks] + ([] if self.labels is None else [self.labels.shape])
-        if not self.parameters or {shape[:1] for shape in shapes} | {(len(self.settings),)} != {(len(self),)}:
-            raise ValueError(f"it says that it holds {len(self)} replicas, but its tensors and settings are of others.")
-        if not all(isinstance(settings, Settings) for settings in self.settings):
-            raise ValueError("its settings are of another kind.")
-        for side in self.sample_shape:
-            check_int("each number of sample_shape", side, 1)
-        if isinstance(self.settings[0].representation, NotStored):
-            return
-        try:
-            network = self._network("meta")
-        except (NotImplementedError, RuntimeError):  # a representation of one's own that cannot be built without memory
-            return
-        self._check_shapes(network)
 
     def _network(self, device: str) -> nn.Module:
         settings, dtype = self.settings[0], next(iter(self.parameters.values())).dtype
-        return build_network(settings.representation, self.sample_shape, settings.n_clusters, dtype, device=device)
+        return build_network(settings.representation, self.sample_shape, settings.n_clusters, dtype,
+                             device=device)
 
     def _check_shapes(self, network: nn.Module) -> None:
-        tensors, stacks = dict((*network.named_parameters(), *network.named_buffers())), self.parameters | self.buffers
-        if {name: t.shape for name, t in tensors.items()} != {name: stack.shape[1:] for name, stack in stacks.items()}:
-            raise ValueError("The representation builds another network than was trained: weights of other names or shapes.")
+        tensors = dict((*network.named_parameters(), *network.named_buffers()))
+        needed = {name: (len(self), *tensor.shape) for name, tensor in tensors.items()}
+        stacks = self.parameters | self.buffers
+        if needed != {name: tuple(stack.shape) for name, stack in stacks.items()}:
+            raise ValueError("The representation builds another network than the trained one: the "
+                             "names or shapes of its weights differ.")
 
 
-def joined(one: Result, other: Result) -> Result:
-    """The replicas of two runs on the same data, as if they had been one."""
+def concatenate(one: Result, other: Result) -> Result:
+    """Combine the replicas of two runs on the same data."""
     stacks: dict[str, Any] = {
-        group: {name: torch.cat([stack, getattr(other, group)[name]]) for name, stack in getattr(one, group).items()}
-        for group in ("parameters", "buffers", "state")
-    }
+        group: {name: torch.cat([stack, getattr(other, group)[name]])
+                for name, stack in getattr(one, group).items()} for group in GROUPS}
     history: History = {
-        phase: {column: _beside(one, other, phase, column)
+        phase: {column: _concatenate_curves(one, other, phase, column)
                 for column in {**one.history.get(phase, {}), **other.history.get(phase, {})}}
-        for phase in {**one.history, **other.history}
-    }
+        for phase in {**one.history, **other.history}}
+    missing = one.labels is None or other.labels is None
     return replace(
-        one, **stacks, settings=[*one.settings, *other.settings], seeds=(*one.seeds, *other.seeds), history=history,
-        labels=None if one.labels is None or other.labels is None else np.concatenate([one.labels, other.labels]),
-        seconds={part: one.seconds.get(part, 0.0) + other.seconds.get(part, 0.0) for part in {**one.seconds, **other.seconds}},
-        failed=one.failed | {len(one) + replica: when for replica, when in other.failed.items()},
-        provenance={**other.provenance, "groups": [*one.groups, *other.groups]},
-    )
+        one, **stacks, settings=[*one.settings, *other.settings], seeds=(*one.seeds, *other.seeds),
+        history=history, labels=None if missing else np.concatenate([one.labels, other.labels]),
+        seconds={part: one.seconds.get(part, 0.0) + other.seconds.get(part, 0.0)
+                 for part in {**one.seconds, **other.seconds}},
+        failed=one.failed | {len(one) + i: when for i, when in other.failed.items()},
+        provenance={**other.provenance, "groups": [*one.groups, *other.groups]})
 
 
-def _beside(one: Result, other: Result, phase: str, column: str) -> Curve:
-    """Both curves of a column on all epochs of either; what one of them lacks is False or not a number."""
+def _concatenate_curves(one: Result, other: Result, phase: str, column: str) -> Curve:
+    """Put both curves on the union of their epochs; gaps become False or NaN."""
     curves = [result.history.get(phase, {}).get(column) for result in (one, other)]
     given = [curve for curve in curves if curve is not None]
     epochs = np.unique(np.concatenate([curve.epochs for curve in given]))
-    kind, shape = given[0].values.dtype, (len(epochs), len(one) + len(other), *given[0].values.shape[2:])
-    values = np.zeros(shape, bool) if kind.kind == "b" else np.full(shape, np.nan, kind if kind.kind == "f" else np.float64)
-    for curve, where in zip(curves, (slice(None, len(one)), slice(len(one), None)), strict=True):
+    dtype = given[0].values.dtype
+    shape = (len(epochs), len(one) + len(other), *given[0].values.shape[2:])
+    if dtype.kind == "b":
+        values = np.zeros(shape, bool)
+    else:
+        values = np.full(shape, np.nan, dtype if dtype.kind == "f" else np.float64)
+    for curve, where in zip(curves, (slice(len(one)), slice(len(one), None)), strict=True):
         if curve is not None:
             values[np.searchsorted(epochs, curve.epochs), where] = curve.values
     return Curve(epochs, values)
 
 
 def pack_settings(each: list[Settings]) -> Any:
-    """Of all replicas as JSON, once where they are equal. Modules and functions of one's own are left out, values stay."""
+    """Convert to JSON, once if all replicas agree; custom modules and functions are left out."""
     alike = all(same(settings, each[0]) for settings in each)
-    return to_json([replace(one, **{field.name: storable(getattr(one, field.name)) for field in dataclasses.fields(one)})
+    return to_json([replace(one, **{part.name: storable(getattr(one, part.name))
+                                    for part in dataclasses.fields(one)})
                     for one in (each[:1] if alike else each)])
 
 
 def group_of(tensors: dict[str, Tensor], group: str) -> State:
-    return {name.removeprefix(f"{group}/"): tensor for name, tensor in tensors.items() if name.startswith(f"{group}/")}
+    """Select the tensors whose name starts with `group/`, without that prefix."""
+    return {name.removeprefix(f"{group}/"): tensor for name, tensor in tensors.items()
+            if name.startswith(f"{group}/")}
 
 
 def pack_history(history: History) -> dict[str, Tensor]:
-    return {f"history/{phase}/{column}/{axis}": torch.from_numpy(np.ascontiguousarray(getattr(curve, axis)))
-            for phase, columns in history.items() for column, curve in columns.items() for axis in ("epochs", "values")}
+    return {f"history/{phase}/{column}/{axis}":
+                torch.from_numpy(np.ascontiguousarray(getattr(curve, axis)))
+            for phase, columns in history.items() for column, curve in columns.items()
+            for axis in ("epochs", "values")}
 
 
 def unpack_history(tensors: dict[str, Tensor]) -> History:
@@ -264,27 +298,23 @@ def unpack_history(tensors: dict[str, Tensor]) -> History:
         curve, _, axis = name.rpartition("/")
         if axis == "epochs":
             phase, _, column = curve.partition("/")
-            epochs, values = (tensors[f"history/{curve}/{axis}"].numpy() for axis in ("epochs", "values"))
+            epochs, values = (tensors[f"history/{curve}/{axis}"].numpy()
+                              for axis in ("epochs", "values"))
             history.setdefault(phase, {})[column] = Curve(epochs, values)
-    return dict(sorted(history.items(), key=lambda item: PHASES.index(item[0]) if item[0] in PHASES else len(PHASES)))
+    position = {phase: i for i, phase in enumerate(PHASES)}
+    return dict(sorted(history.items(), key=lambda item: position.get(item[0], len(PHASES))))
 
 
 def provenance(device: torch.device) -> dict[str, Any]:
-    """What a number depends on beside settings, data and seed."""
+    """Versions and hardware that a result depends on, besides settings, data and seed."""
+    on_gpu = device.type == "cuda"
     return {
         "reclust": __version__,
         "torch": torch.__version__,
         "numpy": np.__version__,
         "python": platform.python_version(),
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine(),
+        "device": torch.cuda.get_device_name(device) if on_gpu
+                  else platform.processor() or platform.machine(),
         "threads": torch.get_num_threads(),
-        **({"gpu_memory_peak": torch.cuda.max_memory_allocated(device)} if device.type == "cuda" else {}),
-    }
-
-
-def stacked_result_tensors(replicas: Replicas) -> dict[str, State]:
-    """The replicas' tensors on the CPU, by the names `Result` gives them."""
-    return {
-        group: {name: stack.detach().cpu().clone() for name, stack in getattr(replicas, group).items()}
-        for group in ("parameters", "buffers", "state")
+        **({"gpu_memory_peak": torch.cuda.max_memory_allocated(device)} if on_gpu else {}),
     }

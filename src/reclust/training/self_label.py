@@ -1,7 +1,7 @@
-"""Self-labeling, the stage after clustering: confident samples teach the network, through a linear head, about the others.
+"""Self-labeling, the stage after clustering: confident samples teach the network about the others.
 
-It is `train` twice, each time going on from a result: first the head alone learns the clusters, then everything learns from
-the head's confident predictions.
+It calls `train` twice. First a linear head learns the clusters on a frozen network, then head and
+network learn from the head's confident predictions.
 """
 
 from __future__ import annotations
@@ -18,67 +18,92 @@ from ..data.augmentation.strong import StrongViews
 from ..data.inputs import Inputs
 from ..objectives.self_label import HeadObjective, SelfLabelObjective, logits, membership
 from ..utils.exceptions import warn
-from ..utils.values import check_int, value
+from ..utils.values import number, value
 from .checkpoint import Checkpoint
-from .monitors.base import Measured, Monitor, Snapshot
+from .monitors.base import Measured, Monitor, PeriodicMonitor, Snapshot
 from .result import Result
 from .settings import Execution, Schedule, Settings
 from .train import train
 
-class Activity:
-    """How many samples the head is confident of, and in how many classes: at the start, at every `every`-th epoch and at the
-    end. Warns where there is nothing to learn from, and when classes die."""
+
+class Activity(PeriodicMonitor):
+    """Count confident samples, classes with confident samples, and classes with any sample.
+
+    Warns if there is nothing to learn from, and when a class loses its last sample.
+    """
 
     def __init__(self, threshold: float, *, every: int = 10) -> None:
-        self.threshold, self.every = threshold, check_int("every", every, 1)
+        super().__init__(every=every)
+        self.threshold = threshold
         self._alive: np.ndarray | None = None
 
     def __call__(self, snapshot: Snapshot) -> Measured | None:
         if snapshot.moment == "start":
             self._alive = None
-        due = snapshot.moment == "start" or (snapshot.moment == "epoch" and (
-            (snapshot.epoch + 1) % self.every == 0 or snapshot.epoch == snapshot.epochs - 1))
-        if not due:
-            return None
-        confidence, labels = logits(dict(snapshot.state), snapshot.embeddings).detach().softmax(-1).max(-1)
+        return super().__call__(snapshot)
+
+    def measure(self, snapshot: Snapshot) -> Measured:
+        scores = logits(dict(snapshot.state), snapshot.embeddings).detach()
+        confidence, labels = scores.softmax(-1).max(-1)
         members = membership(labels, snapshot.state["head_bias"].shape[-1])
-        active = (members & (confidence > self.threshold).unsqueeze(-1)).sum(1)
-        self._warn(members.sum(1).cpu().numpy() > 0, active.sum(-1).cpu().numpy(), snapshot.epoch)
-        return {"active_samples": active.sum(-1).cpu().numpy(), "active_classes": (active > 0).sum(-1).cpu().numpy(),
-                "classes": (members.sum(1) > 0).sum(-1).cpu().numpy()}
+        confident = (confidence > self.threshold).unsqueeze(-1)
+        sizes, active = (each.sum(1).cpu().numpy() for each in (members, members & confident))
+        self._warn(sizes > 0, active.sum(-1), snapshot.epoch)
+        return {"active_samples": active.sum(-1), "active_classes": (active > 0).sum(-1),
+                "classes": (sizes > 0).sum(-1)}
 
     def _warn(self, alive: np.ndarray, active: np.ndarray, epoch: int) -> None:
-        """alive (r, k): classes that have samples; active (r,): confident samples."""
+        """alive (r, k): classes with samples; active (r,): number of confident samples."""
         if self._alive is None:
             self._alive = alive
             if (active == 0).any() and epoch < 0:
-                warn(f"No sample is above the confidence threshold {self.threshold:g} after the warm-up in "
-                     f"{(active == 0).sum()} of {len(active)} replicas, so there is nothing to learn from: "
-                     "warm up longer, or lower the threshold.")
+                warn(f"No sample is above the confidence threshold {self.threshold:g} after the "
+                     f"warm-up in {(active == 0).sum()} of {len(active)} replicas, so there is "
+                     "nothing to learn from: warm up longer, or lower the threshold.")
         died = self._alive & ~alive
         if died.any():
-            classes = ", ".join(str(number) for number in np.flatnonzero(died.any(0)))
-            warn(f"By epoch {epoch} of self-labeling no sample is left in class {classes}: train fewer epochs, "
-                 "lower the learning rate, or raise the threshold or the evenness.")
+            classes = ", ".join(map(str, np.flatnonzero(died.any(0))))
+            warn(f"By epoch {epoch} of self-labeling no sample is left in class {classes}: train "
+                 "fewer epochs, lower the learning rate, or raise threshold or evenness.")
             self._alive = self._alive & alive
 
 
 @value
 class SelfLabel:
-    """Complete settings of self-labeling. Colour images are learned from strongly changed; for other data give `training`
-    with views such as ("clean", "augmented"), which changes them as in clustering. threshold, evenness: see
-    `SelfLabelObjective`; the published method has no evenness."""
+    """Settings of self-labeling.
 
-    threshold: float = 0.99
-    evenness: float = 2.0
+    Parameters
+    ----------
+    threshold : float, default=0.99
+        Confidence above which the head's prediction for a sample is used as its label.
+    evenness : float, default=2
+        Weight of the entropy of the mean prediction, which keeps classes alive. The published
+        method has none.
+    warmup : Schedule
+        Training of the head on a frozen network.
+    training : Schedule
+        Training of head and network. The default views are strong augmentations of color images;
+        for other data use ("clean", "augmented").
+
+    Examples
+    --------
+    >>> from reclust import Schedule, SelfLabel
+    >>> SelfLabel(training=Schedule(50, views=("clean", "augmented"))).warmup.epochs
+    20
+    """
+
+    threshold: float = number(default=0.99, least=0, below=1)
+    evenness: float = number(default=2.0, least=0)
     warmup: Schedule = Schedule(epochs=20, batch_size=1000, views=("clean",), network="frozen")
-    training: Schedule = Schedule(epochs=200, batch_size=1000, views=("clean", StrongViews()), first_view="decides")
+    training: Schedule = Schedule(epochs=200, batch_size=1000, views=("clean", StrongViews()),
+                                  first_view="decides")
 
     def settings(self, clustered: Settings) -> tuple[Settings, Settings]:
-        """Those of the warm-up and of the training, on top of what clustered the data."""
+        """Derive the settings of warm-up and training from those of the clustering."""
         common = replace(clustered, intervention=None, pretraining=None, first_centers=None)
+        objective = SelfLabelObjective(self.threshold, self.evenness)
         return (replace(common, objective=HeadObjective(), clustering=self.warmup),
-                replace(common, objective=SelfLabelObjective(self.threshold, self.evenness), clustering=self.training))
+                replace(common, objective=objective, clustering=self.training))
 
 
 def self_label(
@@ -90,21 +115,46 @@ def self_label(
     execution: Execution = Execution(),
     checkpoint: Checkpoint | None = None,
 ) -> Result:
-    """Self-labeling of every replica of a clustering result; data as `train` takes it.
+    """Refine every replica of a clustering by self-labeling.
 
-    The result's labels are the head's; its history has the phases "warm-up" and "self-labeling". Replicas that failed before
-    are counted as failed.
-    checkpoint: as in `train`; the warm-up has a file of its own beside it.
+    Parameters
+    ----------
+    data : Inputs, Prepared, Tensor or ndarray of shape (n_samples, *sample_shape)
+        The clustered samples, as passed to `train`.
+    clustered : Result
+        The clustering to start from. Replicas that failed there count as failed.
+    how : SelfLabel, default=SelfLabel()
+        Settings of both stages.
+    monitors, execution, checkpoint
+        As in `train`. The warm-up has its own file next to the checkpoint.
+
+    Returns
+    -------
+    Result
+        Labels are the head's predictions; the history has phases "warm-up" and "self-labeling".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reclust import (Autoencoder, IDECObjective, Schedule, SelfLabel, Settings, self_label,
+    ...                      train)
+    >>> X = np.repeat(np.eye(3, 5, dtype="float32"), 20, axis=0)
+    >>> clustered = train(X, Settings(3, IDECObjective(), Autoencoder((8,)), clustering=Schedule(2),
+    ...                               pretraining=Schedule(2)), seeds=[0])
+    >>> how = SelfLabel(threshold=0.5, training=Schedule(2, views=("clean",)))
+    >>> self_label(X, clustered, how).labels.shape
+    (1, 60)
     """
-    begun = time.monotonic()
-    # Always written: what is labeled starts from it, and training it again on a GPU would give something a little different.
+    started = time.monotonic()
+    # Always saved: retraining the warm-up on a GPU would not give exactly the same start.
     before = None if checkpoint is None else replace(checkpoint.named("warmup"), seconds=0.0)
     warming, labeling = zip(*(how.settings(own) for own in clustered.settings), strict=True)
-    warm = train(data, warming, seeds=clustered.seeds, start=clustered, monitors=monitors, checkpoint=before,
-                 execution=execution)
+    warm = train(data, warming, seeds=clustered.seeds, start=clustered, monitors=monitors,
+                 checkpoint=before, execution=execution)
     if warm.trained_epochs("warm-up") < how.warmup.epochs:
-        checkpoint = None  # what follows a warm-up that was cut short is not what would have been
-    watched = [Activity(how.threshold), *monitors]
-    labeled = train(data, labeling, seeds=clustered.seeds, start=warm, monitors=watched, checkpoint=checkpoint,
-                    execution=execution.since(begun))
-    return replace(labeled, history=warm.history | labeled.history, seconds=warm.seconds | labeled.seconds)
+        checkpoint = None  # the result after a shortened warm-up must not be continued
+    labeled = train(data, labeling, seeds=clustered.seeds, start=warm, checkpoint=checkpoint,
+                    monitors=[Activity(how.threshold), *monitors],
+                    execution=execution.with_time_left(started))
+    return replace(labeled, history=warm.history | labeled.history,
+                   seconds=warm.seconds | labeled.seconds)

@@ -1,67 +1,71 @@
-"""The complete settings of a run, as one value."""
+"""Settings of a run, as values."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 import time
 from collections.abc import Sequence
-from functools import cached_property
-from types import FunctionType
-from typing import Any, Literal
-
-from typing_extensions import get_protocol_members, is_protocol
+from typing import Any, Literal, get_args
 
 from ..data.augmentation.affine import Augmentation
 from ..interventions import Intervention, Recluster, Step
 from ..objectives import Objective
 from ..representations import Autoencoder, Representation
-from ..utils.values import check_float, check_int, expanded, same, value
+from ..utils.choices import Precision
+from ..utils.values import NotStored, choice, integer, number, same, value
 
 View = Literal["clean", "augmented"] | Augmentation
 
 
 @value
 class Schedule:
-    """How one phase of training is optimised.
+    """Optimization settings of one training phase.
 
-    views: what a batch consists of: "clean" samples, samples "augmented" as the settings say, or by an augmentation given
-        here. The first view decides assignments; all of them learn. Where the settings have no augmentation, views that
-        ask for it are left out.
-    clip_norm: the largest l2 norm of a replica's network gradient; centres are not clipped.
-    warmup_epochs: over these the learning rate rises linearly from 1 %.
-    weight_decay: decoupled from the gradient, as in AdamW, on the parameters that the representation names.
-    network: "frozen" leaves it as it is, BatchNorm statistics included, and trains what the objective learns.
-    first_view: "learns" like the others, or only "decides": it is then encoded by itself, and no gradient passes through it.
+    Parameters
+    ----------
+    epochs : int
+        Passes over the data.
+    lr : float, default=1e-3
+        Learning rate of Adam.
+    batch_size : int, default=256
+        Samples per gradient step.
+    views : tuple of {"clean", "augmented"} or callables, default=("clean", "augmented")
+        Views of each sample in a batch: unchanged, augmented as the settings say, or augmented by
+        the callable. The first view decides the assignment. "augmented" is skipped if the
+        settings have no augmentation.
+    clip_norm : float or None, default=500
+        Largest l2 norm of the gradient of a replica's network. Centres are not clipped.
+    warmup_epochs : int, default=0
+        Epochs over which the learning rate rises linearly from 1 %.
+    weight_decay : float, default=0
+        Decoupled, as in AdamW, on the parameters that the representation names.
+    network : {"trained", "frozen"}, default="trained"
+        "frozen" keeps weights and BatchNorm statistics and trains the objective's state only.
+    first_view : {"learns", "decides"}, default="learns"
+        "decides" encodes the first view separately and without gradients.
+
+    Examples
+    --------
+    >>> from reclust import Schedule
+    >>> Schedule(epochs=10, lr=0.5, warmup_epochs=5).learning_rate(epoch=7)
+    0.5
     """
 
-    epochs: int
-    lr: float = 1e-3
-    batch_size: int = 256
+    epochs: int = integer(least=0)
+    lr: float = number(default=1e-3, above=0)
+    batch_size: int = integer(default=256, least=1)
     views: tuple[View, ...] = ("clean", "augmented")
-    clip_norm: float | None = 500.0
-    warmup_epochs: int = 0
-    weight_decay: float = 0.0
-    network: Literal["trained", "frozen"] = "trained"
-    first_view: Literal["learns", "decides"] = "learns"
+    clip_norm: float | None = number(default=500.0, above=0, optional=True)
+    warmup_epochs: int = integer(default=0, least=0)
+    weight_decay: float = number(default=0.0, least=0)
+    network: Literal["trained", "frozen"] = choice("trained", "frozen", default="trained")
+    first_view: Literal["learns", "decides"] = choice("learns", "decides", default="learns")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "views", tuple(self.views))
-        for name, least in (("epochs", 0), ("batch_size", 1), ("warmup_epochs", 0)):
-            object.__setattr__(self, name, check_int(name, getattr(self, name), least))
-        object.__setattr__(self, "lr", check_float("lr", self.lr))
-        if not 0 < self.lr < math.inf:
-            raise ValueError(f"lr must be above 0 and finite, got {self.lr!r}.")
-        if self.clip_norm is not None and not check_float("clip_norm", self.clip_norm) > 0:
-            raise ValueError(f"clip_norm must be above 0, or None for no clipping, got {self.clip_norm!r}.")
-        object.__setattr__(self, "weight_decay", check_float("weight_decay", self.weight_decay))
-        if self.weight_decay < 0:
-            raise ValueError(f"weight_decay must be 0 or more, got {self.weight_decay!r}.")
-        for name, allowed in (("network", ("trained", "frozen")), ("first_view", ("learns", "decides"))):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be '{allowed[0]}' or '{allowed[1]}', got {getattr(self, name)!r}.")
-        if not self.views or not all(view in ("clean", "augmented") or callable(view) for view in self.views):
-            raise ValueError(f"views must be some of 'clean', 'augmented' and augmentations, got {self.views!r}.")
+        known = [view in ("clean", "augmented") or callable(view) for view in self.views]
+        if not isinstance(self.views, tuple) or not known or not all(known):
+            raise ValueError("views must be a tuple of 'clean', 'augmented' and augmentations, "
+                             f"got {self.views!r}.")
 
     def learning_rate(self, epoch: int) -> float:
         if epoch >= self.warmup_epochs:
@@ -75,15 +79,37 @@ CLUSTERING = Schedule(epochs=100)
 
 @value
 class Settings:
-    """Everything that decides what a run computes, but for its data and its seed.
+    """Everything that decides what a run computes, except its data and seed.
 
-    pretraining: representation loss alone; None starts from scratch.
-    clustering: None stops after pretraining, so that several runs can go on from it.
-    first_centers: how the first centres are found, after pretraining; None goes on with those of the result given as start,
-        and with all else of its state that the objective knows.
+    Parameters
+    ----------
+    n_clusters : int
+        Number of clusters.
+    objective : Objective
+        The clustering loss.
+    representation : Representation, default=Autoencoder()
+        The network and the loss it is pretrained with.
+    intervention : Intervention or None, default=None
+        Changes made between epochs, such as `BRB()`.
+    pretraining : Schedule or None
+        Training on the representation's loss alone; None starts from scratch.
+    clustering : Schedule or None
+        None stops after pretraining, so that several runs can start from its result.
+    first_centers : Recluster or None
+        How the first centers are found after pretraining. None keeps the centers of the result
+        passed to `train` as `start`, and everything else in its state that the objective uses.
+    augment : callable or None, default=None
+        Augmentation of the "augmented" views: (x, keys) -> x.
+
+    Examples
+    --------
+    >>> from reclust import BRB, IDECObjective, Schedule, Settings
+    >>> settings = Settings(10, IDECObjective(), intervention=BRB(20), clustering=Schedule(60))
+    >>> settings.clustering.epochs
+    60
     """
 
-    n_clusters: int
+    n_clusters: int = integer(least=1)
     objective: Objective
     representation: Representation = Autoencoder()
     intervention: Intervention | None = None
@@ -93,121 +119,104 @@ class Settings:
     augment: Augmentation | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n_clusters", check_int("n_clusters", self.n_clusters, 1))
+        check_part("objective", self.objective, Objective)
+        check_part("representation", self.representation, Representation)
+        optional = {"intervention": Intervention, "pretraining": Schedule, "clustering": Schedule,
+                    "first_centers": Step}
+        for name, kind in optional.items():
+            if getattr(self, name) is not None:
+                check_part(name, getattr(self, name), kind)
 
     @property
     def augmentations(self) -> list[Augmentation]:
-        """All that a view may be made by."""
-        views = [view for schedule in (self.pretraining, self.clustering) if schedule is not None for view in schedule.views]
-        return [*([] if self.augment is None else [self.augment]), *(view for view in views if not isinstance(view, str))]
+        """Every augmentation that a view may use."""
+        schedules = [one for one in (self.pretraining, self.clustering) if one is not None]
+        views = [view for schedule in schedules for view in schedule.views]
+        own = [view for view in views if not isinstance(view, str)]
+        return own if self.augment is None else [self.augment, *own]
+
+
+def check_part(name: str, given: Any, kind: type) -> None:
+    """Raise unless `given` is an instance of this class or protocol."""
+    if isinstance(given, NotStored):
+        return
+    if isinstance(given, type) or not isinstance(given, kind):
+        hint = f": write {given.__name__}()" if hasattr(given, "__name__") else ""
+        raise ValueError(f"{name} must be an instance of {kind.__name__}, got {given!r}{hint}.")
 
 
 @value
 class Execution:
-    """How a run is computed: none of this changes what it means.
+    """How a run is computed, without changing what is computed.
 
-    device: "auto" takes a GPU when there is one.
-    precision: of all arithmetic. "bf16" computes the network's products in bfloat16 and keeps weights, losses and centres in
-        float32; "auto" does so on GPUs with units for it and is float32 on every CPU, so that labels do not depend on it.
-        On a GPU float32 products use the TF32 units.
-    executor: "auto" runs one replica as a plain PyTorch loop and maps several with vmap, where their representation is worth
-        mapping; "plain" loops over replicas.
-    compile: augmentations of images, and networks that train as plain modules, with `torch.compile`; "auto" does so in long
-        phases on a GPU.
-    time_budget: seconds after which training stops between two epochs, with what it has.
+    Parameters
+    ----------
+    device : str, default="auto"
+        A torch device; "auto" uses a GPU if there is one.
+    precision : {"auto", "float32", "float64", "bf16"}, default="float32"
+        "bf16" computes matrix products in bfloat16 and keeps weights, losses and centers in
+        float32. "auto" is "bf16" on GPUs that support it and float32 on every CPU. On a GPU
+        float32 products use TF32.
+    executor : {"auto", "plain", "vmap"}, default="auto"
+        "plain" loops over replicas, "vmap" maps one functional model over all of them. "auto" is
+        "vmap" for several replicas of a small network.
+    compile : {"auto", "always", "never"}, default="auto"
+        Use `torch.compile` for image augmentations and for networks of the plain executor; "auto"
+        does so in long phases on a GPU.
+    time_budget : float or None, default=None
+        Seconds after which training stops between two epochs and returns what it has.
+
+    Examples
+    --------
+    >>> from reclust import Execution
+    >>> Execution(device="cpu", precision="float64").executor
+    'auto'
     """
 
     device: str = "auto"
-    precision: Literal["auto", "float32", "float64", "bf16"] = "float32"
-    executor: Literal["auto", "plain", "vmap"] = "auto"
-    compile: Literal["auto", "always", "never"] = "auto"
-    time_budget: float | None = None
+    precision: Precision = choice(*get_args(Precision), default="float32")
+    executor: Literal["auto", "plain", "vmap"] = choice("auto", "plain", "vmap", default="auto")
+    compile: Literal["auto", "always", "never"] = choice(
+        "auto", "always", "never", default="auto")
+    time_budget: float | None = number(default=None, above=0, optional=True)
 
-    def __post_init__(self) -> None:
-        for name, allowed in (("precision", ("auto", "float32", "float64", "bf16")),
-                              ("executor", ("auto", "plain", "vmap")), ("compile", ("auto", "always", "never"))):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}.")
-        if self.time_budget is not None and not check_float("time_budget", self.time_budget) > 0:
-            raise ValueError(f"time_budget must be above 0 seconds, or None for no limit, got {self.time_budget!r}.")
-
-    def since(self, begun: float) -> Execution:
-        """The same with what is left of its time, for a part that begins now; begun: `time.monotonic()` then."""
+    def with_time_left(self, started: float) -> Execution:
+        """Subtract the time since `started`, a `time.monotonic()`, from the time budget."""
         if self.time_budget is None:
             return self
-        return dataclasses.replace(self, time_budget=max(1e-9, self.time_budget - (time.monotonic() - begun)))
+        left = self.time_budget - (time.monotonic() - started)
+        return dataclasses.replace(self, time_budget=max(1e-9, left))
 
 
-def one_each(settings: Settings | Sequence[Settings], seeds: Sequence[int]) -> list[Settings]:
-    """The settings of each replica, checked to be such that they can train side by side."""
+_COMMON = ("n_clusters", "representation", "pretraining", "clustering", "first_centers", "augment")
+
+
+def settings_per_replica(settings: Settings | Sequence[Settings],
+                         seeds: Sequence[int]) -> list[Settings]:
+    """Return one `Settings` per seed, all of which can train side by side."""
     each = [settings] * len(seeds) if isinstance(settings, Settings) else list(settings)
-    if not seeds:
-        raise ValueError("seeds is empty: give at least one seed.")
     if len(each) != len(seeds):
-        raise ValueError(f"{len(each)} settings for {len(seeds)} seeds: give one for all, or one for each seed.")
-    for one in each:
-        check_kinds(one)
-    for name in ("n_clusters", "representation", "pretraining", "clustering", "first_centers", "augment"):
-        if not all(same(getattr(other, name), getattr(each[0], name)) for other in each):
-            raise ValueError(f"Replicas that train together must agree in {name}: train the others in a run of their own.")
+        raise ValueError(f"Got {len(each)} settings for {len(seeds)} seeds: give one for all seeds "
+                         "or one per seed.")
     for other in each[1:]:
-        _check_stackable(each[0].objective, other.objective)
+        differing = [name for name in _COMMON if not same(getattr(other, name), getattr(each[0], name))]
+        differing += _clashes(each[0].objective, other.objective)
+        if differing:
+            raise ValueError(f"Replicas that train together must agree in {', '.join(differing)}: "
+                             "train them in separate runs.")
     return each
 
 
-def check_kinds(settings: Settings) -> None:
-    """Things of the wrong kind are found before training, not when they are first used."""
-    for name, kind in (("objective", Objective), ("representation", Representation), ("intervention", Intervention),
-                       ("first_centers", Step)):
-        check_kind(name, getattr(settings, name), kind, optional=kind in (Intervention, Step))
-    if not dataclasses.is_dataclass(settings.objective):
-        raise ValueError(f"objective={settings.objective!r} must be a frozen dataclass: decorate its class with @value.")
-    if settings.augment is not None and (isinstance(settings.augment, type) or not callable(settings.augment)):
-        raise ValueError(f"augment must be a callable (x, keys) -> x, such as Affine(), or None, got {settings.augment!r}.")
-    for name, learns in (("pretraining", False), ("clustering", bool(settings.objective.trainable))):
-        schedule = getattr(settings, name)
-        if schedule is not None and schedule.network == "frozen" and not learns:
-            raise ValueError(f"With the network frozen there is nothing to learn in {name}: use network='trained'.")
-
-
-def check_kind(name: str, given: Any, kind: type, *, optional: bool) -> None:
-    """Raise what is wrong with a value that is to be of this kind, and what to write instead."""
-    if optional and given is None:
-        return
-    if isinstance(given, type):  # it has the methods of its instances, and so would pass for one
-        raise ValueError(f"{name} must be a value, and {given.__name__} is a class: write {given.__name__}().")
-    if isinstance(given, kind):
-        return
-    members = sorted(get_protocol_members(kind)) if is_protocol(kind) else []
-    lacking = [member for member in members if not hasattr(given, member)]
-    if isinstance(given, FunctionType):
-        advice = f"write {given.__name__}()"
-    elif kind is Intervention and isinstance(given, (Step, tuple, list)):
-        advice = "steps make a sentence: write Every(20, steps)"
-    elif kind is Step:
-        advice = "write Recluster(method), or Recluster(KMeans()), for a way to find centres"
-    else:
-        advice = f"see reclust.{kind.__name__}" + (f", of which it lacks {', '.join(lacking)}" if lacking else "")
-    raise ValueError(f"{name}={given!r} is not what training needs there: {advice}.")
-
-
-def _check_stackable(one: Objective, other: Objective) -> None:
-    """Objectives that train together may differ in their float fields only."""
-    one, other = expanded(one), expanded(other)
+def _clashes(one: Objective, other: Objective) -> list[str]:
+    """Name the fields in which two objectives differ and may not; floats may differ."""
     if type(one) is not type(other):
-        raise ValueError(f"{type(one).__name__} and {type(other).__name__} cannot train together: give each a run of its own.")
-    for field in dataclasses.fields(one):  # type: ignore[arg-type]
-        here, there = getattr(one, field.name), getattr(other, field.name)
-        kinds = {type(here), type(there)}
-        if not same(here, there) and not (float in kinds and kinds <= {int, float}):
-            raise ValueError(
-                f"Objectives that train together may differ in numbers only, but {field.name} is {here!r} and {there!r}: "
-                "give each a run of its own."
-            )
+        return ["the class of the objective"]
     if same(one, other):
-        return
-    kept = set(getattr(one, "__dict__", ())) - {field.name for field in dataclasses.fields(one)}  # type: ignore[arg-type]
-    kept = {name for name in kept if not isinstance(getattr(type(one), name, None), cached_property)}
-    if kept:
-        raise ValueError(f"{type(one).__name__} keeps {', '.join(sorted(kept))} beside its fields, which would be the same for "
-                         "objectives that train together and differ: make it a field, or a property.")
+        return []
+    clashes = []
+    for field in dataclasses.fields(one):  # type: ignore[arg-type]
+        pair = getattr(one, field.name), getattr(other, field.name)
+        kinds = set(map(type, pair))
+        if not same(*pair) and not (float in kinds and kinds <= {int, float}):
+            clashes.append(f"objective.{field.name}")
+    return clashes

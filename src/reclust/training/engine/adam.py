@@ -1,4 +1,4 @@
-"""Adam for stacked replicas: each one is clipped and counted by itself, as if it were alone."""
+"""Adam for stacked replicas, each with its own gradient clipping and step count."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ EPS = 1e-8
 
 @dataclass(frozen=True)
 class Leaf:
-    """Something learned, (r, ...), with what Adam remembers of it. All of it is written in place.
+    """One trained tensor (r, ...) with Adam's moments, all of which are written in place.
 
-    working: the copy in lower precision that the network computes with and gradients are taken of, if there is one.
-    steps: (r,). decay: how fast it shrinks by itself, in units of the learning rate. clipped: whether its gradient counts
-    for the norm that is clipped.
+    working: the copy in lower precision that the network computes with, if there is one.
+    steps: (r,). decay: weight decay in units of the learning rate. clipped: include its gradient
+    in the norm that is clipped.
     """
 
     value: Tensor
@@ -35,24 +35,26 @@ class Leaf:
     clipped: bool
 
     @classmethod
-    def of(cls, value: Tensor, working: Tensor | None = None, *, decay: float = 0.0, clipped: bool = True) -> Leaf:
+    def of(cls, value: Tensor, working: Tensor | None = None, *, decay: float = 0.0,
+           clipped: bool = True) -> Leaf:
         value = value.detach()
-        return cls(value, None if working is None else working.detach(), torch.zeros_like(value), torch.zeros_like(value),
-                   torch.zeros(len(value), device=value.device), decay, clipped)
+        return cls(value, None if working is None else working.detach(), torch.zeros_like(value),
+                   torch.zeros_like(value), torch.zeros(len(value), device=value.device), decay,
+                   clipped)
 
     @cached_property
-    def apart(self) -> tuple[tuple[Tensor, ...], ...]:
-        """Views of value, first, second and steps by replica, since torch counts steps by tensor."""
+    def unbound(self) -> tuple[tuple[Tensor, ...], ...]:
+        """Views of value, first, second and steps per replica: torch counts steps per tensor."""
         return self.value.unbind(), self.first.unbind(), self.second.unbind(), self.steps.unbind()
 
 
 class Adam:
-    """leaves: name -> `Leaf`; decay is decoupled from the gradient, as in AdamW."""
+    """Adam with decoupled weight decay, as in AdamW. leaves: name -> `Leaf`."""
 
     def __init__(self, leaves: Mapping[str, Leaf], *, lr: float, clip_norm: float | None,
                  device: torch.device | str = "cpu") -> None:
         self.leaves, self.clip_norm = dict(leaves), clip_norm
-        # On a GPU the rate is a tensor, so that a captured step follows it.
+        # A tensor, so that a captured step on a GPU follows changes of the rate.
         self._lr = torch.tensor(lr, dtype=torch.float64, device=device)
         self._triton = kernels.triton(self._lr)
 
@@ -65,7 +67,10 @@ class Adam:
         self._lr.fill_(lr)
 
     def step(self, gradients: Mapping[str, Tensor]) -> Tensor | None:
-        """One step along gradients (r, ...) of some of the leaves; the l2 norms before clipping, (r,), where it clips."""
+        """Take a step along gradients (r, ...); return their norms before clipping, (r,), or None.
+
+        Only the leaves for which gradients are given move.
+        """
         clipped = [gradient for name, gradient in gradients.items() if self.leaves[name].clipped]
         squared = None if self.clip_norm is None or not clipped else kernels.squared_norms(clipped)
         moved = [(self.leaves[name], gradient) for name, gradient in gradients.items()]
@@ -75,8 +80,9 @@ class Adam:
             torch._foreach_add_([leaf.steps for leaf, _ in moved], 1)
             for leaf, gradient in moved:
                 clip = (self.clip_norm, squared) if leaf.clipped and squared is not None else None
-                self._triton.adam_(leaf.value, leaf.working, gradient, leaf.first, leaf.second, leaf.steps,
-                                   lr=self._lr, betas=BETAS, eps=EPS, decay=leaf.decay, clip=clip)
+                self._triton.adam_(leaf.value, leaf.working, gradient, leaf.first, leaf.second,
+                                   leaf.steps, lr=self._lr, betas=BETAS, eps=EPS, decay=leaf.decay,
+                                   clip=clip)
         return None if squared is None else squared.sqrt()
 
     @torch.no_grad()
@@ -85,7 +91,7 @@ class Adam:
         moved = [(leaf, gradient.to(leaf.value.dtype)) for leaf, gradient in moved]
         if squared is not None and self.clip_norm is not None:
             factors = (self.clip_norm / (squared.sqrt() + 1e-6)).clamp(max=1)
-            if on_gpu or bool((factors < 1).any()):  # on a GPU asking would cost more than multiplying
+            if on_gpu or bool((factors < 1).any()):  # a GPU would have to wait
                 for leaf, gradient in moved:
                     if leaf.clipped:
                         gradient.mul_(factors.reshape(-1, *[1] * (gradient.ndim - 1)))
@@ -93,23 +99,21 @@ class Adam:
         for leaf, _ in moved:
             if leaf.decay:
                 leaf.value.mul_(1 - lr * leaf.decay)
-        values, first, second, steps = (list(chain(*parts)) for parts in zip(*(leaf.apart for leaf, _ in moved), strict=True))
+        parts = zip(*(leaf.unbound for leaf, _ in moved), strict=True)
+        values, first, second, steps = (list(chain(*part)) for part in parts)
         gradients = [own for _, gradient in moved for own in gradient.unbind()]
-        adam(values, gradients, first, second, [], steps, fused=True, capturable=on_gpu, amsgrad=False, beta1=BETAS[0],
-             beta2=BETAS[1], lr=lr, weight_decay=0.0, eps=EPS, maximize=False)
+        adam(values, gradients, first, second, [], steps, fused=True, capturable=on_gpu,
+             amsgrad=False, beta1=BETAS[0], beta2=BETAS[1], lr=lr, weight_decay=0.0, eps=EPS,
+             maximize=False)
         for leaf, _ in moved:
             if leaf.working is not None:
                 leaf.working.copy_(leaf.value)
 
     def tensors(self) -> dict[str, Tensor]:
-        """What is remembered, by name."""
+        """Moments and step counts of all leaves, by name."""
         return {f"{part}/{name}": getattr(leaf, part)
                 for name, leaf in self.leaves.items() for part in ("first", "second", "steps")}
 
     def restore_(self, tensors: Mapping[str, Tensor]) -> None:
         for name, own in self.tensors().items():
-            kept = tensors.get(name)
-            if kept is None or kept.shape != own.shape:
-                given = "nothing" if kept is None else f"shape {tuple(kept.shape)}"
-                raise ValueError(f"The checkpoint has {given} for {name}, needed: {tuple(own.shape)}.")
-            own.copy_(kept)
+            own.copy_(tensors[name])

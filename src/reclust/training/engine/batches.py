@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ... import draws
 from ...data.augmentation.affine import ImageAugmentation
@@ -16,57 +16,60 @@ from ...utils.global_rng import forbid_global_draws
 from ..settings import Augmentation, Schedule, View
 
 BLOCK = {"cpu": 2**18, "cuda": 2**26}
-"""Numbers gathered and augmented at once: on a CPU they should stay in the cache, on a GPU starting an operation costs most."""
+"""Values gathered and augmented at once: they should fit a CPU's cache, and fill a GPU."""
 
 
 class Batches:
-    """Shuffled batches of one phase. Shapes: b batches at once, r replicas, V views of each sample, B batch."""
+    """Shuffled batches of one phase.
+
+    Shapes: b batches at once, r replicas, V views of each sample, B batch size.
+    """
 
     def __init__(self, inputs: Inputs, schedule: Schedule, augment: Augmentation | None) -> None:
         self.inputs, self.augment = inputs, augment
         self.size = min(schedule.batch_size, inputs.n_samples)
         self.count = inputs.n_samples // self.size
-        given = tuple(view for view in schedule.views if view != "augmented" or augment is not None)
+        given = tuple(kind for kind in schedule.views if kind != "augmented" or augment is not None)
         self.kinds: tuple[View, ...] = given or ("clean",)
 
-    def check(self, net: nn.Module) -> None:
-        """Raise before training where batches are too small for this network."""
-        if self.size * len(self.kinds) < 2 and any(isinstance(module, nn.BatchNorm1d) for module in net.modules()):
-            raise ValueError("batch_size=1 leaves BatchNorm a single sample to take a deviation of: use batches of at least 2.")
-
     def compile(self) -> None:
-        """Make views with compiled code from now on."""
+        """Compile the augmentations."""
         self.augment = None if self.augment is None else fused(self.augment)
         self.kinds = tuple(kind if isinstance(kind, str) else fused(kind) for kind in self.kinds)
 
     def views(self, order_key: Tensor, augment_key: Tensor) -> Iterator[Tensor]:
-        """One epoch, keys (r,): the views of each batch, (r, V, B, *sample_shape)."""
+        """One epoch of views, (r, V, B, *sample_shape) per batch; keys (r,)."""
         for rows, x in self.inputs.take_each(self._blocks(order_key)):
             yield from self._views(rows, x, augment_key)
 
     def clean(self, order_key: Tensor) -> Iterator[Tensor]:
-        """One epoch of samples as they are, (r, B, *sample_shape) a batch."""
+        """One epoch of unchanged samples, (r, B, *sample_shape) per batch."""
         for _, x in self.inputs.take_each(self._blocks(order_key)):
             yield from self.inputs.normalize(x)
 
     def _blocks(self, key: Tensor) -> tuple[Tensor, ...]:
-        """Row numbers in a fresh order, several batches at once: (b, r, B). A last short batch is left out."""
+        """Shuffled row numbers of several batches at once, (b, r, B); drops a last short batch."""
         order = self.inputs.order(key)[:, : self.count * self.size]
         batches = order.unflatten(1, (self.count, self.size)).transpose(0, 1)
-        numbers = batches[0].numel() * math.prod(self.inputs.sample_shape)
-        return batches.split(max(1, BLOCK.get(self.inputs.device.type, BLOCK["cpu"]) // numbers))
+        values = batches[0].numel() * math.prod(self.inputs.sample_shape)
+        block = BLOCK.get(self.inputs.device.type, BLOCK["cpu"])
+        return batches.split(max(1, block // values))
 
     def _views(self, rows: Tensor, x: Tensor, augment_key: Tensor) -> Tensor:
-        """Of samples x (b, r, B, *sample_shape) with these row numbers (b, r, B): (b, r, V, B, *sample_shape)."""
-        seen = []
+        """Rows (b, r, B) and samples (b, r, B, *sample_shape) -> (b, r, V, B, *sample_shape)."""
+        views = []
         for number, kind in enumerate(self.kinds):
             augment = self.augment if kind == "augmented" else None if kind == "clean" else kind
-            seen.append(x if augment is None else augment(x, draws.fold(augment_key.unsqueeze(-1), rows, number)))
-        return self.inputs.normalize(seen[0].unsqueeze(2) if len(seen) == 1 else torch.stack(seen, 2))
+            if augment is None:
+                views.append(x)
+            else:
+                views.append(augment(x, draws.fold(augment_key.unsqueeze(-1), rows, number)))
+        return self.inputs.normalize(views[0].unsqueeze(2) if len(views) == 1
+                                     else torch.stack(views, 2))
 
 
 def fused(augment: Augmentation) -> Augmentation:
-    """The same views by fewer and larger kernels, where the augmentation is one that can be compiled."""
+    """Compile an image augmentation; others are returned unchanged."""
     return _Fused(augment) if isinstance(augment, ImageAugmentation) else augment
 
 
@@ -82,24 +85,18 @@ class _Fused:
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
-            warn("The augmentation cannot be compiled and runs as it is, which is slower but equally right: "
-                 f"{first_line(error)}")
+            warn("The augmentation cannot be compiled and runs uncompiled, which is slower but "
+                 f"gives the same result: {first_line(error)}")
             self._apply = self._augment.apply
         return self._apply(x, parameters)
 
 
 def try_augmentation(augment: Augmentation, inputs: Inputs) -> None:
-    """Find out on two samples, before any training, whether an augmentation fits the data."""
+    """Raise before training if an augmentation changes the shape or type of samples."""
     rows = torch.arange(min(2, inputs.n_samples), device=inputs.device)
     x = inputs.take(rows)
-    before = x.clone()
     with forbid_global_draws("The augmentation", inputs.device):
         made = augment(x, draws.fold(draws.key(0, device=inputs.device), rows))
-    if not isinstance(made, Tensor) or made.shape != x.shape:
-        shape = tuple(made.shape) if isinstance(made, Tensor) else type(made).__name__
-        raise ValueError(f"The augmentation turned samples of shape {tuple(x.shape)} into {shape}: it must keep the shape.")
-    if made.dtype != x.dtype:
-        raise ValueError(f"The augmentation turned {x.dtype} into {made.dtype}: end it with .to(x.dtype).")
-    if not torch.equal(x, before):
-        raise ValueError("The augmentation changes its input in place, which is another view's as well: begin it with "
-                         "x = x.clone().")
+    if made.shape != x.shape or made.dtype != x.dtype:
+        raise ValueError(f"The augmentation turned {x.dtype} samples of shape {tuple(x.shape)} "
+                         f"into {made.dtype} of shape {tuple(made.shape)}: it must keep both.")

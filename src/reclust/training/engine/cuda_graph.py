@@ -13,15 +13,17 @@ from ...utils.exceptions import first_line, warn
 
 
 class Captured:
-    """A function of tensors that runs as one CUDA graph after a few ordinary calls; shapes must stay the same.
+    """Run a function of tensors of fixed shapes as one CUDA graph, after a few ordinary calls.
 
-    The ordinary calls do real work and let libraries and optimizers set themselves up. If the capture fails, what it left
-    is cleaned up, and the function goes on being called the ordinary way, with one warning. A CPU has nothing to capture.
+    The ordinary calls do real work and let libraries and optimizers initialize. If the capture
+    fails, `clean_up` is called and the function is called directly from then on. On a CPU it is
+    always called directly.
     """
 
     ORDINARY_CALLS = 3
 
-    def __init__(self, function: Callable[..., Any], device: torch.device, clean_up: Callable[[], object]) -> None:
+    def __init__(self, function: Callable[..., Any], device: torch.device,
+                 clean_up: Callable[[], object]) -> None:
         self.function, self.clean_up = function, clean_up
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self.calls = 0
@@ -47,7 +49,7 @@ class Captured:
 
     def _capture(self, inputs: tuple[Tensor, ...], stream: torch.cuda.Stream) -> bool:
         self.inputs = [tensor.clone() for tensor in inputs]
-        gc.collect()  # a forgotten graph that is collected during a capture would break it
+        gc.collect()  # collecting another graph during the capture would break it
         graph = torch.cuda.CUDAGraph()
         try:
             with torch.cuda.graph(graph, stream=stream):
@@ -55,12 +57,12 @@ class Captured:
         except RuntimeError as error:
             self.stream = None
             self.clean_up()
-            warn(f"The training step cannot be captured as a CUDA graph and runs step by step, which is slower "
-                 f"but equally right: {first_line(error)}")
+            warn("The training step cannot be captured as a CUDA graph and runs step by step, which "
+                 f"is slower but gives the same result: {first_line(error)}")
             return False
         self.graph = graph
         return True
 
     def release(self) -> None:
-        """Forget the graph; the next call captures anew."""
+        """Free the graph; the next call captures again."""
         self.graph = None

@@ -1,8 +1,8 @@
-"""Interventions in a run of stacked replicas: whom they concern, what they may touch, when they fire, what they note."""
+"""Run interventions on stacked replicas."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +14,6 @@ from ...interventions.steps import intervene
 from ...objectives import Objective
 from ...utils.timer import Timer
 from ...utils.values import same
-from ..result import group_of
 from ..settings import Settings
 from .adam import Adam
 from .embedding import Embedder
@@ -22,80 +21,86 @@ from .replicas import Replicas
 
 
 class InterventionRunner:
-    """All interventions of one phase; settings: of each replica, none where nothing is to intervene."""
+    """The interventions of one phase. settings: one per replica, or none to never intervene."""
 
-    def __init__(self, settings: Sequence[Settings], replicas: Replicas, inspection: Embedder, optimizer: Adam, key: Tensor,
-                 clock: Timer) -> None:
-        self.replicas, self.inspection, self.optimizer, self.key, self.clock = replicas, inspection, optimizer, key, clock
+    def __init__(self, settings: Sequence[Settings], replicas: Replicas, embedder: Embedder,
+                 optimizer: Adam, key: Tensor, timer: Timer) -> None:
+        self.replicas, self.embedder, self.optimizer = replicas, embedder, optimizer
+        self.key, self.timer = key, timer
         self.shared = sharing(settings)
         self._notes: list[dict[str, Tensor]] = [{} for _ in self.shared]
 
     @property
     def notes(self) -> dict[str, dict[str, Tensor]]:
-        """What interventions noted, by whose it is, for checkpoints."""
-        return dict(zip(self._remembering, self._notes, strict=True))
+        """What interventions remember between epochs, by owner."""
+        return dict(zip(self._owners(), self._notes, strict=True))
 
-    def restore_(self, memory: dict[str, Tensor]) -> None:
-        device = self.inspection.inputs.device
-        self._notes = [{name: tensor.to(device) for name, tensor in group_of(memory, whose).items()}
-                       for whose in self._remembering]
+    def restore_(self, memory: Mapping[str, Mapping[str, Tensor]]) -> None:
+        device = self.embedder.inputs.device
+        self._notes = [{name: tensor.to(device) for name, tensor in memory.get(owner, {}).items()}
+                       for owner in self._owners()]
 
-    @property
-    def _remembering(self) -> list[str]:
+    def _owners(self) -> list[str]:
         return [f"intervention {which.start}" for which, _ in self.shared]
 
     def fires(self, epoch: int) -> np.ndarray:
-        """Of which replicas one is to be called at the start of this epoch, (r,)."""
+        """Replicas whose intervention is called at the start of this epoch, (r,)."""
         firing = np.zeros(len(self.replicas), dtype=bool)
         for which, intervention in self.shared:
             firing[which] = intervention.fires(epoch)
         return firing
 
     def take(self, epoch: int) -> np.ndarray:
-        """Do what is due at the start of this epoch; to which replicas something was done, (r,)."""
-        due = [(which, intervention, replace(self.target(which, self.replicas.state["centers"]), memory=notes))
-               for (which, intervention), notes in zip(self.shared, self._notes, strict=True) if intervention.fires(epoch)]
+        """Call what fires at the start of this epoch; return the changed replicas, (r,)."""
+        due = []
+        for (which, intervention), notes in zip(self.shared, self._notes, strict=True):
+            if intervention.fires(epoch):
+                target = replace(self.target(which, self.replicas.state["centers"]), memory=notes)
+                due.append((which, intervention, target))
         done = intervene(epoch, [(intervention, target) for _, intervention, target in due])
         fired = np.zeros(len(self.replicas), dtype=bool)
-        for (which, _, _), did in zip(due, done, strict=True):
-            fired[which] = did
+        for (which, _, _), changed in zip(due, done, strict=True):
+            fired[which] = changed
         return fired
 
     def target(self, which: slice, centers: Tensor) -> Target:
-        """What an intervention may touch, for a run of neighbouring replicas."""
+        """Everything that an intervention on these neighboring replicas may change."""
         learned = self.optimizer.leaves.get("state/centers")
+        embed = self.embedder.embed
         return Target(
             blocks=self.replicas.blocks(which),
             centers=centers.detach()[which],
             key=self.key[which],
-            embedder=lambda rows: self.inspection.embed(rows, which),
-            assigner=lambda z: self.inspection.assign(z, which),
-            n_samples=self.inspection.inputs.n_samples,
+            embedder=lambda rows: embed(rows, which),
+            assigner=lambda z: self.embedder.assign(z, which),
+            n_samples=self.embedder.inputs.n_samples,
             moments=() if learned is None else (learned.first[which], learned.second[which]),
             step_counts=() if learned is None else (learned.steps[which],),
-            clock=self.clock,
-            peers=Peers(become=lambda sources: self._become(which, sources),
-                        embed_views=lambda rows, key, augment: self.inspection.embed(rows, which, key, augment),
-                        only=lambda some: self.target(_within(which, some), centers)),
-        )
+            clock=self.timer,
+            peers=Peers(
+                become=lambda sources: self._become(which, sources),
+                embed_views=lambda rows, key, augment: embed(rows, which, key, augment),
+                only=lambda some: self.target(_within(which, some), centers)))
 
     def _become(self, which: slice, sources: Sequence[int]) -> None:
-        """Each of these replicas goes on from another one of them, in place; working copies follow after the intervention."""
-        replicas, rows = self.replicas, torch.tensor(sources, device=self.inspection.inputs.device)
-        for stacks in (replicas.parameters, replicas.buffers, replicas.state, self.optimizer.tensors()):
+        """Overwrite each of these replicas with another one of them."""
+        replicas, rows = self.replicas, torch.tensor(sources, device=self.embedder.inputs.device)
+        groups = (replicas.parameters, replicas.buffers, replicas.state, self.optimizer.tensors())
+        for stacks in groups:
             for stack in stacks.values():
                 stack.detach()[which].copy_(stack.detach()[which][rows])
 
 
 def _within(which: slice, some: slice) -> slice:
-    """Some of the replicas of a run of them."""
     chosen = range(which.stop)[which][some]
     return slice(chosen.start, chosen.stop)
 
 
 def sharing(settings: Sequence[Settings]) -> list[tuple[slice, Intervention]]:
-    """Neighbouring replicas with equal interventions and objectives share one call, since slices of the stack can be written in
-    place; those of another objective are no peers to go on from."""
+    """Group neighboring replicas with equal interventions and objectives, to share one call.
+
+    Slices of the stack can be written in place. Replicas with another objective are no peers.
+    """
     shared: list[tuple[slice, Intervention]] = []
     before: tuple[Intervention | None, Objective] | None = None
     for i, own in enumerate(settings):

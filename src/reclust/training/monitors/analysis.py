@@ -1,6 +1,6 @@
-"""Monitors that record what embeddings, centres and weights look like over training, and around each reset.
+"""Monitors of embeddings, centers and weights over training and around each reset.
 
-Shapes: m epochs, r replicas, n samples, d embedding size, k clusters.
+Shapes: r replicas, n samples, d embedding size, k clusters.
 """
 
 from __future__ import annotations
@@ -14,20 +14,22 @@ from torch import Tensor
 
 from ... import geometry, metrics
 from ...utils.values import check_int
-from .base import Measured, PeriodicMonitor, Snapshot, TrueLabels, evenly_spread
+from .base import Measured, PeriodicMonitor, Snapshot, evenly_spread
+from .evaluation import TrueLabels
 
-AT_A_TIME = 10**6
-"""Embeddings, of whichever replica, between which distances are computed at once."""
+CHUNK = 10**6
+"""Embeddings, over all replicas, between which distances are computed at once."""
 
 
 class Distances(PeriodicMonitor):
-    """Means over all samples of the cosine distances within and between classes, and of the silhouette.
+    """Mean cosine distances within and between classes, and mean silhouette.
 
-    Columns: intra_class_distance, inter_class_distance, silhouette, by true labels if there are any; the same with
-    the ending _predicted, by predicted ones.
+    Columns: intra_class_distance, inter_class_distance and silhouette by known labels, if given,
+    and the same with the suffix _predicted by predicted labels.
     """
 
-    def __init__(self, y: Sequence[Any] | np.ndarray | None = None, *, every: int | None = 1) -> None:
+    def __init__(self, y: Sequence[Any] | np.ndarray | None = None, *,
+                 every: int | None = 1) -> None:
         super().__init__(every=every)
         self._truth = None if y is None else TrueLabels(y)
 
@@ -35,20 +37,25 @@ class Distances(PeriodicMonitor):
         z, labels = snapshot.embeddings, snapshot.labels
         measured = _distances(z, labels, "_predicted")
         if self._truth is not None:
-            measured |= _distances(z, self._truth.on(labels).expand(labels.shape), "")
+            truth = self._truth.on(labels.device, labels.shape[-1])
+            measured |= _distances(z, truth.expand(labels.shape), "")
         return measured
 
 
-def _distances(z: Tensor, labels: Tensor, ending: str) -> dict[str, Tensor]:
-    some = max(1, AT_A_TIME // labels[0].numel())  # several replicas, as memory allows
-    parts = [geometry.class_distances(*pair) for pair in zip(z.split(some), labels.split(some), strict=True)]
+def _distances(z: Tensor, labels: Tensor, suffix: str) -> dict[str, Tensor]:
+    some = max(1, CHUNK // labels[0].numel())
+    parts = [geometry.class_distances(*pair)
+             for pair in zip(z.split(some), labels.split(some), strict=True)]
     names = ("intra_class_distance", "inter_class_distance", "silhouette")
-    return {name + ending: torch.cat([each.mean(-1) for each in column])
+    return {name + suffix: torch.cat([each.mean(-1) for each in column])
             for name, column in zip(names, zip(*parts, strict=True), strict=True)}
 
 
 class DistanceRatios(PeriodicMonitor):
-    """How samples spread between their two nearest centres; column distance_ratio_histogram, (r, bins) counts."""
+    """Histogram of distance ratios between the two nearest centers.
+
+    Column: distance_ratio_histogram, (r, bins) counts.
+    """
 
     def __init__(self, *, bins: int = 20, every: int | None = 1) -> None:
         super().__init__(every=every)
@@ -60,7 +67,7 @@ class DistanceRatios(PeriodicMonitor):
 
 
 class Purity(PeriodicMonitor):
-    """Mean share of a sample's nearest neighbours with its label, among at most `limit` evenly spread samples.
+    """Mean share of nearest neighbors with the same label, among at most `limit` samples.
 
     Column: local_purity.
     """
@@ -68,40 +75,41 @@ class Purity(PeriodicMonitor):
     def __init__(self, y: Sequence[Any] | np.ndarray, *, neighbors: int = 10, limit: int = 10_000,
                  every: int | None = 1) -> None:
         super().__init__(every=every)
-        self._truth, self.neighbors, self.limit = TrueLabels(y), check_int("neighbors", neighbors, 1), check_int("limit", limit, 2)
+        self._truth = TrueLabels(y)
+        self.neighbors, self.limit = check_int("neighbors", neighbors, 1), check_int("limit", limit, 2)
 
     def measure(self, snapshot: Snapshot) -> Measured:
-        z, truth = snapshot.embeddings, self._truth.on(snapshot.labels)
+        z = snapshot.embeddings
+        truth = self._truth.on(z.device, z.shape[1])
         rows = evenly_spread(len(truth), self.limit, z.device)
-        shares = [geometry.local_purity(own[rows], truth[rows], neighbors=self.neighbors).mean() for own in z]
+        shares = [geometry.local_purity(own[rows], truth[rows], neighbors=self.neighbors).mean()
+                  for own in z]
         return {"local_purity": torch.stack(shares)}
 
 
 class Norms(PeriodicMonitor):
-    """Mean length of embeddings and of centres, and the l2 norm of all weights of the network.
+    """Mean norms of embeddings and centers, and the norm of all weights.
 
     Columns: embedding_norm, center_norm, parameter_norm.
     """
 
     def measure(self, snapshot: Snapshot) -> Measured:
         weights = [stacked.flatten(1).norm(dim=1) for stacked in snapshot.parameters.values()]
-        return {
-            "embedding_norm": snapshot.embeddings.norm(dim=-1).mean(-1),
-            "center_norm": _centers(snapshot).norm(dim=-1).mean(-1),
-            "parameter_norm": torch.stack(weights).norm(dim=0),
-        }
+        return {"embedding_norm": snapshot.embeddings.norm(dim=-1).mean(-1),
+                "center_norm": _centers(snapshot).norm(dim=-1).mean(-1),
+                "parameter_norm": torch.stack(weights).norm(dim=0)}
 
 
-class Reconstruction(PeriodicMonitor):
-    """The autoencoder's error on all samples as they are; column reconstruction_loss."""
+class ReconstructionLoss(PeriodicMonitor):
+    """Representation loss of all clean samples. Column: reconstruction_loss."""
 
     def measure(self, snapshot: Snapshot) -> Measured:
-        assert snapshot.representation_loss is not None  # training always gives it
+        assert snapshot.representation_loss is not None
         return {"reconstruction_loss": snapshot.representation_loss()}
 
 
 class Sizes(PeriodicMonitor):
-    """Columns: cluster_sizes, (r, k), and empty_clusters."""
+    """Cluster sizes. Columns: cluster_sizes, (r, k), and empty_clusters."""
 
     def measure(self, snapshot: Snapshot) -> Measured:
         sizes = metrics.cluster_sizes(snapshot.labels, _centers(snapshot).shape[-2])
@@ -109,14 +117,14 @@ class Sizes(PeriodicMonitor):
 
 
 class EmbeddingRows(PeriodicMonitor):
-    """Embeddings of the samples in these rows, and the centres beside them, for drawing.
+    """Embeddings of some rows, with the centers, for plots.
 
-    Columns: embedding, (r, rows, d), and centers, (r, k, d), in float32.
-    epochs: at the end of which to look, -1 for the start, and right after an intervention at the start of one of them;
-        None looks at the start, around each intervention and at the last epoch.
+    Columns: embedding, (r, rows, d), and centers, (r, k, d), in float32. epochs: those to measure,
+    -1 for the start; None measures at the start, around each intervention and at the end.
     """
 
-    def __init__(self, rows: Sequence[int] | np.ndarray | range, *, epochs: Collection[int] | None = None) -> None:
+    def __init__(self, rows: Sequence[int] | np.ndarray | range, *,
+                 epochs: Collection[int] | None = None) -> None:
         super().__init__(every=None)
         self._rows = torch.as_tensor(np.asarray(rows), dtype=torch.int64)
         self._epochs = None if epochs is None else frozenset(epochs)
@@ -130,9 +138,9 @@ class EmbeddingRows(PeriodicMonitor):
 
 
 class Extremes(PeriodicMonitor):
-    """The samples nearest to the centre of their cluster and those farthest from it, once training is over.
+    """Samples nearest to and farthest from the center of their cluster, at the end of training.
 
-    Columns: nearest and farthest, (r, k, count) row numbers; -1 stands where a cluster has fewer samples.
+    Columns: nearest and farthest, (r, k, count) row numbers; -1 if a cluster has fewer samples.
     """
 
     def __init__(self, *, count: int = 8) -> None:
@@ -143,10 +151,11 @@ class Extremes(PeriodicMonitor):
         return snapshot.moment == "epoch" and snapshot.epoch == snapshot.epochs - 1
 
     def measure(self, snapshot: Snapshot) -> Measured:
-        nearest, farthest = geometry.extremes(snapshot.embeddings, snapshot.labels, _centers(snapshot), count=self.count)
+        nearest, farthest = geometry.extremes(snapshot.embeddings, snapshot.labels,
+                                              _centers(snapshot), count=self.count)
         return {"nearest": nearest, "farthest": farthest}
 
 
 def _centers(snapshot: Snapshot) -> Tensor:
-    assert snapshot.centers is not None  # only clustering is measured, and there are centres
+    assert snapshot.centers is not None  # only clustering is measured
     return snapshot.centers

@@ -1,4 +1,4 @@
-"""Monitors that hand the curves of a run, live, to a tracker: TensorBoard, MLflow, Weights & Biases."""
+"""Monitors that send the curves of a run to TensorBoard, MLflow or Weights & Biases."""
 
 from .base import Tracker
 from .mlflow import MLflow

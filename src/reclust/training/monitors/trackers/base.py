@@ -1,4 +1,4 @@
-"""What every tracker shares: which numbers there are, and what they are called."""
+"""The base class of trackers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from ..base import Snapshot
 
 
 class Tracker(ABC):
-    """A monitor that writes each curve's newest number as `phase/column`, `phase/column/replica 3` where several train.
+    """A monitor that writes the newest value of each curve as `phase/column`.
 
-    It sees losses and what the monitors before it measured: give it last. Only single numbers a replica are written.
+    With several replicas the name is `phase/column/replica 3`. A tracker sees losses and the
+    measurements of monitors before it, so put it last. Only scalars per replica are written.
     """
 
     def __call__(self, snapshot: Snapshot) -> None:
@@ -23,10 +24,10 @@ class Tracker(ABC):
 
     @abstractmethod
     def write(self, phase: str, epoch: int, numbers: Mapping[str, float]) -> None:
-        """Numbers by their full names; epoch -1 is before the first one."""
+        """Write numbers by their full names; epoch -1 is before the first one."""
 
-    def close(self, failed: bool = False) -> None:  # noqa: B027 - some have nothing to close
-        """Everything is written after this. failed: whether what was followed ended in an exception."""
+    def close(self, failed: bool = False) -> None:  # noqa: B027 - optional
+        """Finish writing. failed: training ended with an exception."""
 
     def __enter__(self) -> Tracker:
         return self
@@ -35,12 +36,13 @@ class Tracker(ABC):
         self.close(failed=kind is not None)
 
     def _numbers(self, snapshot: Snapshot) -> dict[str, float]:
-        if snapshot.moment == "start" and snapshot.epoch >= 0:  # written by the run that this one resumes
+        if snapshot.moment == "start" and snapshot.epoch >= 0:  # written before the run was resumed
             return {}
         columns = {**snapshot.loss, **snapshot.measured}
         if snapshot.fired.any() and snapshot.moment == "epoch":
             columns["fired"] = snapshot.fired
         replicas = len(snapshot.fired)
-        return {f"{snapshot.phase}/{column}" + (f"/replica {i}" if replicas > 1 else ""): float(number)
+        return {f"{snapshot.phase}/{column}" + (f"/replica {i}" if replicas > 1 else ""):
+                    float(number)
                 for column, values in columns.items() if np.shape(values) == (replicas,)
                 for i, number in enumerate(values)}

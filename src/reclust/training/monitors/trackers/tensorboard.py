@@ -1,4 +1,4 @@
-"""TensorBoard, through torch's own writer."""
+"""TensorBoard, through torch's writer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .base import Tracker
 
 
 class TensorBoard(Tracker):
-    """Event files in `folder`, for `tensorboard --logdir folder`. Needs the extra `tensorboard`."""
+    """Write event files for `tensorboard --logdir folder`. Needs the extra `tensorboard`."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         require("tensorboard", purpose="Writing TensorBoard's event files", extra="tensorboard")
@@ -21,7 +21,7 @@ class TensorBoard(Tracker):
     def write(self, phase: str, epoch: int, numbers: Mapping[str, float]) -> None:
         for name, number in numbers.items():
             self._writer.add_scalar(name, number, epoch)
-        self._writer.flush()  # an epoch is worth a look at once
+        self._writer.flush()
 
     def close(self, failed: bool = False) -> None:
         self._writer.close()

@@ -1,0 +1,171 @@
+"""Gradient steps over the batches of an epoch, and the gradient-free update of the centers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .. import draws
+from ..objectives import Objective, State
+from ..objectives.base import has_update
+from .context import RunContext
+from .engine.adam import Adam, Leaf
+from .engine.batches import Batches
+from .engine.cuda_graph import Captured
+from .engine.executors import make_executor
+from .engine.replicas import NETWORK
+from .settings import Schedule
+
+LOSS_COLUMNS = ("loss", "representation_loss", "cluster_loss", "gradient_norm")
+
+STEPS_WORTH_COMPILING = 15_000
+"""Compiling a convolutional network takes about a minute and saves a quarter of each step."""
+
+VALUES_WORTH_COMPILING = 2 * 10**11
+"""Augmented values in a phase above which a compiled augmentation pays off."""
+
+
+class GradientDescent:
+    """Train all replicas of a run with the optimizer of one phase."""
+
+    def __init__(self, context: RunContext, schedule: Schedule, key: Tensor) -> None:
+        self.replicas, self.precision = context.replicas, context.precision
+        self.schedule, self.key, self.device = schedule, key, context.inputs.device
+        self.batches = Batches(context.inputs, schedule, context.common.augment)
+        wanted = context.execution.compile
+        if self._decide(wanted, self._augmented_values() >= VALUES_WORTH_COMPILING):
+            self.batches.compile()
+        learned = self._learned()
+        long = schedule.epochs * self.batches.count >= STEPS_WORTH_COMPILING
+        compiled = self._decide(wanted, long and not self.replicas.representation.stacks)
+        self.executor = make_executor(self.replicas, context.execution.executor, frozenset(learned),
+                                      compiled=compiled)
+        self.optimizer = Adam(self._leaves(learned), lr=schedule.lr, clip_norm=schedule.clip_norm,
+                              device=self.device)
+        self._step, self._follow = (
+            Captured(work, self.device, self.executor.forget_gradients)
+            for work in (self._descend, self._move))
+
+    def _decide(self, wanted: str, worthwhile: bool) -> bool:
+        """Resolve compile="auto"."""
+        return wanted == "always" or (wanted == "auto" and worthwhile and self.device.type == "cuda")
+
+    def _augmented_values(self) -> int:
+        batches = self.batches
+        augmented = sum(kind != "clean" for kind in batches.kinds)
+        return math.prod((self.schedule.epochs, batches.count, batches.size, len(self.replicas),
+                          augmented, *batches.inputs.sample_shape))
+
+    def _learned(self) -> dict[str, tuple[Tensor, Tensor]]:
+        """Tensors that this phase trains: name -> stored values, values that receive gradients."""
+        if self.schedule.epochs == 0:
+            return {}
+        learned = {name: pair for name, pair in self.replicas.learned.items()
+                   if self.schedule.network == "trained" or not name.startswith(NETWORK)}
+        if not learned:
+            raise ValueError("There is nothing to train: the whole network is frozen, by "
+                             "network='frozen' or requires_grad=False, and so is the objective.")
+        return learned
+
+    def _leaves(self, learned: dict[str, tuple[Tensor, Tensor]]) -> dict[str, Leaf]:
+        decay, replicas = self.schedule.weight_decay, self.replicas
+        names = replicas.representation.decaying(replicas.net) if decay else ()
+        decaying = {f"{NETWORK}/{name}" for name in names}
+        return {name: Leaf.of(kept, None if working is kept else working,
+                              decay=decay if name in decaying else 0.0,
+                              clipped=name.startswith(NETWORK))
+                for name, (kept, working) in learned.items()}
+
+    def train_epoch(self, epoch: int, report: Callable[[float], None]) -> dict[str, np.ndarray]:
+        """Take one gradient step per batch; return the mean losses, (r,) each.
+
+        report: called between steps with the share of the batches that are done.
+        """
+        self.optimizer.lr = self.schedule.learning_rate(epoch)
+        order_key, augment_key = (draws.fold(self.key, use, epoch) for use in ("order", "augment"))
+        total = torch.zeros(len(self.replicas), 4, dtype=self.precision.dtype, device=self.device)
+        with self.precision.training():
+            for done, views in enumerate(self.batches.views(order_key, augment_key), start=1):
+                total += self._step(views)
+                report(done / self.batches.count)
+        means = dict(zip(LOSS_COLUMNS, (total / self.batches.count).cpu().numpy().T, strict=True))
+        if self.schedule.clip_norm is None or self.schedule.network == "frozen":
+            del means["gradient_norm"]
+        objectives = self.replicas.objectives
+        if not objectives:
+            del means["representation_loss"], means["cluster_loss"]
+        elif not any(map(_uses_representation_loss, objectives)):
+            del means["representation_loss"]
+        return means
+
+    def _descend(self, views: Tensor) -> Tensor:
+        """Take one step on views (r, V, B, *sample_shape); return losses and gradient norm, (r, 4)."""
+        losses, gradients = self.executor.gradients(self._losses, views)
+        norms = self.optimizer.step(gradients)
+        if norms is None:
+            norms = losses.new_zeros(len(losses))
+        return torch.column_stack([losses, norms])
+
+    def _losses(self, net: nn.Module, objective: Objective | None, state: State,
+                views: Tensor) -> Tensor:
+        """Compute total, representation and cluster loss of one replica, (3,)."""
+        representation, dtype = self.replicas.representation, self.precision.dtype
+        with self.precision.network():
+            z = self._encode(net, views)
+            own = zero = torch.zeros((), dtype=dtype, device=z.device)
+            if objective is None or _uses_representation_loss(objective):
+                own = representation.loss(net, views, z)
+        if objective is None:
+            return torch.stack([own, own, zero])
+        cluster = objective.loss(state, z.to(dtype))
+        total = objective.representation_weight * own + objective.weight * cluster
+        return torch.stack([total, own, cluster])
+
+    def _encode(self, net: nn.Module, views: Tensor) -> Tensor:
+        """(V, B, *sample_shape) -> (V, B, d), with gradients where the schedule asks for them."""
+        encode = self.replicas.representation.encode_views
+        if self.schedule.network == "frozen":
+            with torch.no_grad():
+                return encode(net.eval(), views)
+        if self.schedule.first_view == "learns" or len(views) == 1:
+            return encode(net, views)
+        with torch.no_grad():
+            deciding = encode(net, views[:1])
+        return torch.cat([deciding, encode(net, views[1:])])
+
+    def move_centers(self, epoch: int) -> None:
+        """Run the objective's gradient-free update in a second pass, if it has one (DCN)."""
+        replicas = self.replicas
+        only_gradients = set(replicas.state) == set(replicas.learned_state)
+        if only_gradients or not has_update(replicas.objectives[0]):
+            return
+        with self.precision.training():
+            for x in self.batches.clean(draws.fold(self.key, "second order", epoch)):
+                self._follow(x)
+
+    def _move(self, x: Tensor) -> None:
+        """Update the state on one batch (r, B, *sample_shape)."""
+        moved = self.executor.evaluate(self._update, x)
+        for name, tensor in self.replicas.state.items():
+            if name not in self.replicas.learned_state:
+                tensor.copy_(moved[name])
+
+    def _update(self, net: nn.Module, objective: Objective, state: State, x: Tensor) -> State:
+        with self.precision.network():
+            z = self.replicas.representation.encode(net, x)
+        return objective.update(state, z.to(self.precision.dtype))
+
+    def release(self) -> None:
+        """Free the captured CUDA graphs."""
+        self._step.release()
+        self._follow.release()
+
+
+def _uses_representation_loss(objective: Objective) -> bool:
+    """Return False if the representation's loss has weight 0, so that no decoder needs to run."""
+    weight = objective.representation_weight
+    return not (isinstance(weight, float) and weight == 0)

@@ -1,0 +1,147 @@
+"""Bookkeeping of a run: history, failed replicas, seconds and checkpoints."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from .. import draws
+from ..utils.exceptions import TrainingFailed, warn
+from ..utils.files import check_writable
+from ..utils.timer import Timer
+from .checkpoint import Checkpoint, TrainingState
+from .context import RunContext
+from .engine.executors import executor_kind
+from .fingerprint import identity
+from .history import Curve, History
+from .monitors.base import StatefulMonitor, as_column
+from .result import Result, provenance
+
+
+class Recorder:
+    """What is known about a run so far.
+
+    is_partial_group: other replicas of the run train in other groups and may succeed.
+    """
+
+    def __init__(self, context: RunContext, checkpoint: Checkpoint | None, start: Result | None, *,
+                 failed: dict[int, tuple[str, int]], is_partial_group: bool) -> None:
+        self.context, self.checkpoint, self.start = context, checkpoint, start
+        self.failed, self.is_partial_group = failed, is_partial_group
+        self._columns: dict[tuple[str, str], list[tuple[int, np.ndarray]]] = defaultdict(list)
+        self._timers: dict[str, Timer] = {}
+        self._seconds_before: dict[str, float] = {}
+        self._last_save = time.monotonic()
+
+    def add(self, phase: str, epoch: int, measured: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Add measurements to the history and return them as arrays."""
+        made = {}
+        for column, values in measured.items():
+            points = self._columns[phase, column]
+            if points and points[-1][0] == epoch:  # of two monitors the later one wins
+                points.pop()
+            made[column] = as_column(column, values, len(self.context.replicas))
+            points.append((epoch, made[column]))
+        return made
+
+    @property
+    def history(self) -> History:
+        history: History = {}
+        for (phase, column), points in self._columns.items():
+            epochs, values = zip(*points, strict=True)
+            history.setdefault(phase, {})[column] = Curve(np.array(epochs), np.stack(values))
+        return history
+
+    def timer(self, phase: str) -> Timer:
+        """Create the timer of a phase."""
+        self._timers[phase] = Timer(self.context.inputs.device)
+        return self._timers[phase]
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Time by phase and part, including what a resumed run spent before."""
+        seconds = dict(self._seconds_before)
+        for phase, timer in self._timers.items():
+            for part, spent in timer.seconds.items():
+                seconds[f"{phase}.{part}"] = seconds.get(f"{phase}.{part}", 0.0) + spent
+        return seconds
+
+    def drop_failed(self, phase: str, epoch: int, loss: np.ndarray, lr: float) -> None:
+        """Mark replicas whose loss is not finite; the others are not affected by them."""
+        hint = f"Try a smaller lr (now {lr:g}) or clip_norm, and check the scale of the data."
+        for replica in np.flatnonzero(~np.isfinite(loss)).tolist():
+            if replica not in self.failed:
+                self.failed[replica] = (phase, epoch)
+                warn(f"The loss of the replica with seed {self.context.replicas.seeds[replica]} "
+                     f"became {loss[replica]} in epoch {epoch} of {phase}: it is dropped. {hint}")
+        if len(self.failed) == len(self.context.replicas) and not self.is_partial_group:
+            raise TrainingFailed("The loss of every replica stopped being finite, the last one in "
+                                 f"epoch {epoch} of {phase}. {hint}")
+
+    def save(self, phase: str, next_epoch: int, optimizer: dict[str, Tensor],
+             notes: dict[str, dict[str, Tensor]], *, last: bool, force: bool) -> None:
+        """Write a checkpoint if one is due or forced."""
+        checkpoint = self.checkpoint
+        if checkpoint is None:
+            return
+        due = last or next_epoch % checkpoint.every == 0
+        if not force and not (due and time.monotonic() - self._last_save >= checkpoint.seconds):
+            return
+        self._last_save = time.monotonic()
+        replicas, memory = self.context.replicas, {**self._monitor_memory(), **notes}
+        TrainingState(
+            phase, next_epoch, replicas.tensors(), optimizer, memory, self.history, self.seconds,
+            self.failed,
+        ).write(checkpoint, self._identity, replicas.seeds, self.context.settings)
+
+    def resume(self) -> TrainingState | None:
+        """Read the checkpoint, if there is one, and continue its records."""
+        if self.checkpoint is None:
+            return None
+        check_writable(self.checkpoint.path)
+        if not self.checkpoint.exists():
+            return None
+        state = TrainingState.read(self.checkpoint, self._identity)
+        for owner, monitor in self._stateful_monitors.items():
+            monitor.memory = state.memory.get(owner, {})
+        self.failed, self._seconds_before = state.failed, state.seconds
+        for phase, columns in state.history.items():
+            for column, curve in columns.items():
+                points = zip(curve.epochs.tolist(), curve.values, strict=True)
+                self._columns[phase, column] = list(points)
+        return state
+
+    def result(self, labels: np.ndarray | None) -> Result:
+        context = self.context
+        return Result(
+            settings=context.settings, seeds=context.replicas.seeds,
+            sample_shape=context.inputs.sample_shape, **context.replicas.tensors(), labels=labels,
+            history=self.history, seconds=self.seconds, failed=self.failed,
+            provenance={**provenance(context.inputs.device),
+                        "precision": context.precision.precision})
+
+    def _monitor_memory(self) -> dict[str, dict[str, Tensor]]:
+        return {owner: monitor.memory for owner, monitor in self._stateful_monitors.items()}
+
+    @property
+    def _stateful_monitors(self) -> dict[str, StatefulMonitor]:
+        """By class and position, so that other monitors may watch a resumed run."""
+        return {f"{type(monitor).__qualname__} {i}": monitor
+                for i, monitor in enumerate(self.context.monitors)
+                if isinstance(monitor, StatefulMonitor)}
+
+    @cached_property
+    def _identity(self) -> str:
+        context, start = self.context, self.start
+        kind = executor_kind(context.replicas, context.execution.executor)
+        started = start and (start.seeds, start.parameters, start.buffers, start.state)
+        # Streamed data is visited in another order, so that reading stays local.
+        order = context.inputs.order(draws.key(0, device=context.inputs.device))[:1000]
+        return identity(context.inputs, context.settings, context.replicas.seeds, kind,
+                        context.precision.precision, started, order)

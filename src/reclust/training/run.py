@@ -1,0 +1,139 @@
+"""One run: pretraining, first centers, clustering, labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from ..data.inputs import Inputs
+from ..interventions.steps import NothingToReset
+from ..objectives import State
+from ..utils.exceptions import warn
+from ..utils.device import Precision
+from .checkpoint import Checkpoint, TrainingState
+from .context import Deadline, RunContext
+from .engine.firing import sharing
+from .engine.replicas import Replicas
+from .phase import Phase
+from .preflight import check_data_and_parts
+from .recorder import Recorder
+from .result import Result
+from .settings import Schedule, Settings
+
+
+def run(context: RunContext, start: Result | None, checkpoint: Checkpoint | None, *,
+        is_partial_group: bool = False) -> Result:
+    """Train all replicas side by side, from the start or from a checkpoint."""
+    common, replicas = context.common, context.replicas
+    deadline = Deadline(context.execution.time_budget)
+    failed = {} if start is None else _failed_in_start(replicas, start)
+    recorder = Recorder(context, checkpoint, start, failed=failed, is_partial_group=is_partial_group)
+    resumed = recorder.resume()
+    if resumed is not None:
+        _restore(context, resumed)
+    if context.precision.products != context.precision.dtype:
+        replicas.work_in(context.precision.products)
+
+    in_pretraining = resumed is None or resumed.phase == "pretraining"
+    if common.pretraining is not None and start is None and in_pretraining:
+        pretraining = Phase(context, "pretraining", common.pretraining, recorder, resumed)
+        if not pretraining.run(deadline):
+            recorder.checkpoint = None  # keep the state from which pretraining can continue
+        resumed = None
+
+    if common.clustering is None:
+        return recorder.result(labels=None)
+    if resumed is None:
+        _start_objectives(context, start, recorder)
+    clustering = Phase(context, "clustering", common.clustering, recorder, resumed)
+    clustering.run(deadline)
+    return recorder.result(clustering.label())
+
+
+def create_replicas(inputs: Inputs, each: Sequence[Settings], seeds: Sequence[int],
+                    start: Result | None, precision: Precision) -> Replicas:
+    """Create replicas, with the weights of `start` if given, and check that they can train."""
+    first = each[0]
+    replicas = Replicas.create(first.representation, inputs.sample_shape, first.n_clusters,
+                               seeds=seeds, device=precision.device, dtype=precision.dtype)
+    for which, intervention in sharing(each):
+        try:
+            intervention.check(replicas.blocks(which))
+        except NothingToReset as error:  # BRB still reclusters if the encoder is a single layer
+            warn(str(error))
+    pretrains = start is None and first.pretraining is not None
+    check_data_and_parts(replicas, each, inputs, pretrains=pretrains)
+    if start is not None:
+        _adopt_weights(replicas, start)
+    if first.first_centers is None and (start is None or start.n_clusters != first.n_clusters):
+        found = "start=None" if start is None else f"start has {start.n_clusters} centers"
+        raise ValueError(f"first_centers=None takes the {first.n_clusters} centers from start, but "
+                         f"{found}.")
+    return replicas
+
+
+def _adopt_weights(replicas: Replicas, start: Result) -> None:
+    rows = _rows_of_start(replicas, start)
+    pairs = ((replicas.parameters, start.parameters), (replicas.buffers, start.buffers))
+    for own, given in pairs:
+        if _shapes(own) != _shapes(given):
+            raise ValueError("start has another architecture: the names or shapes of its weights "
+                             "differ. The embedding of an autoencoder has one dimension per cluster "
+                             "unless both set it, as in Autoencoder(embedding=10).")
+        for name, tensor in own.items():
+            tensor.copy_(given[name][rows])
+
+
+def _shapes(stacks: State) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(stack.shape[1:]) for name, stack in stacks.items()}
+
+
+def _rows_of_start(replicas: Replicas, start: Result) -> list[int]:
+    """For each replica, the replica of `start` with the same seed, or the only one."""
+    if len(start) == 1:
+        return [0] * len(replicas)
+    if start.seeds == replicas.seeds:  # variants that share a seed are matched by position
+        return list(range(len(replicas)))
+    for seed in replicas.seeds:
+        if start.seeds.count(seed) != 1:
+            raise ValueError(f"start has {start.seeds.count(seed)} replicas with seed {seed}; its "
+                             f"seeds are {', '.join(map(str, start.seeds))}. Use one replica for "
+                             "all, as in start.only(0), or train with its seeds.")
+    return [start.seeds.index(seed) for seed in replicas.seeds]
+
+
+def _failed_in_start(replicas: Replicas, start: Result) -> dict[int, tuple[str, int]]:
+    rows = _rows_of_start(replicas, start)
+    return {own: start.failed[row] for own, row in enumerate(rows) if row in start.failed}
+
+
+def _start_objectives(context: RunContext, start: Result | None, recorder: Recorder) -> None:
+    """Find the first centers, or take the state of `start`, and initialize the objectives."""
+    common, replicas = context.common, context.replicas
+    objectives = [settings.objective for settings in context.settings]
+    if common.first_centers is not None:
+        init_phase = Phase(context, "first centers", Schedule(epochs=0), recorder)
+        centers = init_phase.find_centers(common.first_centers, common.n_clusters)
+        with torch.no_grad():
+            replicas.start_objectives(objectives, centers)
+        return
+    assert start is not None
+    rows, like = _rows_of_start(replicas, start), next(iter(replicas.parameters.values()))
+    known = {name: stack[rows].to(like.device, like.dtype if stack.is_floating_point() else None)
+             for name, stack in start.state.items()}
+    replicas.start_objectives(objectives, known["centers"])
+    state = {name: known.get(name, own) for name, own in replicas.state.items()}
+    replicas.set_objectives(objectives, state)
+
+
+def _restore(context: RunContext, state: TrainingState) -> None:
+    """Write the tensors of a checkpoint into the replicas."""
+    replicas = context.replicas
+    if state.phase == "clustering":
+        objectives = [settings.objective for settings in context.settings]
+        centers = state.tensors["state"]["centers"].to(context.inputs.device)
+        replicas.start_objectives(objectives, centers)
+    for group, kept in state.tensors.items():
+        for name, tensor in getattr(replicas, group).items():
+            tensor.copy_(kept[name])
