@@ -22,7 +22,7 @@ from reclust import (
     train,
 )
 from reclust.interventions import Every, Exchange, RecomputeCenters
-from reclust.training import train as train_module
+from reclust.training import run as run_module
 from reclust.training.engine.firing import sharing
 from reclust.training.phase import Phase
 
@@ -41,7 +41,8 @@ def fixed(monkeypatch, *scores):
 
 def tensors(phase):
     """Everything that belongs to a replica, (r, ...) each."""
-    groups = (phase.replicas.parameters, phase.replicas.buffers, phase.replicas.state, phase.optimizer.tensors())
+    replicas = phase.context.replicas
+    groups = (replicas.parameters, replicas.buffers, replicas.state, phase.descent.optimizer.tensors())
     return {f"{i}/{name}": stack.detach() for i, group in enumerate(groups) for name, stack in group.items()}
 
 
@@ -61,7 +62,7 @@ def test_a_copy_is_a_copy_of_everything_and_others_are_untouched(monkeypatch, ex
             now = tensors(phases[-1])
             seen[snapshot.moment, snapshot.epoch] = {name: (stack.clone(), stack.data_ptr()) for name, stack in now.items()}
 
-    monkeypatch.setattr(train_module, "Phase", Watched)
+    monkeypatch.setattr(run_module, "Phase", Watched)
     train(X, settings(Exchange(0.4), **changes), seeds=range(5), monitors=[look], execution=Execution(**EXACT, executor=executor))
     before, after = seen["epoch", 1], seen["intervention", 2]
     assert any("decoder" in name for name in before) and any("/first/" in name for name in before)

@@ -52,7 +52,8 @@ class GradientDescent:
 
     def _decide(self, wanted: str, worthwhile: bool) -> bool:
         """Resolve compile="auto"."""
-        return wanted == "always" or (wanted == "auto" and worthwhile and self.device.type == "cuda")
+        worthwhile = worthwhile and self.device.type == "cuda"
+        return wanted == "always" or (wanted == "auto" and worthwhile)
 
     def _augmented_values(self) -> int:
         batches = self.batches
@@ -103,7 +104,7 @@ class GradientDescent:
         return means
 
     def _descend(self, views: Tensor) -> Tensor:
-        """Take one step on views (r, V, B, *sample_shape); return losses and gradient norm, (r, 4)."""
+        """Step on views (r, V, B, *sample_shape); return losses and gradient norm, (r, 4)."""
         losses, gradients = self.executor.gradients(self._losses, views)
         norms = self.optimizer.step(gradients)
         if norms is None:

@@ -55,7 +55,8 @@ def around_resets(columns: Mapping[str, Curve], column: str) -> Curve:
     fired = [epoch for epoch in marks
              if epoch - 1 in measured and epoch in after and epoch in measured]
     values = [np.stack([measured[epoch - 1], after[epoch], measured[epoch]]) for epoch in fired]
-    return Curve(np.array(fired, dtype=np.int64), np.stack(values) if values else np.empty((0, 3, 0)))
+    stacked = np.stack(values) if values else np.empty((0, 3, 0))
+    return Curve(np.array(fired, dtype=np.int64), stacked)
 
 
 def _by_epoch(curve: Curve | None) -> dict[int, np.ndarray]:

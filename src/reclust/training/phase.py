@@ -56,7 +56,8 @@ class Phase:
             self.trained = resumed.epoch
             self.descent.optimizer.restore_(resumed.optimizer)
             self.interventions.restore_(resumed.memory)
-        self._within_epoch = [one for one in context.monitors if isinstance(one, WithinEpochMonitor)]
+        self._within_epoch = [monitor for monitor in context.monitors
+                              if isinstance(monitor, WithinEpochMonitor)]
         self._last_report = time.monotonic()
         self._warned_of_explosion = False
 

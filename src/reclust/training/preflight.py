@@ -12,7 +12,8 @@ from .. import draws
 from ..data.inputs import Inputs
 from ..objectives import Objective
 from ..representations.autoencoder import EncoderDecoder
-from ..representations.base import tried
+from ..representations.base import try_forward
+from ..representations.contrastive import EncoderProjector
 from .engine.batches import Batches, try_augmentation
 from .engine.replicas import Replicas
 from .settings import Settings
@@ -24,28 +25,31 @@ def check_data_and_parts(replicas: Replicas, each: Sequence[Settings], inputs: I
     """Pass two samples through augmentations, network and objective, in eval mode."""
     first, representation = each[0], replicas.representation
     if inputs.n_samples < first.n_clusters:
-        raise ValueError(f"n_clusters={first.n_clusters} needs at least {first.n_clusters} samples, "
-                         f"X has {inputs.n_samples}.")
+        raise ValueError(f"n_clusters={first.n_clusters} needs at least {first.n_clusters} "
+                         f"samples, X has {inputs.n_samples}.")
     for augment in first.augmentations:
         try_augmentation(augment, inputs)
     net = replicas.module(0, replicas.parameters).eval()
     rows = torch.arange(min(2, inputs.n_samples), device=inputs.device)
     x = inputs.normalize(inputs.take(rows))
-    z = tried("encoder", lambda samples: representation.encode(net, samples), x)
+    z = try_forward("encoder", lambda samples: representation.encode(net, samples), x)
     if z.ndim != 2 or len(z) != len(x):
         raise ValueError(f"The encoder turned samples of shape {tuple(x.shape)} into "
                          f"{tuple(z.shape)}: it must return one row per sample, ({len(x)}, d).")
     if pretrains or any(settings.objective.representation_weight != 0 for settings in each):
-        _try_decoder(net, x, z)
+        _try_second_half(net, x, z)
     if first.clustering is not None:
         batches = Batches(inputs, first.clustering, first.augment)
         rows = torch.arange(batches.size, device=z.device) % len(z)  # a whole batch, by repetition
-        _try_objective(first.objective, first.n_clusters, z[rows].expand(len(batches.kinds), -1, -1))
+        views = z[rows].expand(len(batches.kinds), -1, -1)
+        _try_objective(first.objective, first.n_clusters, views)
 
 
-def _try_decoder(net: nn.Module, x: Tensor, z: Tensor) -> None:
+def _try_second_half(net: nn.Module, x: Tensor, z: Tensor) -> None:
+    if isinstance(net, EncoderProjector):
+        try_forward("projector", net.projector, z)
     if isinstance(net, EncoderDecoder):
-        made = tried("decoder", net.decoder, z)
+        made = try_forward("decoder", net.decoder, z)
         if made.numel() != x.numel():
             raise ValueError(f"The decoder turned embeddings of shape {tuple(z.shape)} into "
                              f"{tuple(made.shape)}: samples of shape {tuple(x.shape[1:])} need "
@@ -53,7 +57,7 @@ def _try_decoder(net: nn.Module, x: Tensor, z: Tensor) -> None:
 
 
 def _try_objective(objective: Objective, k: int, views: Tensor) -> None:
-    """views: embeddings of one batch, (V, B, d)."""
+    """Call every method on embeddings of one batch, (V, B, d)."""
     z, name = views[0], type(objective).__name__
     centers = draws.normal(draws.key(0, device=z.device), (k, z.shape[-1]), dtype=z.dtype)
     state = objective.init(centers)

@@ -30,8 +30,8 @@ class Recorder:
     is_partial_group: other replicas of the run train in other groups and may succeed.
     """
 
-    def __init__(self, context: RunContext, checkpoint: Checkpoint | None, start: Result | None, *,
-                 failed: dict[int, tuple[str, int]], is_partial_group: bool) -> None:
+    def __init__(self, context: RunContext, checkpoint: Checkpoint | None, start: Result | None,
+                 failed: dict[int, tuple[str, int]], *, is_partial_group: bool) -> None:
         self.context, self.checkpoint, self.start = context, checkpoint, start
         self.failed, self.is_partial_group = failed, is_partial_group
         self._columns: dict[tuple[str, str], list[tuple[int, np.ndarray]]] = defaultdict(list)
@@ -59,7 +59,6 @@ class Recorder:
         return history
 
     def timer(self, phase: str) -> Timer:
-        """Create the timer of a phase."""
         self._timers[phase] = Timer(self.context.inputs.device)
         return self._timers[phase]
 

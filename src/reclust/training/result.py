@@ -155,7 +155,8 @@ class Result:
             history={phase: {column: Curve(curve.epochs, curve.values[:, kept])
                              for column, curve in columns.items()}
                      for phase, columns in self.history.items()},
-            failed={i: self.failed[one] for i, one in enumerate(kept.tolist()) if one in self.failed})
+            failed={i: self.failed[one] for i, one in enumerate(kept.tolist())
+                    if one in self.failed})
 
     def model(self, replica: int) -> Model:
         """Extract one replica, on the CPU."""

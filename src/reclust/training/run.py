@@ -9,8 +9,8 @@ import torch
 from ..data.inputs import Inputs
 from ..interventions.steps import NothingToReset
 from ..objectives import State
-from ..utils.exceptions import warn
 from ..utils.device import Precision
+from ..utils.exceptions import warn
 from .checkpoint import Checkpoint, TrainingState
 from .context import Deadline, RunContext
 from .engine.firing import sharing
@@ -28,7 +28,7 @@ def run(context: RunContext, start: Result | None, checkpoint: Checkpoint | None
     common, replicas = context.common, context.replicas
     deadline = Deadline(context.execution.time_budget)
     failed = {} if start is None else _failed_in_start(replicas, start)
-    recorder = Recorder(context, checkpoint, start, failed=failed, is_partial_group=is_partial_group)
+    recorder = Recorder(context, checkpoint, start, failed, is_partial_group=is_partial_group)
     resumed = recorder.resume()
     if resumed is not None:
         _restore(context, resumed)
@@ -79,7 +79,7 @@ def _adopt_weights(replicas: Replicas, start: Result) -> None:
     for own, given in pairs:
         if _shapes(own) != _shapes(given):
             raise ValueError("start has another architecture: the names or shapes of its weights "
-                             "differ. The embedding of an autoencoder has one dimension per cluster "
+                             "differ. An autoencoder's embedding has one dimension per cluster "
                              "unless both set it, as in Autoencoder(embedding=10).")
         for name, tensor in own.items():
             tensor.copy_(given[name][rows])

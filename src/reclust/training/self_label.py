@@ -53,7 +53,7 @@ class Activity(PeriodicMonitor):
                 "classes": (sizes > 0).sum(-1)}
 
     def _warn(self, alive: np.ndarray, active: np.ndarray, epoch: int) -> None:
-        """alive (r, k): classes with samples; active (r,): number of confident samples."""
+        """Compare classes with samples (r, k) to before; active: confident samples, (r,)."""
         if self._alive is None:
             self._alive = alive
             if (active == 0).any() and epoch < 0:

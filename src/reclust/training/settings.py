@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, get_args
 
 from ..data.augmentation.affine import Augmentation
@@ -122,7 +122,7 @@ class Settings:
         check_part("objective", self.objective, Objective)
         check_part("representation", self.representation, Representation)
         optional = {"intervention": Intervention, "pretraining": Schedule, "clustering": Schedule,
-                    "first_centers": Step}
+                    "first_centers": Step, "augment": Callable}
         for name, kind in optional.items():
             if getattr(self, name) is not None:
                 check_part(name, getattr(self, name), kind)
@@ -199,7 +199,8 @@ def settings_per_replica(settings: Settings | Sequence[Settings],
         raise ValueError(f"Got {len(each)} settings for {len(seeds)} seeds: give one for all seeds "
                          "or one per seed.")
     for other in each[1:]:
-        differing = [name for name in _COMMON if not same(getattr(other, name), getattr(each[0], name))]
+        differing = [name for name in _COMMON
+                     if not same(getattr(other, name), getattr(each[0], name))]
         differing += _clashes(each[0].objective, other.objective)
         if differing:
             raise ValueError(f"Replicas that train together must agree in {', '.join(differing)}: "

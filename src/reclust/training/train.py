@@ -14,8 +14,8 @@ from torch import Tensor
 from ..data import Prepared
 from ..data.inputs import Inputs, as_inputs
 from ..interventions.adaptive import never_fires
-from ..utils.exceptions import TrainingFailed, warn
 from ..utils.device import Precision, choose_device
+from ..utils.exceptions import TrainingFailed, warn
 from ..utils.values import check_ints
 from .checkpoint import Checkpoint
 from .context import RunContext
@@ -80,8 +80,8 @@ def train(
     each = settings_per_replica(settings, seeds)
     _warn_if_never_firing(each)
     device = choose_device(execution.device)
-    # Whatever mode the caller is in
-    with torch.inference_mode(False), torch.enable_grad(), torch.autocast(device.type, enabled=False):
+    no_autocast = torch.autocast(device.type, enabled=False)
+    with torch.inference_mode(False), torch.enable_grad(), no_autocast:  # whatever the caller set
         return _train_or_split(data, each, seeds, start, monitors, execution,
                                Checkpoint.at(checkpoint))
 
@@ -129,6 +129,6 @@ def _train_or_split(
             is_partial_group=True))
     result = concatenate(*parts)
     if len(result.failed) == len(result) and not is_partial_group:
-        raise TrainingFailed("The loss of every replica stopped being finite: try a smaller lr, and "
-                             "check the scale of the data.")
+        raise TrainingFailed("The loss of every replica stopped being finite: try a smaller lr, "
+                             "and check the scale of the data.")
     return result

@@ -57,7 +57,7 @@ class Captured:
         except RuntimeError as error:
             self.stream = None
             self.clean_up()
-            warn("The training step cannot be captured as a CUDA graph and runs step by step, which "
+            warn("The training step cannot be captured as a CUDA graph and runs uncaptured, which "
                  f"is slower but gives the same result: {first_line(error)}")
             return False
         self.graph = graph

@@ -26,7 +26,8 @@ class Embedder:
 
     def __init__(self, replicas: Replicas, inputs: Inputs, executor: Executor,
                  perturb: Augmentation) -> None:
-        self.replicas, self.inputs, self.executor, self.perturb = replicas, inputs, executor, perturb
+        self.replicas, self.inputs = replicas, inputs
+        self.executor, self.perturb = executor, perturb
 
     def embed(self, rows: Tensor | None = None, which: slice = slice(None),
               view_key: Tensor | None = None, augment: Augmentation | None = None) -> Tensor:
@@ -68,7 +69,8 @@ class Embedder:
 
     def assign(self, z: Tensor, which: slice = slice(None)) -> Tensor:
         """(r, n, d) -> (r, n)."""
-        parts = [self.executor.evaluate(_assign, some, which=which) for some in z.split(CHUNK, dim=1)]
+        parts = [self.executor.evaluate(_assign, some, which=which)
+                 for some in z.split(CHUNK, dim=1)]
         return torch.cat(parts, dim=1)
 
 

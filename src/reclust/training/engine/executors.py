@@ -79,8 +79,8 @@ class PlainExecutor:
             each.append(_pop_gradients(self._leaves[i]))
         reached = {name: own for gradients in each for name, own in gradients.items()}
         # A leaf that is not used in one replica's loss has zero gradient there.
-        stacks = {name: _stack([own[name] if name in own else torch.zeros_like(like) for own in each])
-                  for name, like in reached.items()}
+        stacks = {name: _stack([own[name] if name in own else torch.zeros_like(like)
+                                for own in each]) for name, like in reached.items()}
         return torch.stack(results), stacks
 
     def forget_gradients(self) -> None:

@@ -125,7 +125,7 @@ class Replicas:
         return torch.stack(finite).all(0).cpu().numpy()
 
     def tensors(self) -> dict[str, State]:
-        """Copies of all tensors on the CPU, by group."""
+        """Copy all tensors to the CPU, by group."""
         return {group: {name: stack.detach().cpu().clone()
                         for name, stack in getattr(self, group).items()}
                 for group in ("parameters", "buffers", "state")}

@@ -76,7 +76,8 @@ class Purity(PeriodicMonitor):
                  every: int | None = 1) -> None:
         super().__init__(every=every)
         self._truth = TrueLabels(y)
-        self.neighbors, self.limit = check_int("neighbors", neighbors, 1), check_int("limit", limit, 2)
+        self.neighbors = check_int("neighbors", neighbors, 1)
+        self.limit = check_int("limit", limit, 2)
 
     def measure(self, snapshot: Snapshot) -> Measured:
         z = snapshot.embeddings

@@ -88,8 +88,8 @@ class Snapshot:
     def labels(self) -> Tensor:
         """Labels of all samples, (r, n), computed on first use."""
         if self.centers is None:
-            raise ValueError(f"There are no labels in {self.phase}: check `snapshot.centers` first, "
-                             "which is None until clustering begins.")
+            raise ValueError(f"There are no labels in {self.phase}: snapshot.centers is None until "
+                             "clustering begins.")
         return self.assign(self.embeddings)
 
     def labels_of_some(self, limit: int | None) -> tuple[Tensor, Tensor | None]:

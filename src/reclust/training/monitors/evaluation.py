@@ -76,8 +76,8 @@ class Evaluation(StatefulMonitor, PeriodicMonitor):
             measured = {name: np.array([one[name] for one in scored]) for name in scored[0]}
         if "labels" in self.memory:
             before = self.memory["labels"].to(labels.device)
-            tables = metrics.batched_contingency(before, labels).cpu().numpy()
-            change = [100 * (1 - metrics.nmi_of_table(table)) for table in tables]
+            tables = metrics.batched_contingency(before, labels)
+            change = [100 * (1 - metrics.nmi_of_table(table)) for table in tables.cpu().numpy()]
             measured["label_change"] = np.array(change)
         if snapshot.moment != "intervention":  # label change is measured from epoch to epoch
             self.memory["labels"] = labels
