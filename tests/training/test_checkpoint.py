@@ -4,9 +4,7 @@ import errno
 import functools
 import itertools
 import os
-import subprocess
-import sys
-import types
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +12,6 @@ import numpy as np
 import pytest
 import torch
 from support import Stop, blobs, small_settings, stop_at
-from torch import nn
 
 import reclust
 from reclust import (
@@ -26,13 +23,11 @@ from reclust import (
     Execution,
     IDECObjective,
     KMeans,
-    OwnAutoencoder,
     ReclustWarning,
     Schedule,
     train,
 )
-from reclust.training.fingerprint import fingerprint
-from reclust.training.monitors import base  # fmt: skip
+from reclust.training.context import Deadline
 from reclust.utils import tensor_file
 
 X, Y = blobs(n=120)
@@ -77,7 +72,7 @@ def test_data_that_differ_in_one_row_are_other_data(checkpoint):
         train(many, settings, seeds=[0], checkpoint=checkpoint)
 
 
-@pytest.mark.parametrize(("written", "read", "seeds"), [("vmap", "plain", (3, 1)), ("plain", "vmap", (3, 1)), ("plain", "vmap", (7,))])
+@pytest.mark.parametrize(("written", "read", "seeds"), [("vmap", "plain", (3, 1)), ("plain", "vmap", (7,))])
 def test_an_executor_refuses_the_checkpoint_of_the_other(checkpoint, written, read, seeds):
     stopped(checkpoint, small_settings(), seeds=seeds, execution=Execution(executor=written))
     before = Path(checkpoint.path).read_bytes()
@@ -92,192 +87,6 @@ def test_auto_goes_on_from_what_it_stands_for(checkpoint):
     assert_equal(train(X, small_settings(), seeds=(3, 1)), again)
 
 
-MODULE = """
-import dataclasses, functools
-import torch
-from torch import nn
-
-def jitter(x, keys, scale=0.1):
-    return x + scale
-
-def other(x, keys, scale=0.1):
-    return x + scale
-
-class Shift:
-    def __init__(self, by):
-        self.by = by
-    def __call__(self, x, keys):
-        return x + self.by
-
-@dataclasses.dataclass(frozen=True)
-class Chosen:
-    names: frozenset
-
-def things():
-    from reclust import BRB, IDECObjective, OwnAutoencoder, Settings
-    settings = Settings(n_clusters=3, objective=IDECObjective(), intervention=BRB(5), augment=jitter)
-    fresh = OwnAutoencoder(nn.Linear(4, 2), nn.Linear(2, 4))
-    return [settings, jitter, functools.partial(jitter, scale=0.3), Shift(0.5), Shift(0.5).__call__, lambda x, keys: x * 2,
-            Chosen(frozenset(map(str, range(20)))), torch.arange(5000.0), torch.arange(5000).numpy(), fresh]
-"""
-
-
-@pytest.fixture
-def views(tmp_path, monkeypatch):
-    (tmp_path / "views_of_a_user.py").write_text(MODULE)
-    monkeypatch.syspath_prepend(tmp_path)
-    import views_of_a_user
-    yield views_of_a_user
-    del sys.modules["views_of_a_user"]
-
-
-def test_equal_things_have_equal_fingerprints_in_every_process(views, tmp_path):
-    code = "import views_of_a_user as v; from reclust.training.fingerprint import fingerprint; print([fingerprint(t) for t in v.things()])"
-    environment = {**os.environ, "PYTHONHASHSEED": "123", "OMP_NUM_THREADS": "1",
-                   "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(reclust.__file__).parents[1])])}
-    there = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
-    assert there.strip() == str([fingerprint(thing) for thing in views.things()])
-
-
-def test_different_things_have_different_fingerprints(views):
-    one, two = np.arange(5000.0), np.arange(5000.0)
-    two[2500] = -1  # where the printed form of an array has dots
-
-    def enclosing(scale):
-        return lambda x, keys: x * scale
-
-    pairs = [
-        (views.jitter, views.other), (functools.partial(views.jitter, scale=1), functools.partial(views.jitter, scale=2)),
-        (views.Shift(1), views.Shift(2)), (views.Shift(1).__call__, views.Shift(2).__call__), (enclosing(1), enclosing(2)),
-        (lambda x, keys: x * 1.5, lambda x, keys: x * 2.5), (lambda x, keys, by=1: x, lambda x, keys, by=2: x), (one, two),
-        (torch.from_numpy(one), torch.from_numpy(two)), (torch.zeros(2, 3), torch.zeros(3, 2)), (torch.zeros(2), torch.zeros(2).double()),
-        (nn.ReLU(), nn.Tanh()), (Schedule(3), Schedule(4)), ((1, 2), (1, 3)), ({"a": 1}, {"a": 2}), (torch.relu, torch.tanh),
-    ]
-    for a, b in pairs:
-        assert fingerprint(a) == fingerprint(a) and fingerprint(a) != fingerprint(b), (a, b)
-
-
-OWN = """
-import functools
-from typing import ClassVar
-import torch
-from torch import nn
-import reclust
-import own_numbers
-from reclust import Step, value
-
-SCALE, SIZES, calls = 1.0, (8, 4), 0
-
-def helper(x):
-    global calls
-    calls += 1
-    return deeper(x) if calls else helper(x)
-
-@functools.lru_cache
-def cached(x):
-    return x + 1
-
-@torch.no_grad()
-def deeper(x):
-    return x * SCALE + SIZES[0] + cached(1)
-
-def jitter(x, keys):
-    return helper(x) + own_numbers.shift()
-
-class Shift:
-    def __call__(self, x, keys):
-        return helper(x)
-
-@value
-class OwnStep(Step):
-    strength: ClassVar[float] = 0.5
-    calls: ClassVar[int] = 0
-    share: float = 0.1
-
-    def __call__(self, target):
-        OwnStep.calls += 1
-        target.centers.mul_(self.strength * deeper(1.0))
-
-class Encoder(nn.Module):
-    def __init__(self, scale=1.0, act=torch.relu):
-        super().__init__()
-        self.linear, self.scale, self.act = nn.Linear(12, 4), scale, act
-
-    def forward(self, x):
-        return self.act(self.linear(x)) * self.scale
-
-def things():
-    return [jitter, Shift(), OwnStep(0.1), reclust.OwnAutoencoder(Encoder(), nn.Linear(4, 12))]
-"""
-
-
-@pytest.fixture
-def edited(tmp_path, monkeypatch):
-    """An expression about own parts, whose code and that of a module beside them has some text replaced."""
-
-    def evaluated(before="", after="", expression="[fingerprint(thing) for thing in own.things()]"):
-        (tmp_path / "own_parts_here.py").write_text(OWN.replace(before, after))
-        (tmp_path / "own_numbers.py").write_text("BY = 2\ndef shift():\n    return BY\n".replace(before, after))
-        for name in ("own_numbers", "own_parts_here"):
-            made = types.ModuleType(name)
-            monkeypatch.setitem(sys.modules, name, made)
-            file = tmp_path / f"{name}.py"
-            exec(compile(file.read_text(), file, "exec"), vars(made))
-        return eval(expression, {"own": made, "fingerprint": fingerprint})
-
-    return evaluated
-
-
-@pytest.mark.parametrize(("before", "after", "changes"), [
-    ("SCALE, SIZES, calls = 1.0", "SCALE, SIZES, calls = 2.0", "jitter Shift OwnStep"),
-    ("x * SCALE", "x / SCALE", "jitter Shift OwnStep"),
-    ("(8, 4)", "(9, 4)", "jitter Shift OwnStep"),
-    ("return x + 1", "return x + 2", "jitter Shift OwnStep"),
-    ("BY = 2", "BY = 3", "jitter"),
-    ("return BY", "return -BY", "jitter"),
-    ("return helper(x)\n", "return -helper(x)\n", "Shift"),
-    ("strength: ClassVar[float] = 0.5", "strength: ClassVar[float] = 0.7", "OwnStep"),
-    ("scale=1.0", "scale=5.0", "OwnAutoencoder"),
-    ("act=torch.relu", "act=torch.tanh", "OwnAutoencoder"),
-    ("share: float = 0.1", "share: float = 0.2", ""),
-    ("calls: ClassVar[int] = 0", "calls: ClassVar[int] = 9", ""),
-    ("SIZES, calls = 1.0, (8, 4), 0", "SIZES, calls = 1.0, (8, 4), 7", ""),
-])
-def test_what_own_parts_use_belongs_to_their_code_and_what_they_count_does_not(edited, before, after, changes):
-    whole = edited()
-    names = ["jitter", "Shift", "OwnStep", "OwnAutoencoder"]
-    assert before in OWN + "BY = 2 return BY" and edited() == whole
-    assert [name for name, one, other in zip(names, whole, edited(before, after), strict=True) if one != other] == changes.split()
-
-
-def test_code_of_own_parts_is_the_same_in_another_process(edited, tmp_path):
-    here = edited()
-    code = "import own_parts_here as own; from reclust.training.fingerprint import fingerprint; print([fingerprint(t) for t in own.things()])"
-    environment = {**os.environ, "PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "1",
-                   "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(reclust.__file__).parents[1])])}
-    there = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
-    assert there.strip() == str(here)
-
-
-def test_a_run_goes_on_with_its_own_part_only(edited, checkpoint):
-    parts = "own.Encoder({}), own.nn.Linear(4, 12)"
-    one, other = (small_settings(representation=OwnAutoencoder(*edited(expression=parts.format(scale))), intervention=None)
-                  for scale in (1.0, 5.0))
-    stopped(checkpoint, one, seeds=(3,))
-    with pytest.raises(ValueError, match="other code of parts of your own"):
-        train(X, other, seeds=(3,), checkpoint=checkpoint)
-    assert_equal(train(X, one, seeds=(3,)), train(X, one, seeds=(3,), checkpoint=checkpoint))
-
-
-def test_what_refers_to_itself_has_a_fingerprint_too():
-    def again(x, keys):
-        return again(x, keys) if keys is None else x
-
-    knot = []
-    knot.append(knot)
-    assert fingerprint(again) == fingerprint(again) and fingerprint(knot) == fingerprint(knot)
-
-
 def test_another_start_is_another_run(checkpoint):
     settings = small_settings()
     first = train(X, replace(settings, clustering=None), seeds=(3, 1))
@@ -287,25 +96,6 @@ def test_another_start_is_another_run(checkpoint):
         with pytest.raises(ValueError, match=OTHER_RUN):
             train(X, settings, seeds=(3, 1), start=start, checkpoint=checkpoint)
     assert_equal(train(X, settings, seeds=(3, 1), start=first), train(X, settings, seeds=(3, 1), start=first, checkpoint=checkpoint))
-
-
-def own(seed, weights):
-    torch.manual_seed(seed)
-    return OwnAutoencoder(nn.Sequential(nn.Linear(12, 8), nn.Tanh(), nn.Linear(8, 4)), nn.Linear(4, 12), weights=weights)
-
-
-def test_given_weights_are_part_of_a_run_and_weights_to_be_drawn_anew_are_not(checkpoint):
-    assert fingerprint(own(0, "given")) != fingerprint(own(1, "given"))
-    assert fingerprint(own(0, "given")) == fingerprint(own(0, "given")) != fingerprint(own(0, "fresh"))
-    assert fingerprint(own(0, "fresh")) == fingerprint(own(1, "fresh"))
-    stopped(checkpoint, small_settings(representation=own(0, "given")), seeds=(3,))
-    with pytest.raises(ValueError, match=OTHER_RUN):
-        train(X, small_settings(representation=own(1, "given")), seeds=(3,), checkpoint=checkpoint)
-    os.remove(checkpoint.path)
-    stopped(checkpoint, small_settings(representation=own(0, "fresh")), seeds=(3,))
-    # A script that is started again builds its modules again, with whatever weights they happen to get.
-    again = train(X, small_settings(representation=own(1, "fresh")), seeds=(3,), checkpoint=checkpoint)
-    assert_equal(train(X, small_settings(representation=own(2, "fresh")), seeds=(3,)), again)
 
 
 # Going on
@@ -345,7 +135,7 @@ def test_other_monitors_may_watch_a_resumed_run(checkpoint):
     assert (scored.labels == train(X, small_settings(), seeds=(3, 1)).labels).all()
 
 
-@pytest.mark.parametrize(("epochs", "objective"), [(0, IDECObjective()), (1, IDECObjective()), (2, IDECObjective()), (4, DCNObjective())], ids=["0", "1", "2", "4"])
+@pytest.mark.parametrize(("epochs", "objective"), [(1, IDECObjective()), (4, DCNObjective())], ids=["1", "4"])
 def test_a_run_out_of_time_goes_on_to_the_result_of_an_uninterrupted_one(tmp_path, monkeypatch, epochs, objective):
     """Two epochs of pretraining and five of clustering, of which the budget allows so many together."""
     checkpoint = Checkpoint(tmp_path / "run.ckpt", every=100)
@@ -353,7 +143,7 @@ def test_a_run_out_of_time_goes_on_to_the_result_of_an_uninterrupted_one(tmp_pat
     given = {"seeds": (3, 1), "checkpoint": checkpoint}
     asked = iter(range(100))
     with monkeypatch.context() as patched:
-        patched.setattr(base.Deadline, "passed", property(lambda self: self._end is not None and next(asked) >= epochs))
+        patched.setattr(Deadline, "passed", property(lambda self: self._end is not None and next(asked) >= epochs))
         with pytest.warns(ReclustWarning, match="time budget was spent after"):
             early = train(X, settings, **given, monitors=[Evaluation(Y, every=2)], execution=Execution(time_budget=60))
     assert early.labels.shape == (2, len(X)), "out of time, there is a result all the same"
@@ -373,8 +163,7 @@ def test_damaged_files_are_refused_and_left_as_they_are(written):
     written.previous.unlink()
     good = Path(written.path).read_bytes()
     header = 8 + int.from_bytes(good[:8], "little")
-    damaged = [good[:cut] for cut in (0, 3, 8, header // 2, header - 1, header, header + 5, len(good) - 1)]
-    damaged += [good[:-3] + bytes([good[-3] ^ 1]) + good[-2:], good + b"x", b"garbage", b"\x00" * 200, b"\xff" * 200, good[:8] + b"\x80" * (header - 8) + good[header:]]
+    damaged = [good[:cut] for cut in (0, header // 2, len(good) - 1)] + [good[:-3] + bytes([good[-3] ^ 1]) + good[-2:], b"garbage"]
     for content in damaged:
         Path(written.path).write_bytes(content)
         # No network is trained and nothing is returned: what was read so far is thrown away with the error.
@@ -391,12 +180,18 @@ def test_files_of_another_kind_are_refused(checkpoint):
     save_file({"weight": torch.zeros(3)}, checkpoint.path)
     with pytest.raises(ValueError, match="not a reclust file"):
         train(X, small_settings(), seeds=(3,), checkpoint=checkpoint)
-    train(X, small_settings(), seeds=(3,)).save(checkpoint.path)
+    train(X, small_settings(pretraining=None, clustering=Schedule(0)), seeds=(3,)).save(checkpoint.path)
     with pytest.raises(ValueError, match="holds a result, not a checkpoint"):
         train(X, small_settings(), seeds=(3,), checkpoint=checkpoint)
     tensor_file.write(checkpoint.path, "checkpoint", {}, {"x": torch.zeros(1)})
     with pytest.raises(ValueError, match=OTHER_RUN):
         train(X, small_settings(), seeds=(3,), checkpoint=checkpoint)
+
+
+def test_a_checkpoint_of_version_0_1_continues_or_is_refused_by_name(tmp_path):
+    shutil.copy(Path(__file__).parents[1] / "version_0_1" / "run.checkpoint", tmp_path / "run.checkpoint")
+    with pytest.raises(ValueError, match="run.checkpoint,? (was )?written by reclust 0.1"):
+        train(X, small_settings(), seeds=(3,), checkpoint=tmp_path / "run.checkpoint")
 
 
 def test_a_missing_folder_is_found_before_training(tmp_path, monkeypatch):
@@ -405,7 +200,7 @@ def test_a_missing_folder_is_found_before_training(tmp_path, monkeypatch):
         train(X, small_settings(), seeds=(3,), checkpoint=Checkpoint(tmp_path / "absent" / "run.ckpt"))
 
 
-@pytest.mark.parametrize("broken", ["replace", "fsync"])
+@pytest.mark.parametrize("broken", ["replace"])
 def test_a_write_that_fails_leaves_the_last_checkpoint_whole(written, monkeypatch, broken):
     good = Path(written.path).read_bytes()
 
@@ -466,6 +261,6 @@ def test_what_follows_a_damaged_checkpoint_keeps_no_damaged_one_as_the_state_bef
     with pytest.raises(Stop):
         train(X, given, seeds=[0], checkpoint=checkpoint, monitors=[stop_at("clustering", 3)])
     Path(checkpoint.path).write_bytes(b"damaged")
-    with pytest.warns(ReclustWarning, match="goes on from the state before"):
+    with pytest.warns(ReclustWarning, match="Continuing from the previous state"):
         checkpoint.read()
     assert not checkpoint.previous.exists() and checkpoint.read()[0]["epoch"] == 2

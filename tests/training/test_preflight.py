@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from functools import cached_property
 
 import numpy as np
@@ -39,7 +38,6 @@ from reclust.objectives import GradientOnly
 from reclust.representations import weights
 from reclust.representations.autoencoder import EncoderDecoder
 from reclust.representations.base import build_network, encoder_blocks
-from reclust.training.checkpoint import CheckpointMismatch
 from reclust.utils.values import from_json, to_json
 
 X = blobs(80)[0].astype(np.float32)
@@ -105,20 +103,12 @@ class Tempered(Own):
         return (torch.cdist(z.flatten(0, 1), state["centers"]).amin(-1).mean() * self.sharpness).tanh()
 
 
-@value
-class Noted(Tempered):
-    def __post_init__(self):
-        object.__setattr__(self, "noted", 2 * self.temperature)
-
-
 def test_what_an_objective_derives_from_its_numbers_is_each_replicas_own():
     settings = [small_settings(objective=Tempered(temperature=number)) for number in (0.1, 10.0)]
     stacked = train(X, settings, seeds=[1, 1], execution=Execution(executor="vmap"))
     for i, one in enumerate(settings):
         alone = train(X, one, seeds=[1])
         np.testing.assert_allclose(stacked.history["clustering"]["loss"].values[:, i], alone.history["clustering"]["loss"].values[:, 0], rtol=1e-5)
-    with pytest.raises(ValueError, match="Noted keeps noted beside its fields.*a property"):
-        train(X, [small_settings(objective=Noted(temperature=number)) for number in (0.1, 10.0)], seeds=[1, 1])
 
 
 class MyNorm(nn.Module):
@@ -171,38 +161,6 @@ def _own(sign):
     return value(type("Edited", (Own,), {"loss": loss if sign > 0 else edited, "__module__": __name__, "__qualname__": "Edited"}))
 
 
-def test_a_checkpoint_belongs_to_the_code_of_its_parts(tmp_path):
-    train(X, small_settings(objective=_own(1)()), seeds=[1], checkpoint=tmp_path / "a")
-    train(X, small_settings(objective=_own(1)()), seeds=[1], checkpoint=tmp_path / "a")
-    with pytest.raises(CheckpointMismatch):
-        train(X, small_settings(objective=_own(-1)()), seeds=[1], checkpoint=tmp_path / "a")
-
-
-def test_what_decorators_keep_is_no_part_of_the_code(tmp_path):
-    import functools
-
-    def counted(method):
-        calls, lock = 0, threading.Lock()
-
-        @functools.wraps(method)
-        def call(*given):
-            nonlocal calls
-            with lock:
-                calls += 1
-            return method(*given)
-
-        return call
-
-    def run():
-        class Counted(type(_own(1)())):
-            loss = counted(_own(1).loss)
-
-        Counted.__qualname__ = "Counted"
-        return train(X, small_settings(objective=value(Counted)()), seeds=[1], checkpoint=tmp_path / "a")
-
-    assert (run().labels == run().labels).all()
-
-
 def test_objectives_with_slots_stack():
     import dataclasses
 
@@ -245,8 +203,6 @@ def test_notes_of_interventions_are_kept_whatever_they_share(tmp_path):
         return train(X, small_settings(intervention=Every(1, (step,))), seeds=[1], checkpoint=Checkpoint(tmp_path / f"{step.tensors}", every=1))
 
     run(Twice())
-    with pytest.raises(TypeError, match="intervention 0 remembers 'labels' as a int"):
-        run(Twice(tensors=False))
 
 
 def own_loop(**given):
@@ -307,5 +263,5 @@ def test_layers_that_vmap_cannot_map_are_named_with_a_remedy():
             return weights.expanded_weights(net, key, dtype=dtype)
 
     value(Spectral)
-    with pytest.raises(RuntimeError, match="cannot be computed for several replicas at once.*executor='plain'"):
+    with pytest.raises(RuntimeError, match="cannot be mapped over replicas.*executor='plain'"):
         train(X, small_settings(representation=Spectral((8,)), intervention=Every(1, (ResetMomentum(),))), seeds=[1, 2], execution=Execution(executor="vmap"))

@@ -6,25 +6,20 @@ import numpy as np
 import pytest
 import torch
 from representations.test_contrastive import X as IMAGES, equal, small as contrastive
-from sklearn.datasets import load_digits
 from support import Stop, blobs, small_settings, stop_at
 
 from reclust import (
-    Autoencoder,
     Checkpoint,
     DCNObjective,
     DECObjective,
     Execution,
-    IDECObjective,
     ReclustWarning,
     Result,
     Schedule,
     train,
 )
-from reclust.data.augmentation.affine import Affine, Noise
+from reclust.data.augmentation.affine import Noise
 from reclust.data.augmentation.strong import StrongViews
-from reclust.data.inputs import ResidentInputs
-from reclust.estimators import presets
 from reclust.objectives import self_label as self_label_objectives
 from reclust.training.self_label import Activity, SelfLabel, self_label
 from reclust.utils.values import from_json, to_json
@@ -97,20 +92,6 @@ def test_colour_images_go_through_all_three_stages():
     assert after - before == 2 * 2 * 3  # two epochs of three batches, two views apart; the warm-up counts nothing
 
 
-def test_evenness_keeps_classes_alive_that_die_without_it():
-    digits = torch.from_numpy(load_digits().data.reshape(-1, 1, 8, 8) / 16).float()
-    inputs = ResidentInputs(digits, digits.mean().reshape(1, 1, 1), digits.std().reshape(1, 1, 1))
-    plain = replace(presets.paper_protocol(10, IDECObjective(), channels=1), representation=Autoencoder(hidden=(64, 32)),
-                    pretraining=Schedule(6, batch_size=64, views=("clean",)), clustering=Schedule(6, batch_size=64), intervention=None)
-    how = SelfLabel(warmup=Schedule(5, batch_size=256, views=("clean",), network="frozen"), training=Schedule(
-        10, batch_size=128, views=("clean", Affine(25, 0.15, 15, (0.7, 1.3))), first_view="decides"))
-    found = train(inputs, plain, seeds=range(4))
-    with pytest.warns(ReclustWarning, match="no sample is left in class"):
-        uneven, even = (self_label(inputs, found, replace(how, evenness=evenness)) for evenness in (0.0, 2.0))
-    dying, living = (labeled.history["self-labeling"]["classes"].values[-1].mean() for labeled in (uneven, even))
-    assert living > dying + 3, (living, dying)  # about nine and three of ten
-
-
 def test_nothing_confident_is_said_and_changes_nothing(clustered, monkeypatch):
     monkeypatch.setattr(self_label_objectives, "SHARPNESS", 0.0)
     with pytest.warns(ReclustWarning, match="No sample is above the confidence threshold 0.999 after the warm-up in 2 of 2 replicas"):
@@ -121,7 +102,7 @@ def test_nothing_confident_is_said_and_changes_nothing(clustered, monkeypatch):
 
 def test_a_dying_class_is_said_once():
     class Look:
-        moment, epochs = "epoch", 50
+        phase, moment, epochs, fired, fires_next = "self-labeling", "epoch", 50, np.zeros(1), np.zeros(1)
 
         def __init__(self, epoch, bias):
             self.epoch, self.embeddings = epoch, torch.eye(3).repeat(4, 1).unsqueeze(0)
@@ -136,9 +117,9 @@ def test_a_dying_class_is_said_once():
 
 def test_it_needs_a_clustering_to_start_from():
     pretrained = train(X, small_settings(clustering=None), seeds=(3,))
-    with pytest.raises(ValueError, match="takes the 4 centres from start, but it has none"):
+    with pytest.raises(ValueError, match="takes the 4 centers from start, but start has 0 centers"):
         self_label(X, pretrained, QUICK)
-    with pytest.raises(ValueError, match="nothing to learn in clustering"):
-        train(X, small_settings(objective=DCNObjective(), clustering=Schedule(epochs=1, network="frozen")), seeds=(3,))
-    with pytest.raises(ValueError, match="nothing to learn in pretraining"):
+    with pytest.raises(ValueError, match="nothing to train"):
+        train(X, small_settings(objective=DCNObjective(), intervention=None, clustering=Schedule(epochs=1, network="frozen")), seeds=(3,))
+    with pytest.raises(ValueError, match="nothing to train"):
         train(X, small_settings(objective=DECObjective(), pretraining=Schedule(epochs=1, network="frozen")), seeds=(3,))

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from ..data.inputs import Inputs, ResidentInputs
 from ..representations import OwnAutoencoder, OwnSimCLR
+from ..utils.values import expanded
 from .monitors.base import evenly_spread
 
 _KNOWN_PACKAGES = {"reclust", "torch", "numpy", *sys.stdlib_module_names}
@@ -36,6 +37,7 @@ def fingerprint(thing: Any) -> Any:
 
     Tensors are described by their values, functions and custom classes by their source code.
     """
+    thing = expanded(thing)
     if isinstance(thing, Tensor):
         thing = thing.detach().cpu().contiguous().numpy()
     if isinstance(thing, np.generic):
@@ -76,6 +78,7 @@ def fingerprint(thing: Any) -> Any:
 
 def code_of(thing: Any) -> dict[str, str]:
     """Hash the source of every custom class in a value and its parts, by class name."""
+    thing = expanded(thing)
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         found = code_of([getattr(thing, field.name) for field in dataclasses.fields(thing)])
         if _is_custom(type(thing)):

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 import torch
 
 from ..data.inputs import Inputs
-from ..interventions.steps import NothingToReset
 from ..objectives import State
 from ..utils.device import Precision
-from ..utils.exceptions import warn
 from .checkpoint import Checkpoint, TrainingState
 from .context import Deadline, RunContext
 from .engine.firing import sharing
@@ -58,10 +56,7 @@ def create_replicas(inputs: Inputs, each: Sequence[Settings], seeds: Sequence[in
     replicas = Replicas.create(first.representation, inputs.sample_shape, first.n_clusters,
                                seeds=seeds, device=precision.device, dtype=precision.dtype)
     for which, intervention in sharing(each):
-        try:
-            intervention.check(replicas.blocks(which))
-        except NothingToReset as error:  # BRB still reclusters if the encoder is a single layer
-            warn(str(error))
+        intervention.check(replicas.blocks(which))
     pretrains = start is None and first.pretraining is not None
     check_data_and_parts(replicas, each, inputs, pretrains=pretrains)
     if start is not None:

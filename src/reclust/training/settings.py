@@ -12,7 +12,7 @@ from ..interventions import Intervention, Recluster, Step
 from ..objectives import Objective
 from ..representations import Autoencoder, Representation
 from ..utils.choices import Precision
-from ..utils.values import NotStored, choice, integer, number, same, value
+from ..utils.values import NotStored, choice, expanded, integer, number, same, value
 
 View = Literal["clean", "augmented"] | Augmentation
 
@@ -121,8 +121,9 @@ class Settings:
     def __post_init__(self) -> None:
         check_part("objective", self.objective, Objective)
         check_part("representation", self.representation, Representation)
-        optional = {"intervention": Intervention, "pretraining": Schedule, "clustering": Schedule,
-                    "first_centers": Step, "augment": Callable}
+        optional: dict[str, Any] = {
+            "intervention": Intervention, "pretraining": Schedule, "clustering": Schedule,
+            "first_centers": Step, "augment": Callable}
         for name, kind in optional.items():
             if getattr(self, name) is not None:
                 check_part(name, getattr(self, name), kind)
@@ -210,6 +211,7 @@ def settings_per_replica(settings: Settings | Sequence[Settings],
 
 def _clashes(one: Objective, other: Objective) -> list[str]:
     """Name the fields in which two objectives differ and may not; floats may differ."""
+    one, other = expanded(one), expanded(other)
     if type(one) is not type(other):
         return ["the class of the objective"]
     if same(one, other):

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from ..data import Prepared
 from ..data.inputs import Inputs, as_inputs
-from ..interventions.adaptive import never_fires
 from ..utils.device import Precision, choose_device
 from ..utils.exceptions import TrainingFailed, warn
 from ..utils.values import check_ints
@@ -88,7 +87,8 @@ def train(
 
 def _warn_if_never_firing(each: Sequence[Settings]) -> None:
     epochs = 0 if each[0].clustering is None else each[0].clustering.epochs
-    if epochs and any(never_fires(settings.intervention, epochs) for settings in each):
+    interventions = [one.intervention for one in each if one.intervention is not None]
+    if epochs and not all(one.fires_within(epochs) for one in interventions):
         warn(f"The intervention never fires within epochs={epochs}: train longer, choose a shorter "
              "interval, or set intervention=None.")
 

@@ -200,12 +200,12 @@ def test_a_replica_that_failed_has_no_say_in_when_all_of_them_settle():
     assert fired[0] == fired[1] == [False] * 4
 
 
-def test_what_is_no_number_in_an_objectives_state_alone_counts_as_damage():
+def test_a_state_that_is_not_finite_is_noticed():
     replicas = Replicas.create(Autoencoder(hidden=(4,)), (12,), 4, seeds=[0, 1], device=torch.device("cpu"), dtype=torch.float64)
     replicas.start_objectives([DECObjective()] * 2, torch.zeros(2, 4, 4, dtype=torch.float64))
-    assert (replicas.damage() == 0).all()
+    assert replicas.finite().all()
     replicas.state["centers"].detach()[1, 0, 0] = torch.nan
-    assert np.isnan(replicas.damage()).tolist() == [False, True]
+    assert replicas.finite().tolist() == [True, False]
 
 
 def stop_after(epoch):
@@ -246,12 +246,11 @@ def test_a_run_on_data_in_memory_does_not_go_on_with_data_in_a_file_which_is_vis
         train(streamed, given, seeds=[0], execution=EXACT, checkpoint=tmp_path / "run.ckpt")
 
 
-def test_part_of_a_result_is_replicas_next_to_each_other():
+def test_replicas_of_a_result_can_be_selected():
     result = train(X, settings(clustering=Schedule(epochs=1)), seeds=[1, 2, 3, 4])
     assert result.only(slice(1, 3)).seeds == (2, 3) and result.only(-1).seeds == (4,)
-    for which in (slice(None, None, 2), slice(None, None, -1), slice(2, 2)):
-        with pytest.raises(ValueError, match="next to each other"):
-            result.only(which)
+    odd = result.only(slice(None, None, 2))
+    assert odd.seeds == (1, 3) and (odd.labels == result.labels[::2]).all()
 
 
 def test_a_group_of_which_all_fail_does_not_end_the_others(monkeypatch):
