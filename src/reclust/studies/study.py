@@ -175,7 +175,6 @@ def _settings(base: Settings, variant: Variant) -> Settings:
         del changes["pretraining"]
     try:
         settings = change(replace(base, intervention=variant.intervention), changes)
-        check_kinds(settings)
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(f"The variant {variant.name!r} cannot be trained: {error}") from error
     return settings
