@@ -1,5 +1,7 @@
 """torch's global random state belongs to the caller."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
@@ -21,6 +23,19 @@ def test_a_fixed_seed_gives_the_same_numbers_each_time():
         with fixed_seed():
             drawn.append(torch.rand(3))
     assert torch.equal(*drawn)
+
+
+def test_threads_take_turns():
+    def work():
+        for _ in range(50):
+            with fixed_seed():
+                torch.rand(100)
+            with forbid_global_draws("The part", CPU):
+                torch.zeros(100)
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(work) for _ in range(4)]:
+            done.result()
 
 
 def test_draws_are_refused():
