@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import threading
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 
-_LOCK = threading.RLock()
-"""The state is shared by all threads, so models that are fitted in parallel take turns here."""
-
-_LOCK = threading.RLock()  # the state is shared by all threads
+_LOCK = threading.RLock()  # models that are fitted in parallel threads take turns
 
 
 class NotRepeatable(ValueError):
