@@ -40,8 +40,8 @@ class Exchange(Step):
         How to make the views. By default as in training, or a small change if there is none.
     """
 
-    share: float = number(default=0.25, above=0, most=0.5)
-    margin: float = number(default=0.0, least=0)
+    share: float = number(default=0.25, above=0, most=0.5, convert=False)
+    margin: float = number(default=0.0, least=0, convert=False)
     subsample: int = integer(default=2_000, least=1)
     views: int = integer(default=1, least=1)
     augment: Augmentation | None = None

@@ -33,7 +33,7 @@ class SplitMerge(OnSamples):
         Number of k-means steps for the new centers.
     """
 
-    probability: float = number(default=1.0, least=0, most=1)
+    probability: float = number(default=1.0, least=0, most=1, convert=False)
     candidates: int = integer(default=3, least=1)
     refine: int = integer(default=3)
 

@@ -29,20 +29,24 @@ def integers(*, default: Any = dataclasses.MISSING, least: int = 0) -> Any:
     return _checked(lambda name, given: check_ints(name, given, least), default)
 
 
-def number(*, default: Any = dataclasses.MISSING, least: float = -math.inf,
-           above: float = -math.inf, most: float = math.inf, below: float = math.inf,
-           optional: bool = False) -> Any:
-    """Field of a value: a float within these bounds, or None where `optional`."""
-    bounds = [(f"at least {least:g}", least), (f"above {above:g}", above),
-              (f"at most {most:g}", most), (f"below {below:g}", below)]
-    needed = " and ".join(text for text, bound in bounds if math.isfinite(bound)) or "a number"
+def number(*, default: Any = dataclasses.MISSING, least: float = -math.inf, above: float = -math.inf,
+           most: float = math.inf, below: float = math.inf, optional: bool = False,
+           convert: bool = True) -> Any:
+    """Field of a value: a float within these bounds, or None where `optional`.
+
+    Without `convert` integers stay integers, which keeps older stored values and run keys.
+    """
+    bounds = [(f"at least {least:g}", least > -math.inf), (f"above {above:g}", above > -math.inf),
+              (f"at most {most:g}", most < math.inf), (f"below {below:g}", below < math.inf)]
+    needed = " and ".join(bound for bound, given in bounds if given)
 
     def check(name: str, given: Any) -> float:
         found = check_float(name, given)
-        above_lower = found >= least and (found > above or above == -math.inf)
-        below_upper = found <= most and (found < below or below == math.inf)
-        _check(above_lower and below_upper, name, needed, given)
-        return found
+        within = least <= found <= most and (found > above or above == -math.inf) and (
+            found < below or below == math.inf)
+        if needed and not within:
+            raise ValueError(f"{name} must be {needed}, got {given!r}.")
+        return found if convert else given
 
     return _checked(check, default, optional)
 

@@ -104,7 +104,7 @@ def test_keys_must_be_one_per_sample(augment: Augmentation, shape: tuple[int, ..
 
 
 @pytest.mark.parametrize(("augment", "shape", "message"), [
-    (Affine(), (64,), "say image_shape"), (Noise(), (1, 8, 8), r"take one for images, such as Affine\(\)")])
+    (Affine(), (64,), "give image_shape"), (Noise(), (1, 8, 8), r"use Affine\(\) for images")])
 def test_samples_of_another_kind_are_named(augment: Augmentation, shape: tuple[int, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         augment(samples(4, *shape), keys_of(4))
@@ -225,7 +225,7 @@ def test_affine_parameters_are_uniform_and_unrelated() -> None:
 
 @pytest.mark.parametrize("wrong", [{"degrees": -1}, {"translate": 2}, {"shear": 90}, {"scale": (1.2, 0.8)}])
 def test_affine_refuses_what_it_cannot_mean(wrong: dict) -> None:
-    with pytest.raises(ValueError, match="needs"):
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
         Affine(**wrong)
 
 
@@ -239,8 +239,3 @@ def test_noise_is_gaussian_and_dropped_features_are_zero() -> None:
     assert abs(dropped.double().mean() - 0.2) < 0.01
     assert stats.kstest((view - x)[~dropped], stats.norm(scale=0.3).cdf).pvalue > 1e-3
     assert torch.equal(Noise(std=0, dropout=0.2)(x, keys_of(200)), x.masked_fill(dropped, 0))
-
-
-def test_noise_refuses_what_it_cannot_mean() -> None:
-    with pytest.raises(ValueError, match="dropout=1.5"):
-        Noise(dropout=1.5)

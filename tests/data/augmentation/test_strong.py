@@ -142,8 +142,3 @@ def test_flips_happen_with_their_chance() -> None:
     flipped = (views == x.flip(-1)).flatten(1).all(1)
     assert abs(flipped.double().mean() - 0.5) < 0.1
     assert torch.equal(views[~flipped], x[~flipped])
-
-
-def test_choices_without_a_meaning_are_refused() -> None:
-    with pytest.raises(ValueError, match="needs"):
-        StrongViews(operations=-1)

@@ -1,7 +1,7 @@
-"""Views of colour images for contrastive learning: crop, jitter, grey, flip, solarize.
+"""Views of color images for contrastive learning: crop, jitter, gray, flip, solarize.
 
-Each operation is a pure function of images (..., 3, h, w) in [0, 1] and of parameters per image, as in torchvision.
-Choices draw these parameters from keys. See `augment` for the protocol.
+Each operation is a pure function of images (..., 3, h, w) in [0, 1] and of parameters for each
+image, as in torchvision.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ... import draws
-from ...utils.values import value
+from ...utils.values import integer, number, value
 from .affine import ImageAugmentation
 
-_TRIES = 10  # of torchvision's RandomResizedCrop, before it falls back to a centre crop
-_CROP, _JITTER, _CHANCES = 2 * _TRIES + 2, 9, 3  # how many uniform numbers each stage takes
+_TRIES = 10  # as torchvision's RandomResizedCrop, before it falls back to a center crop
+_CROP, _JITTER, _CHANCES = 2 * _TRIES + 2, 9, 3  # uniform numbers of each stage
 
 
 class Boxes(NamedTuple):
-    """Crop windows in whole pixels, each of shape (..., B)."""
+    """Crop windows in whole pixels, (..., B) each."""
 
     top: Tensor
     left: Tensor
@@ -31,7 +31,7 @@ class Boxes(NamedTuple):
 
 
 class Jitters(NamedTuple):
-    """Factors around 1 and a hue shift in turns, each (..., B); rank (..., B, 4) says when each of the four acts."""
+    """Factors around 1 and a hue shift in turns, (..., B) each; rank (..., B, 4) is their order."""
 
     brightness: Tensor
     contrast: Tensor
@@ -41,7 +41,7 @@ class Jitters(NamedTuple):
 
 
 class ColorParameters(NamedTuple):
-    """All that makes one view; flip, grey and solarize are boolean (..., B)."""
+    """Parameters of a view; flip, grey and solarize are boolean (..., B)."""
 
     boxes: Boxes | None
     jitters: Jitters | None
@@ -52,59 +52,62 @@ class ColorParameters(NamedTuple):
 
 @value
 class ResizedCrop:
-    """A window of random area and aspect ratio (log-uniform), resized to `size` x `size`, None: to the image's own size.
+    """Crop of random area and log-uniform aspect ratio, resized to `size` or the image's size.
 
-    Bilinear without antialiasing: a window no larger than `size` is never shrunk.
+    Bilinear without antialiasing, as windows are not meant to shrink.
     """
 
-    size: int | None = None
+    size: int | None = integer(default=None, least=1, optional=True)
     area: tuple[float, float] = (0.08, 1.0)
     aspect: tuple[float, float] = (3 / 4, 4 / 3)
 
     def __post_init__(self) -> None:
-        windows = 0 < self.area[0] <= self.area[1] <= 1 and 0 < self.aspect[0] <= self.aspect[1]
-        if (self.size is not None and self.size < 1) or not windows:
-            raise ValueError(f"{self} needs size >= 1, area within (0, 1] and aspect > 0, both as (low, high).")
+        valid = 0 < self.area[0] <= self.area[1] <= 1 and 0 < self.aspect[0] <= self.aspect[1]
+        if not valid:
+            raise ValueError("area within (0, 1] and aspect above 0 must be (low, high), got "
+                             f"{self.area} and {self.aspect}.")
 
     def boxes(self, u: Tensor, height: int, width: int) -> Boxes:
-        """From uniform numbers (..., B, 22): the first of ten tries that fits, else the largest window, centred."""
+        """Take the first of ten tries that fits, else the largest centered one; u (..., B, 22)."""
         area = (self.area[0] + (self.area[1] - self.area[0]) * u[..., :_TRIES]) * (height * width)
         low, high = math.log(self.aspect[0]), math.log(self.aspect[1])
         aspect = torch.exp(low + (high - low) * u[..., _TRIES:-2])
-        # One more "try", which always fits, is the fall-back: the image's own shape, brought into the range of aspects.
-        w = F.pad(torch.sqrt(area * aspect).round(), (0, 1), value=min(width, round(height * self.aspect[1])))
-        h = F.pad(torch.sqrt(area / aspect).round(), (0, 1), value=min(height, round(width / self.aspect[0])))
+        # One more try, which always fits: the image's shape, within the range of aspects.
+        widest = min(width, round(height * self.aspect[1]))
+        tallest = min(height, round(width / self.aspect[0]))
+        w = F.pad(torch.sqrt(area * aspect).round(), (0, 1), value=widest)
+        h = F.pad(torch.sqrt(area / aspect).round(), (0, 1), value=tallest)
         fits = (w > 0) & (w <= width) & (h > 0) & (h <= height)
         first = fits.to(torch.int32).argmax(dim=-1, keepdim=True)
         h, w = h.gather(-1, first)[..., 0], w.gather(-1, first)[..., 0]
         free = torch.stack((height - h, width - w), dim=-1)
-        corner = torch.where(first < _TRIES, (u[..., -2:] * (free + 1)).floor(), (free / 2).floor())
+        drawn, centered = (u[..., -2:] * (free + 1)).floor(), (free / 2).floor()
+        corner = torch.where(first < _TRIES, drawn, centered)
         return Boxes(corner[..., 0], corner[..., 1], h, w)
 
 
 @value
 class ColorJitter:
-    """Brightness, contrast and saturation (factors 1 ± strength) and hue (± turns), in random order, with chance p."""
+    """Brightness, contrast, saturation (1 ± strength) and hue (± turns) in random order.
 
-    brightness: float = 0.4
-    contrast: float = 0.4
-    saturation: float = 0.2
-    hue: float = 0.1
-    p: float = 0.8
+    Images are left as they are with probability 1 - p.
+    """
 
-    def __post_init__(self) -> None:
-        if min(self.brightness, self.contrast, self.saturation) < 0 or not (0 <= self.hue <= 0.5 and 0 <= self.p <= 1):
-            raise ValueError(f"{self} needs strengths >= 0, hue in [0, 0.5] and p in [0, 1].")
+    brightness: float = number(default=0.4, least=0, convert=False)
+    contrast: float = number(default=0.4, least=0, convert=False)
+    saturation: float = number(default=0.2, least=0, convert=False)
+    hue: float = number(default=0.1, least=0, most=0.5, convert=False)
+    p: float = number(default=0.8, least=0, most=1, convert=False)
 
     def jitters(self, u: Tensor) -> Jitters:
-        """From uniform numbers (..., B, 9); a sample left alone, with chance 1 - p, has factors 1 and shift 0."""
+        """Turn uniform numbers (..., B, 9) into factors, which are 1 for unchanged images."""
         chosen = u[..., 4] < self.p
 
         def factor(strength: float, u: Tensor) -> Tensor:
             low, high = max(0.0, 1 - strength), 1 + strength
             return torch.where(chosen, low + (high - low) * u, 1.0)
 
-        # The order of four numbers is an order of four operations; the added bits, which none of them has, break ties.
+        # Four random numbers order four operations; bits below their precision break ties.
         apart = u[..., 5:] + torch.arange(4, device=u.device) * 2.0**-30
         return Jitters(
             brightness=factor(self.brightness, u[..., 0]),
@@ -116,31 +119,39 @@ class ColorJitter:
 
 
 class ColorAugmentation(ImageAugmentation):
-    """Parent of augmentations of red, green and blue."""
+    """Base of augmentations of color images."""
 
     def check(self, x: Tensor, keys: Tensor) -> None:
         super().check(x, keys)
         if x.shape[-3] != 3:
-            raise ValueError(f"x of shape {tuple(x.shape)} needs three channels at axis -3; use Affine for grey images.")
+            raise ValueError(f"This augmentation needs three color channels, got {tuple(x.shape)}: "
+                             "use Affine() for gray images.")
 
 
 @value
 class ColorViews(ColorAugmentation):
-    """The chain of the contrastive runs; grey, flip and solarize are chances, None leaves out crop or jitter."""
+    """Augmentation of the contrastive runs.
+
+    Parameters
+    ----------
+    crop : ResizedCrop, optional
+        Random crop.
+    jitter : ColorJitter, optional
+        Random changes of color.
+    grey, flip, solarize : float, default=0.2, 0.5 and 0.2
+        Probability of each operation.
+    """
 
     crop: ResizedCrop | None = ResizedCrop()
     jitter: ColorJitter | None = ColorJitter()
-    grey: float = 0.2
-    flip: float = 0.5
-    solarize: float = 0.2
-
-    def __post_init__(self) -> None:
-        if not all(0 <= p <= 1 for p in (self.grey, self.flip, self.solarize)):
-            raise ValueError(f"{self} needs chances in [0, 1].")
+    grey: float = number(default=0.2, least=0, most=1, convert=False)
+    flip: float = number(default=0.5, least=0, most=1, convert=False)
+    solarize: float = number(default=0.2, least=0, most=1, convert=False)
 
     def parameters(self, keys: Tensor, height: int, width: int) -> ColorParameters:
-        """Parameters for images of this size, from one draw for all stages: kernels on small tensors are what costs."""
-        u = draws.uniform(draws.fold(keys, "color"), (_CROP + _JITTER + _CHANCES,), dtype=torch.float64)
+        # One draw for all stages, since many kernels on small tensors are slow.
+        count = _CROP + _JITTER + _CHANCES
+        u = draws.uniform(draws.fold(keys, "color"), (count,), dtype=torch.float64)
         return ColorParameters(
             boxes=None if self.crop is None else self.crop.boxes(u[..., :_CROP], height, width),
             jitters=None if self.jitter is None else self.jitter.jitters(u[..., _CROP:-_CHANCES]),
@@ -151,7 +162,7 @@ class ColorViews(ColorAugmentation):
 
     def apply(self, x: Tensor, parameters: ColorParameters) -> Tensor:
         boxes, jitters, grey, flip, solarized = parameters
-        # A flip commutes with all that follows the crop, and costs nothing as part of it.
+        # A flip commutes with what follows the crop, and is free as part of it.
         if self.crop is None or boxes is None:
             x = torch.where(per_image(flip), x.flip(-1), x)
         else:
@@ -162,31 +173,27 @@ class ColorViews(ColorAugmentation):
         return solarize(x, torch.where(solarized, 0.5, torch.inf))
 
 
-
 def crop_resize(x: Tensor, boxes: Boxes, flip: Tensor, *, size: int | None = None) -> Tensor:
-    """The window of each image resized to (size, size), None: to the image's own size, mirrored where flip is true.
-
-    Nothing outside the window is seen.
-    """
+    """Resize each image's window to (size, size) or the image's size, flipped where `flip`."""
     top, left, height, width = (value.reshape(-1, 1) for value in boxes)
     tall, wide = x.shape[-2:] if size is None else (size, size)
     down, across = (torch.arange(side, device=x.device) + 0.5 for side in (tall, wide))
     mirrored = torch.where(flip.reshape(-1, 1), wide - across, across)
     rows = torch.minimum((down * height / tall - 0.5).clamp_min(0), height - 1) + top
     columns = torch.minimum((mirrored * width / wide - 0.5).clamp_min(0), width - 1) + left
-    rows, columns = ((2 * place + 1) / side - 1 for place, side in zip((rows, columns), x.shape[-2:], strict=True))
+    rows, columns = (2 * rows + 1) / x.shape[-2] - 1, (2 * columns + 1) / x.shape[-1] - 1
     places = (columns[:, None, :].expand(-1, tall, -1), rows[:, :, None].expand(-1, -1, wide))
     grid = torch.stack(places, dim=1).to(x.dtype)
-    images = x.reshape(-1, *x.shape[-3:])
-    views = F.grid_sample(images, grid.permute(0, 2, 3, 1), mode="bilinear", padding_mode="border", align_corners=False)
+    views = F.grid_sample(x.reshape(-1, *x.shape[-3:]), grid.permute(0, 2, 3, 1), mode="bilinear",
+                          padding_mode="border", align_corners=False)
     return views.reshape(*x.shape[:-2], tall, wide)
 
 
 def jitter(x: Tensor, jitters: Jitters) -> Tensor:
-    """The four adjustments, each image in its own order.
+    """Apply the four adjustments to each image in its own order.
 
-    A hue shift costs as much as three blends, so it happens once, for all images at the same time: the blends that an
-    image has before it go first, those after it last, and a turn that an image does not use leaves it as it is.
+    A hue shift is as slow as three blends, so it runs once for all images: each image's blends
+    before the shift run first, those after it last, and unused turns change nothing.
     """
     fade = 1 - torch.stack((jitters.brightness, jitters.contrast, jitters.saturation), dim=-1)
     rank, hue = jitters.rank[..., :3], jitters.rank[..., 3:]
@@ -202,7 +209,7 @@ def jitter(x: Tensor, jitters: Jitters) -> Tensor:
 
 
 def blend(x: Tensor, fade: Tensor) -> Tensor:
-    """x faded to black, to its mean grey and to its grey version by the three entries of fade (..., B, 3)."""
+    """Fade x to black, to its mean gray and to its gray version by fade (..., B, 3)."""
     _, mean, grey = per_image(fade.movedim(-1, 0))
     shades = luma(x)
     base = (shades * grey).add_(shades.mean(dim=(-2, -1), keepdim=True) * mean)
@@ -210,39 +217,40 @@ def blend(x: Tensor, fade: Tensor) -> Tensor:
 
 
 def luma(x: Tensor) -> Tensor:
-    """Grey versions (..., 1, h, w), with the weights of ITU-R 601 as torchvision rounds them."""
+    """Return gray versions (..., 1, h, w), with ITU-R 601 weights as in torchvision."""
     red, green, blue = x.unbind(dim=-3)
     return (red * 0.2989).add_(green, alpha=0.587).add_(blue, alpha=0.114).unsqueeze(-3)
 
 
 def shift_hue(x: Tensor, turns: Tensor) -> Tensor:
-    """Hue of the HSV colour model moved round by a share of the circle per image (..., B)."""
+    """Shift the HSV hue of each image by a share of the circle (..., B)."""
     red, green, blue = x.unbind(dim=-3)
     value = torch.maximum(torch.maximum(red, green), blue)
     low = torch.minimum(torch.minimum(red, green), blue)
     chroma = value - low
-    # The smallest channel names the third of the circle, the other two the place in it. In sixths of the circle, hue is
-    # 1 + (g - r) / chroma without blue, 3 + (b - g) / chroma without red, 5 + (r - b) / chroma without green.
-    # Masks are numbers, since torch.where is slow on CPUs.
+    # The smallest channel gives the third of the circle. In sixths of the circle, hue is
+    # 1 + (g - r) / chroma without blue, 3 + (b - g) / chroma without red, and
+    # 5 + (r - b) / chroma without green. Masks are numbers, since torch.where is slow on CPUs.
     no_red = low.clone().eq_(red)
     no_green = low.eq_(green).mul_(1 - no_red)
     place = green - red
     place = place.addcmul(no_red, blue - green - place).addcmul_(no_green, red - blue - place)
-    hue = place.div_(chroma.clamp_min(torch.finfo(x.dtype).tiny)).add_(no_red, alpha=2).add_(no_green, alpha=4)
+    hue = place.div_(chroma.clamp_min(torch.finfo(x.dtype).tiny))
+    hue = hue.add_(no_red, alpha=2).add_(no_green, alpha=4)
     hue = hue + (6 * turns + 1).to(x.dtype)[..., None, None]
     hue = hue.sub_((hue / 6).floor_(), alpha=6)
-    # Back again: a channel is full within one sixth of its own hue (0, 2, 4), empty beyond two sixths, linear between.
+    # A channel is full within a sixth of its own hue (0, 2, 4) and empty beyond two sixths.
     away = hue.unsqueeze(-3) - 2 * torch.arange(3, device=x.device)[:, None, None]
-    near = away.abs_().sub_(3).abs_().clamp_(1, 2)  # in [0, 6) that is 3 less the way round the circle
+    near = away.abs_().sub_(3).abs_().clamp_(1, 2)  # 3 minus the distance round the circle
     return torch.addcmul((value - 2 * chroma).unsqueeze(-3), near, chroma.unsqueeze(-3))
 
 
 def solarize(x: Tensor, threshold: Tensor) -> Tensor:
-    """Pixels at or above the threshold (..., B) of their image inverted."""
+    """Invert pixels at or above the threshold (..., B) of their image."""
     bright = x.clone().ge_(per_image(threshold).to(x.dtype))
     return torch.lerp(x, 1 - x, bright)
 
 
 def per_image(values: Tensor) -> Tensor:
-    """One value per image, shaped to act on (..., c, h, w)."""
+    """Reshape one value for each image to broadcast over (..., c, h, w)."""
     return values[..., None, None, None]

@@ -1,7 +1,7 @@
-"""Strongly changed views of colour images, for self-labeling: a few of fourteen operations, then a cutout.
+"""Strong views of color images for self-labeling: a few of fourteen operations, then a cutout.
 
-Operations and ranges are those of SCAN (Van Gansbeke et al., 2020), with Pillow's meaning on numbers in [0, 1] instead
-of bytes. See `augment` for the protocol.
+Operations and ranges are those of SCAN (Van Gansbeke et al., 2020), with Pillow's definitions on
+numbers in [0, 1].
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ... import draws
-from ...utils.values import value
+from ...utils.values import integer, number, value
 from .affine import warp
 from .color import Boxes, ColorAugmentation, blend, per_image, solarize
 
 
 class Operation(enum.IntEnum):
-    """What may happen to a view."""
-
     IDENTITY = 0
     AUTOCONTRAST = 1
     EQUALIZE = 2
@@ -39,13 +37,13 @@ class Operation(enum.IntEnum):
     SHEAR_Y = 13
 
 
-# What an operation does at level 0 and at level 1: degrees, slopes, shares of the side, factors, thresholds, bits.
+# Strengths at levels 0 and 1: degrees, slopes, shares of the side, factors, thresholds, bits.
 _ROTATE, _SHEAR, _TRANSLATE = (-30.0, 30.0), (-0.1, 0.1), (-0.1, 0.1)
 _FACTOR, _THRESHOLD, _BITS = (0.05, 0.95), (0.0, 256 / 255), (4, 8)
 
 
 class StrongParameters(NamedTuple):
-    """Which operations and how much of each, in [0, 1), both (..., B, operations); the square cut out; the flip."""
+    """Operations and their levels in [0, 1), (..., B, operations); the cutout; the flip."""
 
     operation: Tensor
     level: Tensor
@@ -55,25 +53,31 @@ class StrongParameters(NamedTuple):
 
 @value
 class StrongViews(ColorAugmentation):
-    """`operations` random operations one after the other, then a square of at most `cutout` pixels set to `fill`.
+    """Random operations one after another, then a random square filled with `fill`.
 
-    fill is a number or one per channel: the channel means cut to 0 after standardisation. flip is a chance.
+    Parameters
+    ----------
+    operations : int, default=4
+        Number of operations.
+    cutout : int, default=16
+        Maximum side of the square in pixels.
+    fill : float or tuple of float, default=0.0
+        Value of the square, or one for each channel.
+    flip : float, default=0.0
+        Probability of a horizontal flip.
     """
 
-    operations: int = 4
-    cutout: int = 16
+    operations: int = integer(default=4)
+    cutout: int = integer(default=16)
     fill: float | tuple[float, float, float] = 0.0
-    flip: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.operations < 0 or self.cutout < 0 or not 0 <= self.flip <= 1:
-            raise ValueError(f"{self} needs operations >= 0, cutout >= 0 and flip in [0, 1].")
+    flip: float = number(default=0.0, least=0, most=1, convert=False)
 
     def parameters(self, keys: Tensor, height: int, width: int) -> StrongParameters:
-        """Parameters for images of this size; a square may reach over the edge."""
-        u = draws.uniform(draws.fold(keys, "strong"), (4 + 2 * self.operations,), dtype=torch.float64)
-        half = (1 + (u[..., 0] * self.cutout).floor()).div(2).floor()  # of a side drawn from 1..cutout
-        hole = Boxes((u[..., 1] * height).floor() - half, (u[..., 2] * width).floor() - half, 2 * half, 2 * half)
+        count = 4 + 2 * self.operations
+        u = draws.uniform(draws.fold(keys, "strong"), (count,), dtype=torch.float64)
+        half = (1 + (u[..., 0] * self.cutout).floor()).div(2).floor()  # of a side in 1..cutout
+        top, left = (u[..., 1] * height).floor() - half, (u[..., 2] * width).floor() - half
+        hole = Boxes(top, left, 2 * half, 2 * half)
         return StrongParameters(
             operation=(u[..., 4::2] * len(Operation)).to(torch.int32),
             level=u[..., 5::2],
@@ -83,20 +87,21 @@ class StrongViews(ColorAugmentation):
 
     def apply(self, x: Tensor, parameters: StrongParameters) -> Tensor:
         x = torch.lerp(x, x.flip(-1), per_image(parameters.flip).to(x.dtype))
-        for operation, level in zip(parameters.operation.unbind(-1), parameters.level.unbind(-1), strict=True):
-            x = operate(x, operation, level)
+        for i in range(self.operations):
+            x = operate(x, parameters.operation[..., i], parameters.level[..., i])
         return cut_out(x, parameters.hole, fill=self.fill) if self.cutout else x
 
 
 def operate(x: Tensor, operation: Tensor, level: Tensor) -> Tensor:
-    """Each image changed by its own operation; both arguments are (..., B).
+    """Apply to each image its own operation (..., B) at its level (..., B).
 
-    The kinds of operations run one after the other, each with parameters that change nothing where another is meant.
+    All kinds run, each with parameters that change nothing for the images of other kinds.
     """
     x = warp(x, _moves(operation, level, *x.shape[-2:]))
     x = _enhance(x, operation, _between(_FACTOR, level))
     x = autocontrast(x, operation == Operation.AUTOCONTRAST)
-    x = solarize(x, torch.where(operation == Operation.SOLARIZE, _between(_THRESHOLD, level), torch.inf))
+    threshold = _between(_THRESHOLD, level)
+    x = solarize(x, torch.where(operation == Operation.SOLARIZE, threshold, torch.inf))
     return _remap(x, operation, _between(_BITS, level).floor())
 
 
@@ -105,7 +110,7 @@ def _between(bounds: tuple[float, float], level: Tensor) -> Tensor:
 
 
 def _moves(operation: Tensor, level: Tensor, height: int, width: int) -> Tensor:
-    """Maps for `warp`: rotation about the middle, shear that keeps the first row or column in place, shift."""
+    """Return maps for `warp`: rotation, shear that fixes the first row or column, shift."""
 
     def where(kind: Operation, values: Tensor) -> Tensor:
         return torch.where(operation == kind, values, 0.0)
@@ -116,19 +121,21 @@ def _moves(operation: Tensor, level: Tensor, height: int, width: int) -> Tensor:
     along_x, along_y = where(Operation.SHEAR_X, slope), where(Operation.SHEAR_Y, slope)
     x0 = where(Operation.TRANSLATE_X, shift * width) + along_x * (height / 2)
     y0 = where(Operation.TRANSLATE_Y, shift * height) + along_y * (width / 2)
-    return torch.stack((cos, along_x - sin, x0, along_y + sin, cos, y0), dim=-1).reshape(*angle.shape, 2, 3)
+    entries = (cos, along_x - sin, x0, along_y + sin, cos, y0)
+    return torch.stack(entries, dim=-1).reshape(*angle.shape, 2, 3)
 
 
 def _enhance(x: Tensor, operation: Tensor, factor: Tensor) -> Tensor:
-    """Blends with black, mean grey, grey or a smoothed version."""
+    """Blend with black, mean gray, gray or a smoothed version."""
     kinds = (Operation.BRIGHTNESS, Operation.CONTRAST, Operation.COLOR, Operation.SHARPNESS)
-    fade = torch.stack([torch.where(operation == kind, 1 - factor, 0.0) for kind in kinds], dim=-1).to(x.dtype)
+    fades = [torch.where(operation == kind, 1 - factor, 0.0) for kind in kinds]
+    fade = torch.stack(fades, dim=-1).to(x.dtype)
     x = blend(x, fade[..., :3])
     return torch.lerp(x, smooth(x), per_image(fade[..., 3]))
 
 
 def smooth(x: Tensor) -> Tensor:
-    """The mean over 3 x 3 pixels where the middle one counts five times; the outermost pixels stay."""
+    """Average 3 x 3 pixels with weight 5 for the middle one; border pixels stay."""
     planes = x.reshape(-1, *x.shape[-3:])
     result = planes.clone()
     inner = F.avg_pool2d(planes, 3, stride=1).mul_(9 / 13)
@@ -137,7 +144,7 @@ def smooth(x: Tensor) -> Tensor:
 
 
 def autocontrast(x: Tensor, chosen: Tensor) -> Tensor:
-    """The channels of chosen images stretched to [0, 1]; a constant channel stays."""
+    """Stretch the channels of chosen images to [0, 1]; constant channels stay."""
     low, high = x.amin(dim=(-2, -1), keepdim=True), x.amax(dim=(-2, -1), keepdim=True)
     stretch = per_image(chosen) & (high > low)
     low, high = torch.where(stretch, low, 0), torch.where(stretch, high, 1)
@@ -145,18 +152,19 @@ def autocontrast(x: Tensor, chosen: Tensor) -> Tensor:
 
 
 def _remap(x: Tensor, operation: Tensor, bits: Tensor) -> Tensor:
-    """Posterize and equalize, on 256 levels: a look-up table for each channel."""
+    """Posterize and equalize with a lookup table of 256 levels for each channel."""
     levels = (x * 255).round().to(torch.int64).flatten(-2)
     identity = torch.arange(256, device=x.device)
     width = torch.exp2(8 - bits)[..., None, None]
     posterized = (identity / width).floor() * width
-    table = torch.where((operation == Operation.EQUALIZE)[..., None, None], equalizer(levels), posterized).to(x.dtype)
-    chosen = (operation == Operation.POSTERIZE) | (operation == Operation.EQUALIZE)
-    return torch.lerp(x, table.gather(-1, levels).view(x.shape) / 255, per_image(chosen).to(x.dtype))
+    equalized = operation == Operation.EQUALIZE
+    table = torch.where(equalized[..., None, None], equalizer(levels), posterized).to(x.dtype)
+    chosen = per_image((operation == Operation.POSTERIZE) | equalized).to(x.dtype)
+    return torch.lerp(x, table.gather(-1, levels).view(x.shape) / 255, chosen)
 
 
 def equalizer(levels: Tensor) -> Tensor:
-    """The tables (..., 256) that spread levels (..., pixels), integers in 0..255, evenly: Pillow's rule."""
+    """Return Pillow's tables (..., 256) that equalize levels (..., pixels) in 0..255."""
     counts = torch.zeros(*levels.shape[:-1], 256, dtype=torch.int32, device=levels.device)
     counts.scatter_add_(-1, levels, counts.new_ones(()).expand(levels.shape))
     brightest = counts.gather(-1, levels.amax(dim=-1, keepdim=True))
@@ -167,13 +175,14 @@ def equalizer(levels: Tensor) -> Tensor:
 
 
 def cut_out(x: Tensor, hole: Boxes, *, fill: float | tuple[float, float, float] = 0.0) -> Tensor:
-    """The part of each image inside its hole replaced by fill."""
+    """Fill the hole of each image."""
     top, left, height, width = (value[..., None] for value in hole)
-    rows, columns = torch.arange(x.shape[-2], device=x.device), torch.arange(x.shape[-1], device=x.device)
+    rows, columns = (torch.arange(side, device=x.device) for side in x.shape[-2:])
     inside_rows = (rows >= top) & (rows < top + height)
     inside_columns = (columns >= left) & (columns < left + width)
     inside = (inside_rows[..., :, None] & inside_columns[..., None, :]).unsqueeze(-3)
     shades = fill if isinstance(fill, tuple) else (fill,)
-    # Filled one by one: a tensor made of a list would be copied from the host, which a CUDA graph cannot capture.
-    paint = torch.stack([torch.full((1, 1), shade, dtype=x.dtype, device=x.device) for shade in shades])
+    # Not torch.tensor(shades): CUDA graphs cannot capture a copy from the host.
+    paint = torch.stack([torch.full((1, 1), shade, dtype=x.dtype, device=x.device)
+                         for shade in shades])
     return torch.lerp(x, paint, inside.to(x.dtype))

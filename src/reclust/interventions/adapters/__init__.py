@@ -1,1 +1,1 @@
-"""Interventions in other people's training loops. Each module needs the package it is named after."""
+"""Interventions in training loops of other packages, which each module is named after."""

@@ -11,18 +11,25 @@ from .. import BRB, Intervention, Target
 if TYPE_CHECKING:
     Callback = object
 else:
-    Callback = require("lightning.pytorch", purpose="InterventionCallback", extra="lightning").Callback
+    Callback = require("lightning.pytorch", purpose="InterventionCallback",
+                       extra="lightning").Callback
 
 
 class InterventionCallback(Callback):
-    """Does what is due at the start of each training epoch; `InterventionCallback(target=…)` is BRB.
+    """Run an intervention at the start of training epochs.
 
-    target: (trainer, module) -> what may be touched, asked only when the intervention fires, for instance
-        lambda trainer, module: Target.of(module.encoder, module.centers, trainer.optimizers[0],
-                                          embed=lambda: module.encoder(X))
+    Parameters
+    ----------
+    intervention : Intervention, default=BRB()
+        What to do.
+    target : callable
+        Function of (trainer, module), called when the intervention fires, such as
+        ``lambda trainer, module: Target.of(module.encoder, module.centers,
+        trainer.optimizers[0], embed=lambda: module.encoder(X))``.
     """
 
-    def __init__(self, intervention: Intervention = BRB(), *, target: Callable[[Any, Any], Target]) -> None:
+    def __init__(self, intervention: Intervention = BRB(), *,
+                 target: Callable[[Any, Any], Target]) -> None:
         self.intervention, self.target = intervention, target
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:

@@ -1,12 +1,13 @@
-"""Batched k-means: greedy k-means++ seeding and Lloyd's iterations on (..., n, d), seeded, on any device, no gradients.
+"""Batched k-means: greedy k-means++ seeding and Lloyd's iterations on (..., n, d), on any device.
 
-All problems and all their restarts move together, in blocks that bound the memory, and rows that have converged leave
-their block. Each draw comes from the problem's own key: it ends the same alone or among others, to rounding.
+All problems and restarts run together, in blocks that bound the memory, and rows that have
+converged leave their block. Draws come from each problem's key, so a problem ends the same alone
+or among others, to rounding.
 
-Shapes: p problems (the leading axes, flattened), s restarts, n samples, d features, k clusters; a *row* is one restart
-of one problem. Inside, samples are centred and carry a column of ones, (p, n, d + 1): one product with (-2 c, |c|²) is
-then the squared distance to a centre less |x|², and one with the memberships gives sums and sizes at once. Products
-follow torch's float32 precision: allowing TF32 makes near ties fall at random.
+Shapes: p problems (the leading axes, flattened), s restarts, n samples, d features, k clusters; a
+*row* is one restart of one problem. Samples are centered and have a column of ones, (p, n, d + 1):
+one product with (-2 c, |c|²) is then the squared distance to a center less |x|², and one with the
+memberships gives sums and sizes. Allowing TF32 for products decides near ties at random.
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ import torch
 from torch import Tensor
 
 from ... import draws
-from ...utils.values import check_float, check_int, value
+from ...utils.values import integer, number, value
 
 
 class _Limits(NamedTuple):
-    block: int  # rows × n × k moved together: bounds the memory
-    piece: int  # distances in one product: on a CPU up to twice as fast when they stay in the cache
-    look: int  # iterations between two looks at the result: a GPU would wait for the host at each of them
+    block: int  # rows × n × k run together: bounds the memory
+    piece: int  # distances in one product: on a CPU up to twice as fast if they fit the cache
+    look: int  # iterations between two checks of convergence, which stall a GPU
 
 
 _CPU, _GPU = _Limits(2**25, 2**19, 1), _Limits(2**27, 2**27, 8)
 
 
 class KMeansFit(NamedTuple):
-    """The best restart of each problem: centers (..., k, d), labels (..., n), inertia (...)."""
+    """Best restarts: centers (..., k, d), labels (..., n), inertia (...)."""
 
     centers: Tensor
     labels: Tensor
@@ -42,27 +43,36 @@ class KMeansFit(NamedTuple):
 
 @value
 class KMeans:
-    """K-means as a reclustering method: (z (..., n, d), k, key (...)) -> centres (..., k, d) of the best restart.
+    """Batched k-means, the default method of `Recluster`.
 
-    `tol` is the squared movement of all centres at which a restart stops, relative to the mean variance of a feature.
+    Parameters
+    ----------
+    n_init : int, default=10
+        Number of restarts, of which the one with the lowest inertia is kept.
+    max_iter : int, default=300
+        Maximum number of iterations of a restart.
+    tol : float, default=1e-4
+        Squared movement of all centers at which a restart stops, relative to the mean variance of
+        a feature.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from reclust import KMeans, draws
+    >>> z = torch.randn(2, 50, 3)  # two problems
+    >>> KMeans(n_init=3)(z, 4, draws.key([0, 1])).shape
+    torch.Size([2, 4, 3])
     """
 
-    n_init: int = 10
-    max_iter: int = 300
-    tol: float = 1e-4
-
-    def __post_init__(self) -> None:
-        for name in ("n_init", "max_iter"):
-            object.__setattr__(self, name, check_int(name, getattr(self, name), 1))
-        object.__setattr__(self, "tol", check_float("tol", self.tol))
-        if not self.tol >= 0:
-            raise ValueError(f"tol={self.tol} must not be negative: 0 runs until the centres stand still.")
+    n_init: int = integer(default=10, least=1)
+    max_iter: int = integer(default=300, least=1)
+    tol: float = number(default=1e-4, least=0)
 
     def __call__(self, z: Tensor, k: int, key: Tensor) -> Tensor:
         return self.fit(z, k, key).centers
 
     def fit(self, z: Tensor, k: int, key: Tensor) -> KMeansFit:
-        """Centres, labels and inertia of the best restart of each problem; the first one among equals."""
+        """Return the best restart of each problem, the first among equals."""
         with torch.no_grad(), torch.autocast(z.device.type, enabled=False):
             points, mean, key = _prepare(z, k, key)
             (*lead, n, d), limits = z.shape, _limits(z.device)
@@ -72,10 +82,11 @@ class KMeans:
             fits = [self._best(x, k, torch.split(keys, rows, dim=1)) for x, keys in parts]
             centers, labels, inertia = (torch.cat(field) for field in zip(*fits, strict=True))
             centers, inertia = (centers + mean).to(z.dtype), inertia.to(points.dtype)
-        return KMeansFit(centers.reshape(*lead, k, d), labels.reshape(*lead, n), inertia.reshape(lead))
+        centers, labels = centers.reshape(*lead, k, d), labels.reshape(*lead, n)
+        return KMeansFit(centers, labels, inertia.reshape(lead))
 
     def _best(self, points: Tensor, k: int, keys: tuple[Tensor, ...]) -> KMeansFit:
-        """The best over all restarts, whose keys (p, s) come in groups that fit into the memory."""
+        """Return the best of all restarts; keys (p, s) come in groups that fit into memory."""
         best: KMeansFit | None = None
         for group in keys:
             centers = _lloyd(points, _seed(points, k, group), max_iter=self.max_iter, tol=self.tol)
@@ -88,7 +99,7 @@ class KMeans:
 
 @value
 class KMeansPlusPlus:
-    """K-means++ seeding alone as a reclustering method: the centres that the first restart of `KMeans` starts from."""
+    """Reclustering method: k-means++ seeding alone, as in the first restart of `KMeans`."""
 
     def __call__(self, z: Tensor, k: int, key: Tensor) -> Tensor:
         with torch.no_grad(), torch.autocast(z.device.type, enabled=False):
@@ -100,8 +111,9 @@ class KMeansPlusPlus:
             return (centers + mean).to(z.dtype).reshape(*lead, k, d)
 
 
-def kmeans(z: Tensor, k: int, *, key: Tensor, n_init: int = 10, max_iter: int = 300, tol: float = 1e-4) -> KMeansFit:
-    """K-means of each problem in z (..., n, d), with draws from key (...): the best of `n_init` restarts."""
+def kmeans(z: Tensor, k: int, *, key: Tensor, n_init: int = 10, max_iter: int = 300,
+           tol: float = 1e-4) -> KMeansFit:
+    """Run k-means on each problem in z (..., n, d) with draws from key (...)."""
     return KMeans(n_init=n_init, max_iter=max_iter, tol=tol).fit(z, k, key)
 
 
@@ -110,66 +122,60 @@ def _limits(device: torch.device) -> _Limits:
 
 
 def _prepare(z: Tensor, k: int, key: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Checked and flattened: samples with ones (p, n, d + 1), their mean (p, 1, d), keys (p,)."""
-    if z.ndim < 2 or not z.is_floating_point():
-        raise ValueError(f"z is {z.dtype} of shape {tuple(z.shape)}, floating (..., n, d) is needed: try z.float().")
-    if k < 1:
-        raise ValueError(f"n_clusters={k} must be at least 1.")
-    if k > z.shape[-2]:
-        raise ValueError(f"n_clusters={k} needs at least {k} samples, X has {z.shape[-2]}.")
-    if key.shape != z.shape[:-2]:
-        raise ValueError(
-            f"key has shape {tuple(key.shape)}, z of shape {tuple(z.shape)} needs one key a problem, "
-            f"{tuple(z.shape[:-2])}: fold an index into a single key with draws.fold."
-        )
+    """Return samples with ones (p, n, d + 1), their mean (p, 1, d) and keys (p,)."""
+    if not 1 <= k <= z.shape[-2]:
+        raise ValueError(f"n_clusters={k} must be between 1 and the number of samples, "
+                         f"{z.shape[-2]}.")
     x = z.detach().reshape(-1, *z.shape[-2:])
     x = x.to(torch.promote_types(x.dtype, torch.float32))
-    mean = x.mean(1, keepdim=True)  # products lose digits when the data lies far from the origin
-    return torch.cat([x - mean, torch.ones_like(x[..., :1])], -1), mean, key.reshape(-1).to(z.device)
+    mean = x.mean(1, keepdim=True)  # centered for precision
+    points = torch.cat([x - mean, torch.ones_like(x[..., :1])], -1)
+    return points, mean, key.reshape(-1).to(z.device)
 
 
 def _restart_keys(key: Tensor, n_init: int) -> Tensor:
-    """One key for each row, (p, s)."""
+    """Return a key for each row, (p, s)."""
     return draws.fold(key.unsqueeze(-1), "kmeans", torch.arange(n_init, device=key.device))
 
 
 def _together(size: int, first: Tensor, second: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Both tensors in parts of `size` along their first axis."""
+    """Split both tensors into parts of `size` along their first axis."""
     return zip(torch.split(first, size), torch.split(second, size), strict=True)
 
 
 def _costs(points: Tensor, centers: Tensor) -> Tensor:
-    """Squared distances less |x|², which comparisons do not need: (p, n, d + 1), (p, s, k, d) -> (p, s, k, n)."""
+    """Return squared distances less |x|²: (p, n, d + 1), (p, s, k, d) -> (p, s, k, n)."""
     weights = torch.cat([-2 * centers, centers.square().sum(-1, keepdim=True)], -1)
     return (weights.flatten(1, 2) @ points.mT).reshape(*centers.shape[:3], points.shape[1])
 
 
 def _piece(per_sample: int, device: torch.device) -> int:
-    """How many samples to take at a time when each needs so many distances; float32 counts exactly up to 2**24."""
+    """Return the number of samples to process at a time."""
+    # float32 counts exactly up to 2**24.
     return min(max(1, _limits(device).piece // max(1, per_sample)), 2**24)
 
 
 def _gather(points: Tensor, index: Tensor) -> Tensor:
-    """Rows of (p, n, d) at index (p, ...): (p, ..., d)."""
+    """Gather rows of (p, n, d) at index (p, ...): (p, ..., d)."""
     problem = torch.arange(len(points), device=points.device).reshape(-1, *[1] * (index.ndim - 1))
     return points[problem, index]
 
 
 def _seed(points: Tensor, k: int, keys: Tensor) -> Tensor:
-    """Greedy k-means++ of each row, keys (p, s) -> (p, s, k, d): the best of a few draws by squared distance."""
+    """Run greedy k-means++ for each row: keys (p, s) -> (p, s, k, d)."""
     n = points.shape[1]
     x, squares = points[..., :-1], points[..., :-1].square().sum(-1)[:, None, None]
     tries = 2 + int(math.log(k))
-    # 48 random bits a draw, since 24 would not reach every one of 10⁸ samples.
-    high, low = draws.uniform(draws.fold(keys, "candidates"), (k, tries, 2), dtype=torch.float64).unbind(-1)
-    chance = high + low * 2.0**-24
+    # 48 random bits a draw, since 24 would not reach each of 10⁸ samples.
+    u = draws.uniform(draws.fold(keys, "candidates"), (k, tries, 2), dtype=torch.float64)
+    chance = u[..., 0] + u[..., 1] * 2.0**-24
     chosen = _gather(x, draws.integers(draws.fold(keys, "first"), n, (1,)))
     centers, closest = [chosen], (_costs(points, chosen) + squares).clamp_(min=0)
     for step in range(1, k):
-        # In float64, or the choice would hang on how a device adds; the clamp is for samples all covered or NaN.
+        # In float64, so that the choice does not depend on how a device adds.
         mass = closest[:, :, 0].cumsum(-1, dtype=torch.float64)
-        at = torch.searchsorted(mass, chance[:, :, step] * mass[..., -1:], right=True).clamp_(max=n - 1)
-        candidates = _gather(x, at)
+        at = torch.searchsorted(mass, chance[:, :, step] * mass[..., -1:], right=True)
+        candidates = _gather(x, at.clamp_(max=n - 1))  # beyond if all samples are covered or NaN
         left = torch.minimum((_costs(points, candidates) + squares).clamp_(min=0), closest)
         best = left.sum(-1).argmin(-1)[..., None, None]
         centers.append(candidates.take_along_dim(best, 2))
@@ -179,18 +185,18 @@ def _seed(points: Tensor, k: int, keys: Tensor) -> Tensor:
 
 @dataclass
 class _Rows:
-    """The rows of a block that still move, at most s' of p' problems, and where they came from."""
+    """The rows of a block that still move: at most s' of p' problems, and their origin."""
 
     points: Tensor  # (p', n, d + 1)
-    limit: Tensor  # (p', 1), the squared movement that counts as none
+    limit: Tensor  # (p', 1), squared movement at which a row stops
     problem: Tensor  # (p', 1)
     restart: Tensor  # (p', s')
     centers: Tensor  # (p', s', k, d)
     steps: Tensor  # (p', s')
-    running: Tensor  # (p', s'), False for a finished row that fills a place
+    running: Tensor  # (p', s'), False for finished rows
 
     def shrunk(self) -> _Rows:
-        """Without the places of finished rows, as far as the rest stays a rectangle and copying samples pays."""
+        """Drop finished rows, as far as the rest stays a rectangle and copying is worth it."""
         left = self.running.sum(1)
         width, busy = int(left.max()), left > 0
         if 4 * int(busy.sum()) > 3 * len(busy):
@@ -210,7 +216,7 @@ class _Rows:
 
 
 def _lloyd(points: Tensor, centers: Tensor, *, max_iter: int, tol: float) -> Tensor:
-    """Lloyd's iterations of every row until its own convergence: centers (p, s, k, d) -> the same."""
+    """Run Lloyd's iterations on centers (p, s, k, d) until each row has converged."""
     p, s = centers.shape[:2]
     index = torch.arange(max(p, s), device=points.device)
     limit = tol * points[..., :-1].square().mean((1, 2))[:, None]
@@ -220,12 +226,12 @@ def _lloyd(points: Tensor, centers: Tensor, *, max_iter: int, tol: float) -> Ten
     while True:
         turn += 1
         moved, regular = _means(rows.points, rows.centers)
-        if turn % look == 0:  # the only place that waits for the device
+        if turn % look == 0:  # the only synchronization with the device
             for i, j in (rows.running & ~regular).nonzero().tolist():
                 moved[i, j] = _careful_means(rows.points[i], rows.centers[i, j])
             regular = torch.ones_like(regular)
-        go = rows.running & regular  # an irregular row stays where it is until the next look
-        far = (moved - rows.centers).square().sum((2, 3)) > rows.limit  # False for NaN: nothing to wait for
+        go = rows.running & regular  # irregular rows wait for the next careful step
+        far = (moved - rows.centers).square().sum((2, 3)) > rows.limit  # False for NaN
         rows.centers = torch.where(go[..., None, None], moved, rows.centers)
         rows.steps = rows.steps + go
         rows.running = rows.running & ~(go & ~(far & (rows.steps < max_iter)))
@@ -239,10 +245,10 @@ def _lloyd(points: Tensor, centers: Tensor, *, max_iter: int, tol: float) -> Ten
 
 
 def _means(points: Tensor, centers: Tensor) -> tuple[Tensor, Tensor]:
-    """One step of all rows: new centres (p, s, k, d), and (p, s) whether they hold.
+    """Return new centers of all rows (p, s, k, d), and whether they are valid (p, s).
 
-    They do where each sample has one nearest centre and each centre a sample. Comparing costs with their minimum is
-    several times faster than an argmin, but counts a sample twice between two equally near centres: a careful step
+    They are if each sample has one nearest center and each center a sample. Comparing costs with
+    their minimum is several times faster than an argmin, but counts ties twice; a careful step
     then replaces this one.
     """
     p, s, k, d = centers.shape
@@ -259,13 +265,13 @@ def _means(points: Tensor, centers: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _careful_means(points: Tensor, centers: Tensor) -> Tensor:
-    """One step of one row, (n, d + 1) and (k, d): ties go to the lower index, empty clusters to far samples."""
+    """Return new centers of one row; ties go to the lower index, empty clusters to far samples."""
     x, k = points[:, :-1], len(centers)
     labels = _nearest(points[None], centers[None])[0]
     distance = (x - centers[labels]).square().sum(-1)
     empty = (torch.bincount(labels, minlength=k) == 0).nonzero()[:, 0]
     worst, sample = distance.topk(len(empty))
-    # With fewer distinct samples than clusters all lie on a centre, to rounding: moves would gain nothing, forever.
+    # With fewer distinct samples than clusters all lie on a center: moving would never end.
     sample = sample[worst > torch.finfo(x.dtype).eps * x.square().sum(-1).mean()]
     labels[sample] = empty[: len(sample)]
     sizes, size = torch.bincount(labels, minlength=k)[:, None], _piece(k, x.device)
@@ -276,20 +282,21 @@ def _careful_means(points: Tensor, centers: Tensor) -> Tensor:
 
 
 def _nearest(points: Tensor, centers: Tensor) -> Tensor:
-    """Index of the nearest centre, the lowest among equals: (p, n, d + 1), (p, k, d) -> (p, n)."""
-    pieces = torch.split(points, _piece(centers.shape[0] * centers.shape[1], points.device), dim=1)
+    """Return the nearest center, the first of equals: (p, n, d + 1), (p, k, d) -> (p, n)."""
+    pieces = torch.split(points, _piece(math.prod(centers.shape[:2]), points.device), dim=1)
     return torch.cat([_costs(piece, centers[:, None])[:, 0].min(1).indices for piece in pieces], 1)
 
 
 def _judge(points: Tensor, centers: Tensor) -> KMeansFit:
-    """One restart of each problem, centers (p, k, d), with its inertia from differences, since products lose digits."""
+    """Evaluate one restart of each problem, with inertia from differences for precision."""
     labels = _nearest(points, centers)
-    inertia = (points[..., :-1] - _gather(centers, labels)).square_().sum(-1).sum(-1, dtype=torch.float64)
+    squares = (points[..., :-1] - _gather(centers, labels)).square_().sum(-1)
+    inertia = squares.sum(-1, dtype=torch.float64)
     return KMeansFit(centers, labels, inertia)
 
 
 def _better(old: KMeansFit, new: KMeansFit) -> KMeansFit:
-    """For each problem the fit of lower inertia, the old one if equal to rounding, which must not choose."""
+    """Choose the fit of lower inertia for each problem, the old one if equal to rounding."""
     slack = torch.finfo(new.centers.dtype).eps ** 0.75
     wins = new.inertia < old.inertia * (1 - slack)
     return KMeansFit(
