@@ -10,8 +10,13 @@ from reclust.studies import published
 from reclust.studies.baselines import EncodedKMeans, PixelKMeans, UmapMixture
 from reclust.studies.store.reader import StoreReader
 from reclust.studies.tables import labels
-from reclust.studies.tables.scores import BASELINES, OF_COLOURS
-from reclust.studies.tables.selection import USUAL, Repetition, mean, repetitions
+from reclust.studies.tables.scores import BASELINES, COLOUR_BASELINES
+from reclust.studies.tables.selection import (
+    DEFAULT_SCORE,
+    Repetition,
+    mean,
+    repetitions,
+)
 from reclust.studies.tables.table import Cell, Row, Table, number
 
 from .cells import APART, MAIN
@@ -30,7 +35,7 @@ class Line:
 
 LINES = (Line("optdigits"), Line("usps"), Line("mnist", "best-of-many-samples", variant="more motion"),
          Line("fmnist", "best-of-many-samples", variant="more motion"), Line("kmnist_test"), Line("gtsrb"),
-         Line("gtsrb", "best-of-colours", OF_COLOURS), Line("digits", "best-of-few-samples"),
+         Line("gtsrb", "best-of-colours", COLOUR_BASELINES), Line("digits", "best-of-few-samples"),
          Line("digits", "best-of-small-images"))
 STUDIES = tuple(dict.fromkeys(line.study for line in LINES))
 PUBLISHED = ("best", "best-of-many-samples", "best-of-few-samples")
@@ -48,7 +53,7 @@ def best_table(reader: StoreReader) -> Table:
         own = [one for one in all_repetitions(reader, line.study) if (one.dataset, one.variant) == (line.dataset, line.variant)]
         cells = [*(_seeds(shallow[line.baselines].get((method, line.dataset), ())) for method in SHALLOW),
                  papers_best(line.dataset),
-                 fields_best(line.dataset), _seeds([one.kept(USUAL) for one in own])]
+                 fields_best(line.dataset), _seeds([one.kept() for one in own])]
         highest = max((float(cell.numbers[""]) for cell in cells if cell.numbers), default=math.nan)
         shown = [Cell(cell.text, cell.aside, cell.numbers, best=cell.numbers.get("") == highest) for cell in cells]
         rows.append(Row(labels.dataset(line.dataset) + PREPARED.get(line.study, ""), (*shown, *_about(own))))
@@ -57,7 +62,7 @@ def best_table(reader: StoreReader) -> Table:
         ("", *SHALLOW, "the paper's best", "the field's best", "ours", "best replica", "average replica", "seconds"),
         (tuple(rows),),
         "Percent, mean ± standard error, in parentheses over how many seeds or, of ours, independent repetitions. A repetition "
-        f"trains twenty replicas and keeps one by its {labels.measure(USUAL)}, without labels; beside it what the best and the "
+        f"trains twenty replicas and keeps one by its {labels.measure(DEFAULT_SCORE)}, without labels; beside it what the best and the "
         f"average replica had, and the seconds of a repetition{_devices(reader)}. Baselines see the samples as networks do, "
         "resized and scaled as published (digits, enlarged: ours as estimators prepare them); the autoencoder is that of the "
         "main table's pretrained runs before their first epoch, or, of GTSRB, KMNIST and digits, one trained alike for "

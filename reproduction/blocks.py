@@ -14,18 +14,19 @@ from pathlib import Path
 
 from reclust.studies.store.reader import StoreReader
 from reclust.studies.tables import markdown
-from reclust.studies.tables.selection import n_init, pools, variants
+from reclust.studies.tables.selection import pools
 from reclust.utils.files import write_text
 
 from .best import PREPARED, PUBLISHED, all_repetitions, best_table
+from .selection import n_init_table, variants_table
 
 BLOCKS: Mapping[str, Callable[[StoreReader], str]] = {
     "best": lambda reader: markdown(best_table(reader)),
-    "exchange": lambda reader: markdown(variants(
+    "exchange": lambda reader: markdown(variants_table(
         all_repetitions(reader, *PUBLISHED, *PREPARED), "Replicas that learn from each other, or not, ACC")),
-    "variations": lambda reader: markdown(variants(
+    "variations": lambda reader: markdown(variants_table(
         all_repetitions(reader, "best-variations"), "What might lift it further, ACC")),
-    "n-init": lambda reader: markdown(n_init(pools(all_repetitions(reader, *PUBLISHED)))),
+    "n-init": lambda reader: markdown(n_init_table(pools(all_repetitions(reader, *PUBLISHED)))),
 }
 _BLOCK = re.compile(r"(<!-- records: (\S+) -->\n).*?(<!-- end of records -->)", re.DOTALL)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from reclust.studies.figures.base import CURVES
+from reclust.studies.figures.runs import CURVES
 from reclust.training.history import AFTER_RESET
 
 from .evidence import (

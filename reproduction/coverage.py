@@ -10,7 +10,7 @@ from reclust.studies.catalog import named, names
 from reclust.studies.store.reader import StoreReader
 from reclust.studies.study import Study
 from reclust.studies.tables import labels
-from reclust.studies.tables.scores import BASELINES, OF_COLOURS
+from reclust.studies.tables.scores import BASELINES, COLOUR_BASELINES
 from reclust.studies.tables.table import Cell, Row, Table
 from reclust.utils.values import to_json
 
@@ -26,7 +26,7 @@ BEYOND = ("best", "best-of-many-samples", "best-of-few-samples", "best-of-small-
           "best-variations")
 STUDIES = (MAIN, *ABLATIONS, *FOR_FIGURES, *CONTRASTIVE, *BEYOND)
 """Those that the page speaks of, in its order."""
-ALL_BASELINES = (BASELINES, OF_COLOURS)
+ALL_BASELINES = (BASELINES, COLOUR_BASELINES)
 _WHOLE = {whole: part for part, whole in APART.items()}
 
 

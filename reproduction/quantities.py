@@ -8,8 +8,8 @@ from statistics import median
 
 import numpy as np
 
-from reclust.studies.figures.base import CURVES
-from reclust.studies.tables.runtime import spent
+from reclust.studies.figures.runs import CURVES
+from reclust.studies.tables.runtime import cell_times
 from reclust.training.history import AFTER_RESET
 
 from .cells import SETS, Improvement, improvements
@@ -155,7 +155,7 @@ def slower(evidence: Evidence) -> Judged:
     """One reclustering by a Gaussian mixture in units of one by k-means."""
     what, expected = "time of one reclustering on USPS, mixture / k-means", "above 2"
     seconds: dict[str, list[float]] = {"em": [], "k-means": []}
-    for one in spent(evidence.reader, "reclustering-methods") if "reclustering-methods" in evidence.studies else ():
+    for one in cell_times(evidence.reader, "reclustering-methods") if "reclustering-methods" in evidence.studies else ():
         if one.dataset == "usps" and one.variant in seconds:
             seconds[one.variant].append(one.parts["clustering"])
     if not all(seconds.values()):
@@ -167,7 +167,7 @@ def slower(evidence: Evidence) -> Judged:
 def overhead(variant: str, bound: float) -> Callable[[Evidence], Judged]:
     def judged(evidence: Evidence) -> Judged:
         what, expected = f"what BRB with {variant} adds to IDEC on MNIST, in percent", f"at most {bound:g}"
-        found = spent(evidence.reader, "runtime") if "runtime" in evidence.studies else []
+        found = cell_times(evidence.reader, "runtime") if "runtime" in evidence.studies else []
         ours = next((one.overhead for one in found if (one.dataset, one.variant) == ("mnist", variant)), math.nan)
         if math.isnan(ours):
             return Judged(what, expected, "no records yet: runtime", "cannot tell")

@@ -12,9 +12,10 @@ from reclust import Curve
 from reclust.studies import Outcome, PlannedRun, Store, published
 from reclust.studies.baselines import PixelKMeans, best_baselines
 from reclust.studies.measures import LABEL_FREE
-from reclust.studies.tables.selection import Pool, n_init, pools, repetitions, variants
+from reclust.studies.tables.selection import Pool, pools, repetitions
 from reproduction import blocks
 from reproduction.best import LINES, best_table, fields_best, papers_best
+from reproduction.selection import n_init_table, variants_table
 
 REPLICAS = 4
 
@@ -86,7 +87,7 @@ def test_published_bests_are_the_highest_of_their_set():
 
 
 def test_regret_is_what_the_best_replica_has_more(store):
-    ((independent, exchange),) = variants(repetitions(store, "best"), "title").blocks
+    ((independent, exchange),) = variants_table(repetitions(store, "best"), "title").blocks
     acc, scores = store.known["usps", "independent"]
     assert independent.cells[4].numbers[""] == pytest.approx(100 * (acc.max(1) - acc[np.arange(3), scores.argmax(1)]).mean())
     assert [row.cells[0].text for row in (independent, exchange)] == ["3", "2"]
@@ -107,15 +108,15 @@ def test_what_subsets_keep_is_counted_exactly():
 def test_pools_hold_the_replicas_that_know_nothing_of_each_other(store):
     usps, digits = pools(one for study in ("best", "best-of-few-samples") for one in repetitions(store, study))
     np.testing.assert_allclose(np.sort(usps.acc), np.sort(100 * store.known["usps", "independent"][0].ravel()))
-    kept, regret = n_init([usps]).blocks[0]
-    assert kept.label == "USPS, kept of 12 replicas" and [cell.text == "" for cell in kept.cells] == [False] * 3 + [True] * 3
+    kept, regret = n_init_table([usps]).blocks[0]
+    assert kept.label == "USPS, selected of 12 replicas" and [cell.text == "" for cell in kept.cells] == [False] * 3 + [True] * 3
     assert kept.cells[0].numbers[""] == pytest.approx(usps.acc.mean()) and digits.sizes == (1, 2)
 
 
 def test_blocks_are_filled_and_all_else_is_left_alone(store):
     page = "# Mine\n<!-- records: n-init -->\nold\n<!-- end of records -->\nbelow\n"
     once = made.filled(page, store)
-    assert once.startswith("# Mine\n<!-- records: n-init -->\n\n**n\\_init") and once.endswith("\n\n<!-- end of records -->\nbelow\n")
+    assert once.startswith("# Mine\n<!-- records: n-init -->\n\n**Accuracy") and once.endswith("\n\n<!-- end of records -->\nbelow\n")
     assert "old" not in once and made.filled(once, store) == once
     with pytest.raises(ValueError, match="no records named 'x'.*best, exchange, variations, n-init"):
         made.filled(page.replace("n-init", "x"), store)

@@ -48,7 +48,7 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def _table(arguments: argparse.Namespace) -> int:
-    from ..studies.tables import tables, together, write
+    from ..studies.tables import render, tables, write
 
     with studies.StoreReader(arguments.store) as store:
         names = [arguments.study] if arguments.study else [
@@ -64,7 +64,7 @@ def _table(arguments: argparse.Namespace) -> int:
         print(f"{arguments.output}: {len(made)} tables")
     else:
         bold = ("\033[1m", "\033[0m") if sys.stdout.isatty() else ("*", "*")
-        print(together(made, EXTENSIONS[arguments.format], bold=bold), end="")
+        print(render(made, EXTENSIONS[arguments.format], bold=bold), end="")
     return 0
 
 

@@ -34,7 +34,7 @@ from .outcome import commit, score_labels, versions
 from .protocols import Sample, StudyProtocol
 from .store.store import Outcome, PlannedRun, Store
 from .study import Study
-from .tables.scores import BASELINES, OF_COLOURS
+from .tables.scores import BASELINES, COLOUR_BASELINES
 
 CHUNK = 4096
 
@@ -192,7 +192,8 @@ def best_baselines() -> tuple[Baselines, ...]:
 
     return (Baselines(BASELINES, (*parts(small, 5), *parts(large, 2)), main.protocol,
                       main.precision),
-            Baselines(OF_COLOURS, parts(colours.datasets, 5), colours.protocol, main.precision))
+            Baselines(COLOUR_BASELINES, parts(colours.datasets, 5), colours.protocol,
+                      main.precision))
 
 
 def run_baselines(baselines: Baselines, store: Store, conditions: Conditions, *,

@@ -115,7 +115,7 @@ def test_the_same_store_gives_the_same_bytes(store, tmp_path, name):
 def test_identifiers_do_not_tell_of_the_processor(store, tmp_path):
     digests = ('<clipPath id="p{0}"/><path id="image{1}"/><use clip-path="url(#p{0})" xlink:href="#image{1}"/><g id="axes_1"/>'
                .format(*pair) for pair in (("0123456789", "abcdef0123"), ("9876543210", "eeeeeeeeee")))
-    (one,) = {figures._numbered(svg) for svg in digests}
+    (one,) = {figures.files.renumber(svg) for svg in digests}
     assert re.fullmatch(r'<clipPath id="(p0_\w{8})"/><path id="(image1_\w{8})"/><use clip-path="url\(#\1\)" xlink:href="#\2"/>'
                         '<g id="axes_1"/>', one)
     draw(store, "voronoi", tmp_path / "a.svg")
@@ -124,10 +124,10 @@ def test_identifiers_do_not_tell_of_the_processor(store, tmp_path):
     assert len(set(defined)) == len(defined) and set(re.findall(r'(?:url\(|href=")#(\w+)', svg)) <= set(defined)
 
 
-@pytest.mark.parametrize("recipe", FIGURES.values(), ids=lambda recipe: recipe.name)
-def test_the_studies_of_the_catalog_record_what_figures_need(recipe):
-    for study in recipe.studies[:1]:
-        assert set(recipe.measures) <= set(named(study).measures) and set(recipe.measures) <= set(MEASURES)
+@pytest.mark.parametrize("spec", FIGURES.values(), ids=lambda spec: spec.name)
+def test_the_studies_of_the_catalog_record_what_figures_need(spec):
+    for study in spec.studies[:1]:
+        assert set(spec.measures) <= set(named(study).measures) and set(spec.measures) <= set(MEASURES)
 
 
 @pytest.mark.parametrize(("name", "columns", "cells"), [
@@ -301,7 +301,7 @@ def test_settings_that_lack_an_algorithm_stay_empty(store, monkeypatch):
 def test_runtime_bars_are_the_tables_numbers(store):
     choice = Choice(datasets=("usps",), algorithms=("idec",), pretrained=True)
     (axes,) = figure(store, "runtime", choice).axes
-    cells = [one for one in tables.spent(store, "runtime") if (one.dataset, one.algorithm, one.pretrained) == ("usps", "idec", True)]
+    cells = [one for one in tables.cell_times(store, "runtime") if (one.dataset, one.algorithm, one.pretrained) == ("usps", "idec", True)]
     widths = {bars.get_label(): [bar.get_width() for bar in bars] for bars in axes.containers}
     assert widths["one epoch of training"] == pytest.approx([one.epoch for one in cells]) and len(cells) == 2
     assert widths["clustering"] == pytest.approx([one.parts["clustering"] for one in cells])
@@ -326,7 +326,7 @@ def test_histograms_before_and_after_a_reset(store):
         expected.append([counts / counts.sum() for counts in (before, after, later)])
     for patch, values in zip(drawn.axes[0].patches, np.mean(expected, 0), strict=True):
         np.testing.assert_allclose(patch.get_data().values, 100 * values, rtol=1e-5)
-    with pytest.raises(MissingData, match="no reset at the start of epoch 3; there were at 2, 4"):
+    with pytest.raises(MissingData, match="no reset at epoch 3, only at 2, 4"):
         figure(store, "distance-ratios", Choice(epoch=3))
 
 
@@ -378,7 +378,7 @@ def test_missing_data_says_what_to_run(tmp_path, store):
         with pytest.raises(MissingData, match="reclust study run sensitivity"):
             figure(empty, "sensitivity")
         empty.plan("sensitivity-mini", "spec", [PlannedRun("r", "g", "digits", "dec", "v", True, 1)])
-        with pytest.raises(MissingData, match="no finished run of the study sensitivity-mini"):
+        with pytest.raises(MissingData, match="no finished run in the study sensitivity-mini"):
             figure(empty, "sensitivity")
         empty.add(Outcome("g", ["r"], [small_settings()], {"acc": np.ones(1)}, {}, {}, {}, {}))
         with pytest.raises(MissingData, match="no factor 'keep'"):
@@ -387,9 +387,9 @@ def test_missing_data_says_what_to_run(tmp_path, store):
             figure(empty, "controls", Choice(study="sensitivity-mini"))
     with pytest.raises(MissingData, match="no dataset among gtsrb"):
         figure(store, "runtime", Choice(datasets=("gtsrb",)))
-    with pytest.raises(ValueError, match="no figure named 'x': choose among learning-curves"):
+    with pytest.raises(ValueError, match="no figure 'x': choose among learning-curves"):
         figure(store, "x")
-    with pytest.raises(ValueError, match="end it with .pdf, .svg, .png"):
+    with pytest.raises(ValueError, match="use one of .pdf, .svg, .png"):
         draw(store, "radar", tmp_path / "a.txt", Choice(study="acc-table"))
 
 
@@ -400,7 +400,7 @@ def test_a_study_of_other_variants_is_shown_whole_or_missed(tmp_path):
         for one in runs:
             made.add(Outcome(one.group, [one.key], [small_settings()], {"acc": np.ones(1)},
                              {"clustering": {"accuracy": Curve(EPOCHS, np.ones((len(EPOCHS), 1)))}}, {}, {}, {}))
-        with pytest.raises(MissingData, match="no run with the variant brb of the study own"):
+        with pytest.raises(MissingData, match="no run with the variant brb in the study own"):
             figure(made, "radar", Choice(study="own"))
         (axes,) = figure(made, "learning-curves", Choice(study="own")).axes
         assert {"no intervention", "mine", "other"} <= set(axes.get_legend_handles_labels()[1])

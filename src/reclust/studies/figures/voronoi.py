@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .base import Choice, Recipe, Runs, legend, panels, title
-from .scatter import CLASSES, MARKERS, Moment, classes, framed, moment, same_limits
+from .embeddings import CLASSES, MARKERS, Moment, frame, moment, same_limits
+from .panels import legend, panels, title
+from .runs import Choice, FigureSpec, Runs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 CLOSE = 0.9
-"""Samples whose distance ratio is above this are close to a border."""
+"""Ratio of the distances to the two nearest centres above which a sample is close to a border."""
 
 
 def draw(runs: Runs, choice: Choice) -> Figure:
@@ -23,47 +24,51 @@ def draw(runs: Runs, choice: Choice) -> Figure:
     (after,) = runs.columns(run, "embedding_after_reset")
     epoch = int(after.epochs[0]) if choice.epoch is None else choice.epoch
     runs.resets_of(run, epoch)
-    moments = [moment(runs, run, epoch - 1, name="before BRB"), moment(runs, run, epoch, name="after BRB", after_reset=True)]
-    if moments[0].z.shape[-1] != 2:
-        raise runs.missing(f"no embeddings of two dimensions (they have {moments[0].z.shape[-1]})")
+    moments = [moment(runs, run, epoch - 1, name="before BRB"),
+               moment(runs, run, epoch, name="after BRB", after_reset=True)]
+    runs.require(moments[0].z.shape[-1] == 2, "no embeddings of two dimensions")
     figure, grid = panels(1, 2, width=2.9, height=2.6)
     for axes, shown in zip(grid[0], moments, strict=True):
         same_limits([axes], [shown], margin=0.1)
-        _cells(axes, shown.centers)
-        _samples(axes, shown, classes(runs, run))
+        _draw_cells(axes, shown.centers)
+        _draw_samples(axes, shown, runs.reader.array(run, "shown_classes"))
         axes.set_title(f"{shown.name} ({epoch} epochs)")
-        framed(axes)
+        frame(axes)
     legend(figure, grid[0, 0])
     figure.suptitle(title(runs, "brb"), fontsize=9)
     return figure
 
 
-def _cells(axes: Axes, centers: np.ndarray) -> None:
-    """The part of the plane nearest to each centre, as an image, and the borders."""
+def _draw_cells(axes: Axes, centers: np.ndarray) -> None:
+    """Shade the part of the plane nearest to each centre and draw the borders."""
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
     x, y = np.meshgrid(np.linspace(left, right, 400), np.linspace(bottom, top, 400))
     nearest = ((np.stack([x, y], -1)[:, :, None] - centers) ** 2).sum(-1).argmin(-1)
     shades = np.linspace(0.80, 0.97, len(centers))
-    axes.imshow(shades[nearest], extent=(left, right, bottom, top), origin="lower", cmap="gray", vmin=0, vmax=1, aspect="auto",
-                zorder=0, interpolation="nearest")
+    axes.imshow(shades[nearest], extent=(left, right, bottom, top), origin="lower", cmap="gray",
+                vmin=0, vmax=1, aspect="auto", zorder=0, interpolation="nearest")
     for cluster in range(len(centers)):
         axes.contour(x, y, nearest == cluster, levels=[0.5], colors="0.3", linewidths=0.7, zorder=1)
 
 
-def _samples(axes: Axes, shown: Moment, truth: np.ndarray) -> None:
-    near, next_ = np.sort(np.linalg.norm(shown.z[:, None] - shown.centers, axis=-1), axis=1)[:, :2].T
-    close = near > CLOSE * next_
-    for i, label in enumerate(np.unique(truth)):
-        own = shown.z[(truth == label) & ~close]
-        axes.scatter(own[:, 0], own[:, 1], s=5, color=CLASSES[i % 10], marker=MARKERS[i % 10], alpha=0.7, linewidths=0,
-                     label=f"class {label}", zorder=2, rasterized=True)
-        edge = shown.z[(truth == label) & close]
-        axes.scatter(edge[:, 0], edge[:, 1], s=16, color=CLASSES[i % 10], marker="x", linewidths=0.8, zorder=3,
-                     rasterized=True)
+def _draw_samples(axes: Axes, shown: Moment, classes: np.ndarray) -> None:
+    distances = np.linalg.norm(shown.z[:, None] - shown.centers, axis=-1)
+    nearest, second = np.sort(distances, axis=1)[:, :2].T
+    close = nearest > CLOSE * second
+    for i, label in enumerate(np.unique(classes)):
+        color = CLASSES[i % 10]
+        own = shown.z[(classes == label) & ~close]
+        axes.scatter(own[:, 0], own[:, 1], s=5, color=color, marker=MARKERS[i % 10], alpha=0.7,
+                     linewidths=0, label=f"class {label}", zorder=2, rasterized=True)
+        edge = shown.z[(classes == label) & close]
+        axes.scatter(edge[:, 0], edge[:, 1], s=16, color=color, marker="x", linewidths=0.8,
+                     zorder=3, rasterized=True)
     axes.scatter([], [], s=16, color="0.3", marker="x", linewidths=0.8, label="close to a border")
-    axes.scatter(shown.centers[:, 0], shown.centers[:, 1], s=50, color="white", edgecolors="black", marker="X", linewidths=0.9,
-                 zorder=4, label="centres")
+    axes.scatter(shown.centers[:, 0], shown.centers[:, 1], s=50, color="white", edgecolors="black",
+                 marker="X", linewidths=0.9, zorder=4, label="centres")
 
 
-RECIPE = Recipe("voronoi", ("voronoi",), draw, "Voronoi cells of the centres in two dimensions before and after a reset.",
-                ("embeddings",), {"datasets": ("usps",), "algorithms": ("dec",), "variants": ("brb",), "pretrained": True})
+VORONOI = FigureSpec(
+    "voronoi", ("voronoi",), draw,
+    "Voronoi cells of the centres in two dimensions before and after a reset.", ("embeddings",),
+    {"datasets": ("usps",), "algorithms": ("dec",), "variants": ("brb",), "pretrained": True})

@@ -1,7 +1,8 @@
-"""What the paper and the field report, in percent and seconds: to stand beside one's own numbers.
+"""Published numbers in percent and seconds, for comparison.
 
-paper.csv is tidy: one row for each number of the paper's tables, under the name of the study that repeats it and with the
-variant's name there. Where the paper confuses two columns (native reclustering of DEC from scratch) they are put right.
+paper.csv has one row for each number of the paper's tables, under the names of the study and of the
+variant that repeat it. Two columns that the paper swaps (native reclustering of DEC from scratch)
+are corrected.
 """
 
 from __future__ import annotations
@@ -15,20 +16,19 @@ from types import MappingProxyType
 from typing import Any
 
 MAIN = "acc-table"
-"""Where variants of other studies are found too, if they are the same there."""
+"""Fallback for variants that other studies share with the main table."""
 
-OTHERWISE = MappingProxyType({"without-augmentation": "without-augmentation", "voronoi": "voronoi",
-                              "dec-in-float32": "without-augmentation"})
-"""Studies whose variants of the same names are other runs than those -> the study that the paper has of them."""
+WITHOUT_FALLBACK = MappingProxyType({"without-augmentation": "without-augmentation",
+                                     "voronoi": "voronoi",
+                                     "dec-in-float32": "without-augmentation"})
+"""Studies whose variants differ from those of the main table -> the paper's table of them."""
 
 BEST = "-best"
-"""Ends the name of a study where the paper gives the best run and not the mean."""
+"""Suffix of studies for which the paper gives the best run instead of the mean."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """One number of the paper, with its standard error or standard deviation where there is one."""
-
     mean: float
     stderr: float | None = None
     std: float | None = None
@@ -38,36 +38,33 @@ Key = tuple[str, str, str, str, str, str]
 
 
 def find(study: str, cell: Mapping[str, Any], metric: str) -> Published | None:
-    """The paper's number for a cell of a study's table: dataset, algorithm, variant and pretrained (bool) tell which."""
+    """Return the paper's number of a cell (dataset, algorithm, variant, pretrained) of a study."""
     pretrained = "yes" if cell["pretrained"] else "no"
-    tables = (OTHERWISE[study],) if study in OTHERWISE else (study,) if study.endswith(BEST) else (study, MAIN)
-    for table in tables:
-        found = paper().get((table, cell["dataset"], pretrained, cell["algorithm"], cell["variant"], metric))
-        if found is not None:
-            return found
-    return None
+    only = WITHOUT_FALLBACK.get(study, study if study.endswith(BEST) else None)
+    keys = [(table, cell["dataset"], pretrained, cell["algorithm"], cell["variant"], metric)
+            for table in ((study, MAIN) if only is None else (only,))]
+    return next((paper()[key] for key in keys if key in paper()), None)
 
 
 def others(study: str, known: Collection[str], metric: str) -> dict[tuple[str, str], Published]:
-    """(algorithm, data set) -> number, of methods in the paper's table that are none of the known algorithms."""
+    """Map (algorithm, data set) to the number of every method that is not among the known."""
     return {(key[3], key[1]): number for key, number in paper().items()
             if key[0] == study and key[3] not in known and key[5] == metric}
 
 
 @lru_cache(maxsize=1)
 def paper() -> Mapping[Key, Published]:
-    """(study, dataset, pretrained yes or no, algorithm, variant, metric) -> number."""
-    made: dict[Key, Published] = {}
-    for row in _rows("paper.csv"):
-        key = row["table"], row["dataset"], row["pretrained"], row["algorithm"], row["variant"], row["metric"]
-        made[key] = Published(float(row["mean"]), *(float(row[name]) if row[name] else None for name in ("stderr", "std")))
-    return MappingProxyType(made)
+    """Map (study, dataset, pretrained yes or no, algorithm, variant, metric) to the number."""
+    return MappingProxyType({
+        (row["table"], row["dataset"], row["pretrained"], row["algorithm"], row["variant"],
+         row["metric"]): Published(float(row["mean"]), *(
+             float(row[name]) if row[name] else None for name in ("stderr", "std")))
+        for row in _rows("paper.csv")})
 
 
 @lru_cache(maxsize=1)
 def field() -> tuple[Mapping[str, str], ...]:
-    """The best that others report: dataset, method, acc in percent, augmentation (yes, no, unknown), trained_from_scratch,
-    and a note."""
+    """Best results of others: dataset, method, acc, augmentation, trained_from_scratch, note."""
     return tuple(MappingProxyType(row) for row in _rows("field.csv"))
 
 

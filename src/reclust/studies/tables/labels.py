@@ -1,4 +1,4 @@
-"""How data sets, algorithms and variants are called and coloured in tables and figures."""
+"""Names and colours of data sets, algorithms and variants in tables and figures."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ DEEP = ("dec", "idec", "dcn")
 DATASETS = {"cifar100_20": "CIFAR100-20", "kmnist_test": "KMNIST test part", "digits": "digits"}
 VARIANTS = {"brb": "BRB", "recluster": "Recluster", "reset": "Reset", "em": "EM"}
 MEASURES = {
-    "acc": "ACC", "nmi": "NMI", "ari": "ARI", "accuracy": "accuracy (%)", "label_change": "label change (%)",
-    "intra_class_distance": "intra-class distance", "inter_class_distance": "inter-class distance", "silhouette": "silhouette",
-    "silhouette_predicted": "silhouette, predicted labels", "reconstruction_loss": "reconstruction loss",
+    "acc": "ACC", "nmi": "NMI", "ari": "ARI", "accuracy": "accuracy (%)",
+    "label_change": "label change (%)", "intra_class_distance": "intra-class distance",
+    "inter_class_distance": "inter-class distance",
+    "silhouette_predicted": "silhouette, predicted labels",
 }
 PERCENT = frozenset({"acc", "nmi", "ari", "accuracy"})
 """Measures between 0 and 1 that are shown in percent."""
 
 COLORS = {"none": "#0072B2", "brb": "#000000", "recluster": "#E69F00", "reset": "#009E73"}
-OTHERS = ("#CC79A7", "#56B4E9", "#D55E00", "#999999", "#F0E442")
-"""Okabe and Ito's palette: told apart with every kind of colour vision."""
+OTHER_COLORS = ("#CC79A7", "#56B4E9", "#D55E00", "#999999", "#F0E442")
+"""Okabe and Ito's palette, safe for colour-blind readers."""
 STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
 
 
@@ -31,14 +32,14 @@ def algorithm(name: str) -> str:
 
 
 def variant(name: str) -> str:
-    """As it stands after an algorithm's name: BRB, Reset, …"""
     return VARIANTS.get(name, name)
 
 
 def method(algorithm_name: str, variant_name: str, *, pretrained: bool = False) -> str:
-    """The paper's way to name a row: DEC, DEC+BRB, DEC+BRB+Pretrain."""
-    parts = [algorithm(algorithm_name), *([] if variant_name == "none" else [variant(variant_name)]),
-             *(["Pretrain"] if pretrained and algorithm_name in DEEP else [])]
+    """Name a row as the paper does: DEC, DEC+BRB, DEC+BRB+Pretrain."""
+    parts = [algorithm(algorithm_name)]
+    parts += [] if variant_name == "none" else [variant(variant_name)]
+    parts += ["Pretrain"] if pretrained and algorithm_name in DEEP else []
     return "+".join(parts)
 
 
@@ -47,13 +48,9 @@ def measure(name: str) -> str:
 
 
 def value(column: str, given: Any) -> str:
-    """Any entry of a row of a study, as a heading."""
-    if column == "dataset":
-        return dataset(given)
-    if column == "algorithm":
-        return algorithm(given)
-    if column == "variant":
-        return variant(given)
+    """Format any entry of a study's row as a heading."""
+    if column in ("dataset", "algorithm", "variant"):
+        return {"dataset": dataset, "algorithm": algorithm, "variant": variant}[column](given)
     if column == "pretrained":
         return "with pretraining" if given else "from scratch"
     named = f"{given:g}" if isinstance(given, float) else str(given)
@@ -61,6 +58,6 @@ def value(column: str, given: Any) -> str:
 
 
 def colors(variants: Sequence[str]) -> Mapping[str, str]:
-    """A colour for each variant; those of the paper always have the same."""
-    rest = iter(OTHERS * (1 + len(variants) // len(OTHERS)))
+    """Assign a colour to each variant; the paper's variants keep theirs in every figure."""
+    rest = iter(OTHER_COLORS * (1 + len(variants) // len(OTHER_COLORS)))
     return {name: COLORS[name] if name in COLORS else next(rest) for name in variants}

@@ -1,4 +1,4 @@
-"""Tables as values, before they become text of any kind."""
+"""Tables as values, before they are rendered."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-MINUS = "−"  # as wide as a plus sign: columns line up
+MINUS = "−"  # as wide as a plus sign, so that columns line up
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What one cell shows. aside: stands behind it in parentheses. numbers: what a CSV file gets, by the name that its
-    column has behind the table's own, "" for the cell's main number."""
+    """One cell: its text, and in parentheses `aside`.
+
+    `numbers` go to CSV files, by the suffix of their column; "" is the main number of the cell.
+    """
 
     text: str = ""
     aside: str = ""
@@ -28,25 +30,33 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """columns: headings, the first one that of the labels. blocks: rows that belong together. note: how to read it."""
+    """Blocks of rows under column headings, the first of which is that of the row labels."""
 
     title: str
     columns: tuple[str, ...]
     blocks: tuple[tuple[Row, ...], ...]
     note: str = ""
 
+    @property
+    def rows(self) -> list[Row]:
+        return [row for block in self.blocks for row in block]
 
-def score(mean: float, spread: float | None, published: float | None, *, extra: Mapping[str, float | str],
-          best: bool = False) -> Cell:
-    """A mean ± its spread, with the paper's number and the difference beside it."""
+
+def score(mean: float, spread: float | None, published: float | None, *,
+          extra: Mapping[str, float | str], best: bool = False) -> Cell:
+    """Format a mean ± its spread, with the paper's number and the difference beside it."""
     if math.isnan(mean):
         return Cell(numbers=extra)
-    text = f"{mean:.2f}" + (f" ± {spread:.2f}" if spread is not None and not math.isnan(spread) else "")
+    text = plus_minus(mean, math.nan if spread is None else spread)
     numbers = {"": mean, **extra}
     if published is None:
         return Cell(text, numbers=numbers, best=best)
     numbers |= {"paper": published, "difference": mean - published}
     return Cell(text, f"{published:.2f}, {signed(mean - published)}", numbers, best)
+
+
+def plus_minus(mean: float, spread: float, digits: int = 2) -> str:
+    return f"{mean:.{digits}f}" + ("" if math.isnan(spread) else f" ± {spread:.{digits}f}")
 
 
 def signed(number: float, digits: int = 2) -> str:
@@ -56,7 +66,8 @@ def signed(number: float, digits: int = 2) -> str:
 
 
 def number(given: float, digits: int = 2, *, best: bool = False) -> Cell:
-    """A plain number; nothing where it is not one."""
+    """Format a number; NaN gives an empty cell."""
     if math.isnan(given):
         return Cell(numbers={"": given})
-    return Cell(f"{given:.{digits}f}" if given >= 0 else signed(given, digits), numbers={"": given}, best=best)
+    text = f"{given:.{digits}f}" if given >= 0 else signed(given, digits)
+    return Cell(text, numbers={"": given}, best=best)

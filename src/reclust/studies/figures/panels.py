@@ -1,0 +1,125 @@
+"""Parts that figures share: grids of axes, legends, curves with error bands, marks at resets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..store.summaries import over_one_epoch
+from ..tables import labels
+from .runs import Runs, in_order
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH = 3.4
+"""Inches of a column of text."""
+
+
+def panels(rows: int = 1, columns: int = 1, *, width: float = WIDTH, height: float = 2.4,
+           **options: Any) -> tuple[Figure, np.ndarray]:
+    """Make a figure with a grid of axes (rows, columns) of this size in inches each."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+def variant_name(variant: str) -> str:
+    return "no intervention" if variant == "none" else labels.variant(variant)
+
+
+def title(runs: Runs, variant: str = "none") -> str:
+    """Return algorithm, data set and start of a figure that shows one of each."""
+    algorithm, dataset, start = (
+        runs.values(name)[0] for name in ("algorithm", "dataset", "pretrained"))
+    return (f"{labels.method(algorithm, variant)}, {labels.dataset(dataset)}, "
+            f"{labels.value('pretrained', start)}")
+
+
+def legend(figure: Figure, axes: Axes, **options: Any) -> None:
+    """Draw one legend below all panels, with points large enough to tell apart."""
+    from matplotlib.collections import PathCollection
+
+    handles, names = axes.get_legend_handles_labels()
+    columns = max(1, min(len(names), int(figure.get_figwidth() / 1.1)))  # that fit the width
+    given: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "frameon": False}
+    made = figure.legend(handles, names, **given | options)
+    for handle in made.legend_handles:
+        if isinstance(handle, PathCollection):
+            handle.set_sizes([18])
+            handle.set_alpha(1)
+
+
+def mark_resets(axes: Axes, epochs: Iterable[int]) -> None:
+    """Draw a dotted vertical line at each epoch, as one path to keep files small."""
+    places = np.array(sorted(epochs), dtype=float)
+    axes.plot(np.repeat(places, 3), np.tile([0, 1, np.nan], len(places)), color="0.75",
+              linewidth=0.5, linestyle=":", zorder=0, transform=axes.get_xaxis_transform(),
+              scaley=False)
+
+
+def banded(axes: Axes, curves: pandas.DataFrame, column: str, variants: Sequence[str],
+           points: bool = False) -> None:
+    """Draw each variant's mean over runs in a band of one standard error, or as points."""
+    colors = labels.colors(variants)
+    for i, variant in enumerate(variants):
+        own = curves[curves["variant"] == variant].dropna(subset=[column])
+        wide = own.pivot_table(index="epoch", columns="run", values=column).sort_index()
+        if wide.empty:
+            continue
+        scale = 100 if column in labels.PERCENT else 1
+        mean, runs = scale * wide.mean(axis=1), wide.count(axis=1)
+        spread = (scale * wide.std(axis=1, ddof=1) / np.sqrt(runs)).fillna(0.0)
+        # Epochs are measured at their end and the start is epoch -1: add one for epochs trained.
+        epochs = wide.index.to_numpy() + 1
+        style = "-" if variant == "brb" else labels.STYLES[1 + i % (len(labels.STYLES) - 1)]
+        form: dict[str, Any] = {"color": colors[variant], "label": variant_name(variant),
+                                "zorder": 3 + (variant == "brb")}
+        if points:
+            axes.errorbar(epochs, mean, spread, linestyle="none", marker="o", markersize=2,
+                          linewidth=0.8, **form)
+            continue
+        axes.plot(epochs, mean, linestyle=style, linewidth=1.2, **form)
+        axes.fill_between(epochs, mean - spread, mean + spread, color=colors[variant], alpha=0.2,
+                          linewidth=0)
+    axes.set_ylabel(labels.measure(column))
+
+
+def curve_panels(several: Sequence[Runs], columns: Sequence[str]) -> Figure:
+    """Draw a grid of panels: rows are curves, columns are data sets and algorithms."""
+    from matplotlib.ticker import MaxNLocator
+
+    cells = [(runs, cell) for runs in several for cell in dict.fromkeys(
+        runs.frame[["dataset", "algorithm", "pretrained"]].itertuples(index=False, name=None))]
+    kept = in_order(dict.fromkeys(variant for runs in several for variant in runs.variants))
+    curves = {runs.study: runs.curves(*columns) for runs in several}
+    resets = {runs.study: runs.resets() for runs in several}
+    height = 2.4 if len(columns) == 1 else 1.7
+    figure, grid = panels(len(columns), len(cells), height=height, sharex="col")
+    for place, (runs, (dataset, algorithm, pretrained)) in zip(grid.T, cells, strict=True):
+        own = runs.only(datasets=[dataset], algorithms=[algorithm], pretrained=pretrained)
+        shown = curves[runs.study][curves[runs.study]["run"].isin(own.frame["run"])]
+        fired = set().union(*(resets[runs.study].get(run, ()) for run in own.frame["run"]))
+        for axes, column in zip(place, columns, strict=True):
+            mark_resets(axes, fired)
+            some = _comparable(shown) if column == "label_change" else shown
+            banded(axes, some, column, kept, points=len(some) < len(shown))
+            if axes not in grid[:, 0]:
+                axes.set_ylabel("")
+        method = labels.method(algorithm, "none", pretrained=pretrained)
+        place[0].set_title(f"{method}, {labels.dataset(dataset)}")
+        place[-1].set_xlabel("epochs")
+        place[-1].xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    legend(figure, grid[0, 0])
+    return figure
+
+
+def _comparable(curves: pandas.DataFrame) -> pandas.DataFrame:
+    """Keep label changes over exactly one epoch."""
+    measured = np.unique(curves.loc[curves["label_change"].notna(), "epoch"])
+    return curves[over_one_epoch(curves["epoch"].to_numpy(), measured)]

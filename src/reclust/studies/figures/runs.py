@@ -1,0 +1,202 @@
+"""Definition of a figure, and the runs of a store that it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ..store.reader import CELL, StoreReader
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+CURVES = ("training-curves", "acc-table")
+"""Studies that record distances, norms and reconstruction; the first records more often."""
+
+
+class MissingData(LookupError):
+    """Raised if the store lacks what a figure shows; the message names the study to run."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Selection of what to draw; None leaves it to the figure. `epoch` picks a reset."""
+
+    study: str | None = None
+    datasets: tuple[str, ...] | None = None
+    algorithms: tuple[str, ...] | None = None
+    pretrained: bool | None = None
+    epoch: int | None = None
+    variants: tuple[str, ...] | None = None
+
+    def filters(self, defaults: Mapping[str, Any]) -> dict[str, list[Any]]:
+        """Map columns of runs to the values to show: those chosen, else the defaults."""
+        found = {}
+        for name in ("datasets", "algorithms", "variants", "pretrained"):
+            given = getattr(self, name)
+            given = defaults.get(name) if given is None else given
+            if given is not None:
+                found[name.removesuffix("s")] = [given] if isinstance(given, bool) else list(given)
+        return found
+
+
+@dataclass(frozen=True)
+class FigureSpec:
+    """A figure: the studies that have its data, the function that draws it, and its caption.
+
+    `measures` must have been recorded beside the scores. `defaults` are the datasets, algorithms,
+    variants and start (pretrained) to show. Of several studies, the one with most of that is drawn;
+    `by_dataset` decides so for each data set on its own.
+    """
+
+    name: str
+    studies: tuple[str, ...]
+    draw: Callable[[Runs, Choice], Figure]
+    about: str
+    measures: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    by_dataset: bool = False
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Finished runs of the study that a figure shows."""
+
+    reader: StoreReader
+    spec: FigureSpec
+    study: str
+    frame: pandas.DataFrame
+
+    @classmethod
+    def select(cls, reader: StoreReader, spec: FigureSpec, choice: Choice) -> Runs:
+        """Load the chosen study, else the one with most of the data, full or mini."""
+        known, study = reader.studies(), choice.study
+        names = [study] if study else [*spec.studies, *(f"{name}-mini" for name in spec.studies)]
+        found = [cls._load(reader, spec, name) for name in names if name in known]
+        if not found:
+            mini = " --mini" if any(name.endswith("-mini") for name in known) and not study else ""
+            others = f", or choose another one with --study: {', '.join(known)}" if known else ""
+            raise MissingData(
+                f"{spec.name} needs the study {' or '.join(names[: len(spec.studies)])}, which "
+                f"{reader.path} does not have: run `reclust study run {names[0]}{mini} "
+                f"--store {reader.path}`{others}.")
+        runs = max(found, key=lambda one: one._extent(choice.filters(spec.defaults)))
+        runs.require(not runs.frame.empty, "no finished run")
+        return runs
+
+    @classmethod
+    def _load(cls, reader: StoreReader, spec: FigureSpec, study: str) -> Runs:
+        frame = reader.runs(study)
+        return cls(reader, spec, study, frame[frame["state"] == "finished"].reset_index(drop=True))
+
+    def _extent(self, filters: Mapping[str, list[Any]]) -> tuple[int, int]:
+        """Count the cells and the runs that pass the filters."""
+        frame = self.frame
+        for column, values in filters.items():
+            frame = frame[frame[column].isin(values)]
+        return len(frame[list(CELL)].drop_duplicates()), len(frame)
+
+    @property
+    def source(self) -> str:
+        """The study and its number of runs for each cell, for a caption."""
+        counts = self.frame.groupby(list(CELL)).size()
+        few, many = counts.min(), counts.max()
+        each = f"{few}" if few == many else f"{few} to {many}"
+        return f"`{self.study}`, {each} run{'s' if many > 1 else ''} each"
+
+    def require(self, found: object, what: str) -> None:
+        """Raise `MissingData` with what is missing unless it was found."""
+        if not found:
+            with_measures = f", with the measures {', '.join(self.spec.measures)}"
+            raise MissingData(
+                f"{self.spec.name} finds {what} in the study {self.study} of {self.reader.path}: "
+                f"run `reclust study run {self.spec.studies[0]} --store {self.reader.path}` to its end"
+                f"{with_measures if self.spec.measures else ''}.")
+
+    def only(self, *, datasets: Sequence[str] | None = None, pretrained: bool | None = None,
+             algorithms: Sequence[str] | None = None,
+             variants: Sequence[str] | None = None) -> Runs:
+        """Keep the runs of these kinds, at least one."""
+        frame = self.frame
+        filters = {"dataset": datasets, "algorithm": algorithms, "variant": variants,
+                   "pretrained": None if pretrained is None else [pretrained]}
+        for column, values in filters.items():
+            if values is not None:
+                frame = frame[frame[column].isin(list(values))]
+                self.require(len(frame), f"no {column} among {', '.join(map(str, values))}")
+        return replace(self, frame=frame)
+
+    def chosen(self, choice: Choice) -> Runs:
+        """Keep what was chosen, else the defaults.
+
+        Defaults that the study lacks are replaced by its first value, since mini studies have other
+        data sets; variants by all, if the study has none of the default interventions.
+        """
+        frame = self.only(datasets=choice.datasets, algorithms=choice.algorithms,
+                          pretrained=choice.pretrained, variants=choice.variants).frame
+        for column, values in choice.filters(self.spec.defaults).items():
+            found = {*values} & {*frame[column]}
+            if column == "variant" and choice.variants is None and "none" in values \
+                    and found <= {"none"}:
+                continue
+            frame = frame[frame[column].isin(values if found else frame[column].iloc[:1])]
+        return replace(self, frame=frame)
+
+    def by_dataset(self, choice: Choice) -> list[Runs]:
+        """Return what was chosen, each data set from the study that has most of it."""
+        chosen = self.chosen(choice)
+        if not self.spec.by_dataset:
+            return [chosen]
+        studies: dict[str, list[str]] = {}
+        for dataset in chosen.values("dataset"):
+            own = Runs.select(self.reader, self.spec, replace(choice, datasets=(dataset,)))
+            studies.setdefault(own.study, []).append(dataset)
+        each = [replace(choice, study=study, datasets=tuple(datasets))
+                for study, datasets in studies.items()]
+        return [Runs.select(self.reader, self.spec, one).chosen(one) for one in each]
+
+    def values(self, column: str) -> list[Any]:
+        """Return the distinct values of a column, in the order of the plan."""
+        return list(dict.fromkeys(self.frame[column]))
+
+    @property
+    def variants(self) -> list[str]:
+        return in_order(self.values("variant"))
+
+    def curves(self, *names: str) -> pandas.DataFrame:
+        """Return these curves with one row for each run and epoch."""
+        curves = self.reader.curves(self.study, names)
+        curves = curves.merge(self.frame[["run", *CELL, "seed"]], on="run")
+        for name in names:
+            self.require(curves[name].notna().any(), f"no curve {name!r}")
+        return curves
+
+    def resets(self) -> dict[str, set[int]]:
+        """Map runs to the epochs at whose start an intervention fired."""
+        fired = self.reader.curves(self.study, ["fired"])
+        fired = fired[(fired["fired"] == 1) & fired["run"].isin(self.frame["run"])]
+        return {run: set(own) for run, own in fired.groupby("run")["epoch"]}
+
+    def resets_of(self, run: str, epoch: int | None = None) -> list[int]:
+        """Return the epochs at whose start one run was reset; `epoch` must be among them."""
+        fired = self.reader.history(run, ["fired"]).get("clustering", {}).get("fired")
+        found = [] if fired is None else fired.epochs[fired.values == 1].tolist()
+        self.require(found, "no run with a reset")
+        known = ", ".join(map(str, found))
+        missing = f"no reset at epoch {epoch}, only at {known},"
+        self.require(epoch is None or epoch in found, missing)
+        return found
+
+    def columns(self, run: str, *names: str) -> list[Any]:
+        """Return curves of one run with their epochs, including arrays."""
+        own = self.reader.history(run).get("clustering", {})
+        for name in names:
+            self.require(name in own, f"no curve {name!r}")
+        return [own[name] for name in names]
+
+
+def in_order(variants: Iterable[str]) -> list[str]:
+    """Sort the baseline first and BRB last, so that BRB is drawn on top."""
+    return sorted(variants, key=lambda name: (name == "brb", name != "none"))
