@@ -1,4 +1,4 @@
-"""The reproduction of the paper: pages and figures from committed records, by one command."""
+"""The reproduction of the paper: pages and figures from the committed records."""
 
 from __future__ import annotations
 
@@ -8,78 +8,77 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from reclust.studies.figures import FIGURES, MissingData, draw
+from reclust.studies.figures import FIGURES, MissingData, draw, save
 from reclust.studies.store.reader import StoreReader
 from reclust.studies.store.records import gathered
 from reclust.studies.toml import read_toml
 from reclust.utils.files import write_text
 
 from .blocks import fill, filled
-from .cells import APART, MAIN, SETS
+from .cells import MAIN, PARTIAL, SETS
 from .claims import CLAIMS
-from .coverage import ABLATIONS, BEYOND, study_of
-from .page import FIGURES_FOLDER, SUMMARY, Remarks, cell_names, pages
+from .coverage import ABLATIONS, BEYOND, catalog_study
+from .overview import overview
+from .pages import FIGURES_FOLDER, OVERVIEW, SUMMARY, Remarks, cell_names, pages
 
-__all__ = ["REMARKS", "drawn", "filled", "not_on_the_page", "opened", "pages", "read_remarks", "reproduce"]
+__all__ = ["REMARKS", "custom_studies", "drawn", "filled", "open_records", "pages", "read_remarks",
+           "reproduce"]
 
 REMARKS = "reproduction_remarks.toml"
 _log = logging.getLogger(__name__)
 
 
 @contextmanager
-def opened(folder: str | os.PathLike[str]) -> Iterator[StoreReader]:
-    """All stores of a folder as one, by the order of their names; parts of the paper's studies are put together."""
-    stores = sorted(Path(folder).glob("*.sqlite"))
-    with gathered(stores, study=study_of) as reader:
+def open_records(folder: str | os.PathLike[str]) -> Iterator[StoreReader]:
+    """Open all stores of a folder as one, with the parts of a study joined."""
+    with gathered(sorted(Path(folder).glob("*.sqlite")), study=catalog_study) as reader:
         yield reader
 
 
 def read_remarks(path: str | os.PathLike[str]) -> Remarks:
-    """Key -> text, from a TOML file: STUDY/SET/ALGORITHM/VARIANT/pretrained or scratch, acc-table/SET for all of its cells,
-    STUDY for all of another one, claims/NAME, figures/NAME, or summary; none without a file."""
+    """Read remarks from a TOML file, whose comments explain the keys."""
     path = Path(path)
     found = read_toml(path) if path.is_file() else {}
-    known = {f"{MAIN}/{dataset}" for dataset in (*SETS, *APART)} | {f"claims/{claim.name}" for claim in CLAIMS}
-    known |= {SUMMARY, *ABLATIONS, *BEYOND, *(f"figures/{name}" for name in FIGURES)}
+    known = {SUMMARY, *ABLATIONS, *BEYOND, *(f"{MAIN}/{dataset}" for dataset in (*SETS, *PARTIAL)),
+             *(f"claims/{claim.name}" for claim in CLAIMS),
+             *(f"figures/{name}" for name in FIGURES)}
     known = known.union(*(cell_names(study) for study in (MAIN, *ABLATIONS, *BEYOND)))
-    for key, text in found.items():
-        if key not in known:
-            raise ValueError(f"{path} has a remark on {key!r}, which is no cell: name STUDY/SET/ALGORITHM/VARIANT/START, such "
-                             "as acc-table/usps/dec/brb/scratch or …/pretrained, acc-table/SET, STUDY, claims/NAME, "
-                             "figures/NAME, or summary.")
-        if not isinstance(text, str):
-            raise ValueError(f"{path}: the remark on {key!r} must be a text, got {text!r}.")
+    unknown = [key for key in found if key not in known]
+    if unknown:
+        raise ValueError(f"{path} has a remark on {unknown[0]!r}, which does not exist.")
     return found
 
 
-def not_on_the_page(folder: str | os.PathLike[str]) -> list[str]:
-    """The studies in these stores that are none of the catalog's: small forms, and those of one's own."""
+def custom_studies(folder: str | os.PathLike[str]) -> list[str]:
+    """Return the studies in these stores that are not in the catalog and not on the pages."""
     found: dict[str, None] = {}
     for path in sorted(Path(folder).glob("*.sqlite")):
         with StoreReader(path) as reader:
-            found |= dict.fromkeys(name for name in reader.studies() if study_of(reader, name) is None)
+            found |= dict.fromkeys(
+                name for name in reader.studies() if catalog_study(reader, name) is None)
     return list(found)
 
 
 def drawn(folder: str | os.PathLike[str]) -> list[str]:
-    """The figures that are there."""
-    return [name for name in FIGURES if (Path(folder) / FIGURES_FOLDER / f"{name}.svg").is_file()]
+    """Return the figures that are in a folder of pages."""
+    return [name for name in (OVERVIEW, *FIGURES)
+            if (Path(folder) / FIGURES_FOLDER / f"{name}.svg").is_file()]
 
 
 def reproduce(records: str | os.PathLike[str], output: str | os.PathLike[str], *,
               pages_to_fill: Iterable[str | os.PathLike[str]] = ()) -> list[Path]:
-    """Write the pages and the figures that the stores in a folder have records for into another; the files written.
+    """Write pages and figures from the stores in a folder, and return the files written.
 
-    pages_to_fill: pages written by hand with blocks of tables in them, see `blocks`.
-    Remarks are read from `reproduction_remarks.toml` there. The same records give the same pages, byte for byte.
+    The blocks of `pages_to_fill` are rewritten, too. Remarks are read from the output folder.
     """
     output = Path(output)
     if not any(Path(records).glob("*.sqlite")):
-        raise FileNotFoundError(f"There are no stores (*.sqlite) in {records}: `reclust study compact` makes them.")
+        raise FileNotFoundError(f"There are no stores (*.sqlite) in {records}.")
     remarks = read_remarks(output / REMARKS)
-    with opened(records) as reader:
+    with open_records(records) as reader:
         written = list(_figures(reader, output / FIGURES_FOLDER))
         for name, text in pages(reader, remarks, drawn(output)).items():
+            (output / name).parent.mkdir(exist_ok=True)
             write_text(output / name, text)
             written.append(output / name)
         written += [fill(path, reader) for path in pages_to_fill]
@@ -88,6 +87,10 @@ def reproduce(records: str | os.PathLike[str], output: str | os.PathLike[str], *
 
 def _figures(reader: StoreReader, folder: Path) -> Iterable[Path]:
     folder.mkdir(parents=True, exist_ok=True)
+    figure = overview(reader)
+    if figure is not None:
+        save(figure, folder / f"{OVERVIEW}.svg")
+        yield folder / f"{OVERVIEW}.svg"
     for name in FIGURES:
         path, made = folder / f"{name}.svg", folder / f".{name}.svg"
         try:

@@ -1,9 +1,4 @@
-"""Tables within pages that are written by hand: a block between two comments is what the records say.
-
-    <!-- records: best -->
-    …
-    <!-- end of records -->
-"""
+"""Tables inside hand-written pages, between <!-- records: NAME --> and <!-- end of records -->."""
 
 from __future__ import annotations
 
@@ -23,23 +18,18 @@ from .selection import n_init_table, variants_table
 BLOCKS: Mapping[str, Callable[[StoreReader], str]] = {
     "best": lambda reader: markdown(best_table(reader)),
     "exchange": lambda reader: markdown(variants_table(
-        all_repetitions(reader, *PUBLISHED, *PREPARED), "Replicas that learn from each other, or not, ACC")),
+        all_repetitions(reader, *PUBLISHED, *PREPARED),
+        "Independent and interacting replicas, ACC")),
     "variations": lambda reader: markdown(variants_table(
-        all_repetitions(reader, "best-variations"), "What might lift it further, ACC")),
+        all_repetitions(reader, "best-variations"), "Variations that might improve it, ACC")),
     "n-init": lambda reader: markdown(n_init_table(pools(all_repetitions(reader, *PUBLISHED)))),
 }
 _BLOCK = re.compile(r"(<!-- records: (\S+) -->\n).*?(<!-- end of records -->)", re.DOTALL)
 
 
 def filled(text: str, reader: StoreReader) -> str:
-    """A page with what stands in its blocks written anew."""
-
-    def block(found: re.Match[str]) -> str:
-        if found[2] not in BLOCKS:
-            raise ValueError(f"There are no records named {found[2]!r} to be filled in: choose among {', '.join(BLOCKS)}.")
-        return f"{found[1]}\n{BLOCKS[found[2]](reader)}\n{found[3]}"
-
-    return _BLOCK.sub(block, text)
+    """Return a page with its blocks rewritten."""
+    return _BLOCK.sub(lambda found: f"{found[1]}\n{BLOCKS[found[2]](reader)}\n{found[3]}", text)
 
 
 def fill(path: str | os.PathLike[str], reader: StoreReader) -> Path:

@@ -1,4 +1,4 @@
-"""What records say for or against a claim: numbers by seed, their interval, and the verdict that follows from it."""
+"""Checks of a claim: numbers by seed, their interval, and the verdict that follows from it."""
 
 from __future__ import annotations
 
@@ -6,134 +6,94 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
-from scipy import stats
+import numpy as np
 
 from reclust.studies.store.reader import CELL, StoreReader
 from reclust.studies.tables import labels
+from reclust.studies.tables.paired import mean_interval
 from reclust.studies.tables.table import signed
 from reclust.training.history import Curve
 
-Verdict = Literal["holds", "does not hold", "cannot tell"]
+Verdict = Literal["holds", "does not hold", "open", "not run"]
 CONFIDENCE = 0.95
 
 
 class NoRecords(LookupError):
-    """What a claim needs has no records; the message says what."""
+    """Raised if there are no runs for a check; the message says which."""
 
 
 class Where(NamedTuple):
-    """A row and column of the main table, without its variant."""
+    """A cell of the main table, without its variant."""
 
     dataset: str
     algorithm: str
     pretrained: bool = True
 
     def __str__(self) -> str:
-        return f"{labels.method(self.algorithm, 'none', pretrained=self.pretrained)} on {labels.dataset(self.dataset)}"
+        method = labels.method(self.algorithm, "none", pretrained=self.pretrained)
+        return f"{method} on {labels.dataset(self.dataset)}"
 
 
-@dataclass(frozen=True)
-class Interval:
-    """A mean over seeds with its confidence interval by Student's t; without limits where there is one seed."""
+class SeedInterval(NamedTuple):
+    """A mean over seeds with Student's interval, NaN for one seed."""
 
     mean: float
     low: float
     high: float
     seeds: int
 
-    def shown(self, number: Callable[[float], str]) -> str:
-        limits = "" if math.isnan(self.low) else f", 95 % interval {number(self.low)} to {number(self.high)}"
-        return f"{number(self.mean)} ({self.seeds} {'seed' if self.seeds == 1 else 'seeds'}{limits})"
+    @classmethod
+    def of(cls, values: Sequence[float]) -> SeedInterval:
+        count = len(values)
+        low, high = (part.item() for part in mean_interval(np.array([values]), CONFIDENCE)) \
+            if count > 1 else (math.nan, math.nan)
+        return cls(math.fsum(values) / count, low, high, count)
 
-
-def interval(values: Sequence[float]) -> Interval:
-    count = len(values)
-    mean = math.fsum(values) / count
-    if count == 1:
-        return Interval(mean, math.nan, math.nan, 1)
-    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1) / count)
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)) * spread
-    return Interval(mean, mean - half, mean + half, count)
-
-
-def plain(number: float) -> str:
-    """Of what is not a difference."""
-    return f"{number:.2f}"
-
-
-def finely(number: float) -> str:
-    """Of differences between numbers below 1."""
-    return signed(number, 4)
-
-
-class Expected(Protocol):
-    """What a claim says of a number; as text it says so."""
-
-    def verdict(self, seen: Interval) -> Verdict: ...
+    def text(self, form: Callable[[float], str]) -> str:
+        limits = "" if math.isnan(self.low) else (
+            f", 95 % interval {form(self.low)} to {form(self.high)}")
+        return f"{form(self.mean)} ({self.seeds} seed{'s' if self.seeds > 1 else ''}{limits})"
 
 
 @dataclass(frozen=True)
-class Above:
-    """The whole interval above the bound: holds; all of it below: does not hold."""
+class Expected:
+    """Bounds that a claim sets for a mean.
 
-    bound: float = 0.0
+    It holds if the interval is within them, does not if it is outside, and is open otherwise. With
+    `reach`, an interval that stays below that does not hold either.
+    """
 
-    def verdict(self, seen: Interval) -> Verdict:
-        return "holds" if seen.low > self.bound else "does not hold" if seen.high < self.bound else "cannot tell"
+    text: str
+    low: float = -math.inf
+    high: float = math.inf
+    reach: float = -math.inf
 
-    def __str__(self) -> str:
-        return f"above {self.bound:g}"
-
-
-@dataclass(frozen=True)
-class Below:
-    """The whole interval below the bound: holds; all of it above: does not hold."""
-
-    bound: float = 0.0
-
-    def verdict(self, seen: Interval) -> Verdict:
-        return "holds" if seen.high < self.bound else "does not hold" if seen.low > self.bound else "cannot tell"
-
-    def __str__(self) -> str:
-        return f"below {self.bound:g}"
-
-
-@dataclass(frozen=True)
-class Within:
-    """The whole interval within ± the bound: holds; all of it outside: does not hold."""
-
-    bound: float
-
-    def verdict(self, seen: Interval) -> Verdict:
-        if -self.bound < seen.low and seen.high < self.bound:
-            return "holds"
-        return "does not hold" if seen.low > self.bound or seen.high < -self.bound else "cannot tell"
-
-    def __str__(self) -> str:
-        return f"within ±{self.bound:g}"
-
-
-@dataclass(frozen=True)
-class Reaches:
-    """A gain whose interval is above 0 and reaches the bound holds; one that stays below the bound does not."""
-
-    bound: float
-
-    def verdict(self, seen: Interval) -> Verdict:
-        if seen.high < self.bound:
+    def verdict(self, seen: SeedInterval) -> Verdict:
+        if seen.high < max(self.low, self.reach) or seen.low > self.high:
             return "does not hold"
-        return "holds" if seen.low > 0 else "cannot tell"
+        return "holds" if self.low < seen.low and seen.high < self.high else "open"
 
-    def __str__(self) -> str:
-        return f"above 0 and reaching {self.bound:g}"
+
+def above(bound: float = 0.0) -> Expected:
+    return Expected(f"above {bound:g}", low=bound)
+
+
+def below(bound: float = 0.0) -> Expected:
+    return Expected(f"below {bound:g}", high=bound)
+
+
+def within(bound: float) -> Expected:
+    return Expected(f"within ±{bound:g}", -bound, bound)
+
+
+def reaching(bound: float) -> Expected:
+    return Expected(f"above 0 and reaching {bound:g}", low=0.0, reach=bound)
 
 
 @dataclass(frozen=True)
-class Judged:
-    """One part of a claim: what was measured, what the claim expects, what the records say, and what follows."""
-
+class CheckResult:
     what: str
     expected: str
     ours: str
@@ -142,34 +102,43 @@ class Judged:
 
 Numbers = dict[int, float]
 """Seed -> number."""
-Quantity = Callable[["Evidence"], Numbers]
+Quantity = Callable[["RecordedRuns"], Numbers]
 Columns = Mapping[str, Curve]
 Trace = Mapping[str, Mapping[int, float]]
-"""Curve -> epoch -> value, of one run."""
+"""Curve -> epoch -> value, for one run."""
+
+
+def plain(number: float) -> str:
+    return f"{number:.2f}"
+
+
+def four_digits(number: float) -> str:
+    return signed(number, 4)
 
 
 @dataclass(frozen=True)
-class Part:
-    """A number by seed that a claim says something of. shown: how it is written."""
+class Check:
+    """A number by seed and what a claim expects of it."""
 
     what: str
     quantity: Quantity
     expected: Expected
-    shown: Callable[[float], str] = signed
+    form: Callable[[float], str] = signed
 
-    def __call__(self, evidence: Evidence) -> Judged:
+    def __call__(self, runs: RecordedRuns) -> CheckResult:
         try:
-            numbers = list(self.quantity(evidence).values())
-            if not numbers:
-                raise NoRecords("no seed has all that is compared")
-            seen = interval(numbers)
+            numbers = list(self.quantity(runs).values())
         except NoRecords as missing:
-            return Judged(self.what, str(self.expected), f"no records yet: {missing}", "cannot tell")
-        return Judged(self.what, str(self.expected), seen.shown(self.shown), self.expected.verdict(seen))
+            return CheckResult(self.what, self.expected.text, f"not run: {missing}", "not run")
+        if not numbers:
+            return CheckResult(self.what, self.expected.text, "no seeds in common", "not run")
+        seen = SeedInterval.of(numbers)
+        return CheckResult(self.what, self.expected.text, seen.text(self.form),
+                           self.expected.verdict(seen))
 
 
-class Evidence:
-    """The finished runs of a store by study, cell and seed."""
+class RecordedRuns:
+    """Finished runs of the records by study, cell and seed."""
 
     def __init__(self, reader: StoreReader) -> None:
         self.reader = reader
@@ -177,53 +146,67 @@ class Evidence:
         self._finished = lru_cache(maxsize=None)(self._read)
 
     def _read(self, study: str, measure: str) -> dict[tuple[Where, str], dict[int, Any]]:
-        """(where, variant) -> seed -> number."""
         found: dict[tuple[Where, str], dict[int, Any]] = {}
-        for dataset, algorithm, pretrained, variant, seed, number in (
-                self.reader.finished(study, (*CELL, "seed"), (measure,)) if study in self.studies else ()):
-            found.setdefault((Where(dataset, algorithm, bool(pretrained)), variant), {})[seed] = number
+        if study in self.studies:
+            for dataset, algorithm, pretrained, variant, seed, number in self.reader.finished(
+                    study, (*CELL, "seed"), (measure,)):
+                where = Where(dataset, algorithm, bool(pretrained))
+                found.setdefault((where, variant), {})[seed] = number
         return found
 
-    def of(self, study: str, where: Where, variant: str, measure: str = "acc") -> Numbers:
-        """The scores of one cell, in percent."""
+    def scores(self, study: str, where: Where, variant: str, measure: str = "acc") -> Numbers:
+        """Return the scores of one cell, in percent."""
         found = self._finished(study, measure).get((where, variant))
         if not found:
-            raise NoRecords(f"{study}, {where}, variant {variant!r}")
+            raise NoRecords(f"{study}, {where}, {variant}")
         return {seed: 100 * number for seed, number in found.items()}
 
-    def histories(self, studies: Sequence[str], where: Where, variant: str, names: Sequence[str]) -> dict[int, Columns]:
-        """Seed -> these curves of its clustering, of the study that has them for most seeds, the first of equals."""
+    def histories(self, studies: Sequence[str], where: Where, variant: str,
+                  names: Sequence[str]) -> dict[int, Columns]:
+        """Return curves by seed from the study that has them for most seeds."""
         best: dict[int, Columns] = {}
         for study in studies:
             runs = self._finished(study, "run").get((where, variant), {})
             found: dict[int, Columns] = {
-                seed: self.reader.history(run, names).get("clustering", {}) for seed, run in runs.items()}
-            if len(found) > len(best) and all(name in columns for columns in found.values() for name in names):
+                seed: self.reader.history(run, names).get("clustering", {})
+                for seed, run in runs.items()}
+            complete = all(name in columns for columns in found.values() for name in names)
+            if len(found) > len(best) and complete:
                 best = found
-        if best:
-            return best
-        raise NoRecords(f"{' or '.join(studies)}, {where}, variant {variant!r}, with the curves {', '.join(names)}")
+        if not best:
+            raise NoRecords(f"{' or '.join(studies)}, {where}, {variant}, {', '.join(names)}")
+        return best
 
 
-def paired(one: Numbers, other: Numbers, combine: Callable[[float, float], float] = lambda x, y: x - y) -> Numbers:
-    """Of the seeds that both have."""
+def paired(one: Numbers, other: Numbers,
+           combine: Callable[[float, float], float] = lambda x, y: x - y) -> Numbers:
+    """Combine the numbers of seeds that both have."""
     return {seed: combine(one[seed], other[seed]) for seed in one if seed in other}
 
 
-def gain(study: str, where: Where, variant: str, baseline: str = "none", measure: str = "acc") -> Quantity:
-    """A variant's score less that of the baseline."""
-    return lambda evidence: paired(evidence.of(study, where, variant, measure), evidence.of(study, where, baseline, measure))
-
-
 def score(study: str, where: Where, variant: str, measure: str = "acc") -> Quantity:
-    return lambda evidence: evidence.of(study, where, variant, measure)
+    return lambda runs: runs.scores(study, where, variant, measure)
+
+
+def difference(one: Quantity, other: Quantity) -> Quantity:
+    return lambda runs: paired(one(runs), other(runs))
+
+
+def ratio(one: Quantity, other: Quantity) -> Quantity:
+    return lambda runs: paired(one(runs), other(runs), lambda x, y: x / y)
+
+
+def gain(study: str, where: Where, variant: str, baseline: str = "none",
+         measure: str = "acc") -> Quantity:
+    """Score of a variant minus that of the baseline."""
+    return difference(score(study, where, variant, measure), score(study, where, baseline, measure))
 
 
 def averaged(quantities: Sequence[Quantity]) -> Quantity:
-    """Their mean, of the seeds that all have."""
+    """Mean over quantities, for the seeds that all have."""
 
-    def made(evidence: Evidence) -> Numbers:
-        found = [quantity(evidence) for quantity in quantities]
+    def made(runs: RecordedRuns) -> Numbers:
+        found = [quantity(runs) for quantity in quantities]
         seeds = [seed for seed in found[0] if all(seed in own for own in found)]
         return {seed: math.fsum(own[seed] for own in found) / len(found) for seed in seeds}
 
@@ -232,47 +215,43 @@ def averaged(quantities: Sequence[Quantity]) -> Quantity:
 
 def traced(studies: Sequence[str], where: Where, variant: str, names: Sequence[str],
            summary: Callable[[Trace], float]) -> Quantity:
-    """A number of each run's curves, of those runs that have one."""
+    """Summarise the curves of each run, without runs that have no numbers."""
 
-    def found(evidence: Evidence) -> Numbers:
+    def found(runs: RecordedRuns) -> Numbers:
         made = {}
-        for seed, columns in evidence.histories(studies, where, variant, names).items():
+        for seed, columns in runs.histories(studies, where, variant, names).items():
             trace = {name: _by_epoch(columns[name]) for name in names}
             made[seed] = summary(trace) if all(trace.values()) else math.nan
         made = {seed: number for seed, number in made.items() if not math.isnan(number)}
         if not made:
-            raise NoRecords(f"{where}, variant {variant!r}, with numbers in the curves {', '.join(names)}")
+            raise NoRecords(f"{where}, {variant}, numbers in {', '.join(names)}")
         return made
 
     return found
 
 
 def mean(values: Iterable[float]) -> float:
-    """Not a number where there is nothing to take it of."""
+    """Return the mean, NaN if there are no values."""
     known = list(values)
     return math.fsum(known) / len(known) if known else math.nan
 
 
 def _by_epoch(curve: Curve) -> dict[int, float]:
-    return {epoch: number for epoch, number in zip(curve.epochs.tolist(), curve.values.tolist(), strict=True)
-            if not math.isnan(number)}
+    pairs = zip(curve.epochs.tolist(), curve.values.tolist(), strict=True)
+    return {epoch: number for epoch, number in pairs if not math.isnan(number)}
 
 
-def less(one: Quantity, other: Quantity) -> Quantity:
-    return lambda evidence: paired(one(evidence), other(evidence))
+def all_of(results: Sequence[CheckResult]) -> Verdict:
+    """All checks must hold, and one that does not decides."""
+    found = {result.verdict for result in results}
+    if "does not hold" in found:
+        return "does not hold"
+    return found.pop() if len(found) == 1 else "open"
 
 
-def ratio(one: Quantity, other: Quantity) -> Quantity:
-    return lambda evidence: paired(one(evidence), other(evidence), lambda x, y: x / y)
-
-
-def all_of(parts: Sequence[Judged]) -> Verdict:
-    """One part that does not hold decides; all must hold."""
-    found = [part.verdict for part in parts]
-    return "does not hold" if "does not hold" in found else "holds" if set(found) == {"holds"} else "cannot tell"
-
-
-def any_of(parts: Sequence[Judged]) -> Verdict:
-    """One part that holds is enough; all must fail."""
-    found = [part.verdict for part in parts]
-    return "holds" if "holds" in found else "does not hold" if set(found) == {"does not hold"} else "cannot tell"
+def any_of(results: Sequence[CheckResult]) -> Verdict:
+    """One check that holds is enough."""
+    found = {result.verdict for result in results}
+    if "holds" in found:
+        return "holds"
+    return found.pop() if len(found) == 1 else "open"

@@ -24,8 +24,8 @@ def variants_table(every: Sequence[Repetition], title: str) -> Table:
         title, ("", "repetitions", "selected", "mean replica", "best replica", "regret", "seconds"),
         blocks(every, _variant_row),
         "Mean ± standard error over repetitions of twenty replicas, one of which is selected by "
-        f"{labels.measure(DEFAULT_SCORE)}. Regret: the best replica minus the selected one. Seconds: "
-        "of one repetition.")
+        f"{labels.measure(DEFAULT_SCORE)}. Regret: the best replica minus the selected one. "
+        "Seconds: of one repetition.")
 
 
 def _variant_row(own: list[Repetition]) -> list[Cell]:
@@ -36,15 +36,15 @@ def _variant_row(own: list[Repetition]) -> list[Cell]:
 
 def n_init_table(found: Sequence[Pool]) -> Table:
     """Tabulate the accuracy of the selected replica and its regret by the number of replicas."""
-    blocks = []
+    pairs = []
     for pool in found:
         kept = [score(*pool.kept(n), None, extra={}) if n in pool.sizes else Cell() for n in SIZES]
         regrets = [number(pool.regret(n)) if n in pool.sizes else Cell() for n in SIZES]
         name = labels.dataset(pool.dataset)
-        blocks.append((Row(f"{name}, selected of {len(pool.acc)} replicas", tuple(kept)),
-                       Row(f"{name}, regret", tuple(regrets))))
+        pairs.append((Row(f"{name}, selected of {len(pool.acc)} replicas", tuple(kept)),
+                      Row(f"{name}, regret", tuple(regrets))))
     return Table(
-        "Accuracy of the selected replica by n_init", ("n_init", *map(str, SIZES)), tuple(blocks),
-        "Exact over all subsets of n_init independent replicas, at most half of those recorded: mean "
-        f"± standard deviation of the replica selected by {labels.measure(DEFAULT_SCORE)}, and its "
-        "regret, the mean loss to the best replica of the subset.")
+        "Accuracy of the selected replica by n_init", ("n_init", *map(str, SIZES)), tuple(pairs),
+        "Exact over all subsets of n_init independent replicas, at most half of those recorded: "
+        f"mean ± standard deviation of the replica selected by {labels.measure(DEFAULT_SCORE)}, "
+        "and its regret, the mean loss to the best replica of the subset.")

@@ -64,7 +64,7 @@ def test_they_are_those_drawn_by_themselves_and_say_where_they_come_from(reader,
         assert base64.b64decode(content) == (tmp_path / "figure.svg").read_bytes()
         assert one["about"] == FIGURES[one["name"]].about and one["source"] == f"From {source(reader, one['name'])}."
     said, = found["said"]
-    assert said.startswith("Not drawn for lack of records: ") and set(said[31:-1].split(", ")) == set(FIGURES) - set(DRAWN)
+    assert said.startswith("Not drawn, no data: ") and set(said[20:-1].split(", ")) == set(FIGURES) - set(DRAWN)
 
 
 def test_the_same_store_gives_the_same_figures(reader, page, tmp_path):
@@ -98,7 +98,7 @@ def test_they_can_be_left_out(reader, path, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(("error", "said"), [
-    (MissingData("no such curve"), r"Not drawn for lack of records: .*\bruntime\b"),
+    (MissingData("no such curve"), r"Not drawn, no data: .*\bruntime\b"),
     (ZeroDivisionError("by accident"), "runtime could not be drawn: ZeroDivisionError: by accident"),
 ])
 def test_one_that_cannot_be_drawn_leaves_the_others(reader, tmp_path, monkeypatch, error, said):

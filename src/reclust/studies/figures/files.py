@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...data.errors import require
+from ...utils.lazy import require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -109,11 +109,11 @@ class Runs:
     def require(self, found: object, what: str) -> None:
         """Raise `MissingData` with what is missing unless it was found."""
         if not found:
-            with_measures = f", with the measures {', '.join(self.spec.measures)}"
+            spec, path = self.spec, self.reader.path
+            measures = f", with the measures {', '.join(spec.measures)}" if spec.measures else ""
             raise MissingData(
-                f"{self.spec.name} finds {what} in the study {self.study} of {self.reader.path}: "
-                f"run `reclust study run {self.spec.studies[0]} --store {self.reader.path}` to its end"
-                f"{with_measures if self.spec.measures else ''}.")
+                f"{spec.name} finds {what} in the study {self.study} of {path}: finish "
+                f"`reclust study run {spec.studies[0]} --store {path}`{measures}.")
 
     def only(self, *, datasets: Sequence[str] | None = None, pretrained: bool | None = None,
              algorithms: Sequence[str] | None = None,

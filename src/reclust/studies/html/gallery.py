@@ -1,4 +1,4 @@
-"""The figures of the paper in the report of a store: those that it has records for."""
+"""Figures of the paper in the report of a store, as far as it has their data."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from ..store.reader import StoreReader
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PIXELS = 96
-"""Of an inch, as browsers count them."""
+DPI = 96
+"""CSS pixels per inch."""
 
 
 def sources(store: StoreReader) -> dict[str, str]:
-    """Figure -> from which study, of how many runs. Only of those whose studies have finished runs, which is known at once;
-    whether these recorded all that is drawn shows when it is."""
+    """Map the figures whose studies have finished runs to these studies and numbers of runs."""
     found = {}
     for name in FIGURES:
         try:
@@ -31,11 +30,9 @@ def sources(store: StoreReader) -> dict[str, str]:
     return found
 
 
-def gallery(store: StoreReader, found: Mapping[str, str], done: Callable[[], object]) -> dict[str, Any] | None:
-    """What the page shows of these figures, and in words which ones it does not; None where there is nothing to show or say.
-
-    found: of `sources`. done: called after each.
-    """
+def gallery(store: StoreReader, found: Mapping[str, str],
+            done: Callable[[], object]) -> dict[str, Any] | None:
+    """Draw the figures that `sources` found, calling `done` after each; None if there are none."""
     if not found:
         return None
     try:
@@ -45,23 +42,23 @@ def gallery(store: StoreReader, found: Mapping[str, str], done: Callable[[], obj
     drawn, failed = {}, {}
     for name, own in found.items():
         try:
-            made = _picture(figure(store, name))
-            drawn[name] = {"name": name, "about": FIGURES[name].about, "source": f"From {own}.", **made}
+            drawn[name] = {"name": name, "about": FIGURES[name].about, "source": f"From {own}.",
+                           **_picture(figure(store, name))}
         except MissingData:
             pass
-        except Exception as error:  # studies of one's own may bear the paper's names: the rest of the report is worth having
-            failed[name] = f"{type(error).__name__}: {error}"
+        except Exception as error:  # custom studies may have the paper's names; keep the report
+            failed[name] = f"{name} could not be drawn: {type(error).__name__}: {error}"
         done()
-    lacking = [name for name in FIGURES if name not in drawn and name not in failed]
     if not drawn and not failed:
         return None
-    said = [f"Not drawn for lack of records: {', '.join(lacking)}."] if lacking else []
-    return {"drawn": list(drawn.values()), "said": said + [f"{name} could not be drawn: {why}" for name, why in failed.items()]}
+    missing_names = [name for name in FIGURES if name not in drawn and name not in failed]
+    said = [f"Not drawn, no data: {', '.join(missing_names)}."] if missing_names else []
+    return {"drawn": list(drawn.values()), "said": [*said, *failed.values()]}
 
 
 def _picture(drawing: Figure) -> dict[str, Any]:
-    """As an image of its own, whose names and styles cannot meet those of the page."""
-    width, height = (round(PIXELS * inches) for inches in drawing.get_size_inches())
+    """Embed as an image, so that its identifiers and styles cannot clash with the page's."""
+    width, height = (round(DPI * inches) for inches in drawing.get_size_inches())
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "figure.svg"
         save(drawing, path)
