@@ -127,7 +127,7 @@ def test_without_records_every_cell_says_so(tmp_path):
 
 
 def test_the_tables_within_committed_pages_are_the_committed_records():
-    with_blocks = [page for page in PAGES if "-->\n\n**" in page.read_text(encoding="utf-8")]
+    with_blocks = [page for page in PAGES if "<!-- records: " in page.read_text(encoding="utf-8")]
     assert {"docs/how/compare.md", "docs/how/selection.md"} == {name(page) for page in with_blocks}
     with made.open_records(ROOT / "results") as reader:
         for page in with_blocks:
