@@ -9,6 +9,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -126,7 +127,10 @@ def _extras() -> Iterator[Check]:
 def _requirements() -> dict[str, list[str]]:
     """Group required packages by extra, with "" for the core."""
     required: dict[str, list[str]] = {}
-    for line in (metadata.requires("reclust") or []) if _version("reclust") else []:
+    lines: list[str] = []
+    with suppress(metadata.PackageNotFoundError):  # not installed, only on the path
+        lines = metadata.requires("reclust") or []
+    for line in lines:
         extra, package = re.search(r"extra == ['\"]([\w-]+)", line), re.match(r"[\w.-]+", line)
         if package and package[0] != "reclust" and "python_version" not in line:
             required.setdefault(extra[1] if extra else "", []).append(package[0])
