@@ -41,6 +41,7 @@ def whole_or_error(get, path: Path, expected: Dataset, *, complete: bool = True)
     assert not complete or found.samples.shape == expected.samples.shape
 
 
+@pytest.mark.filterwarnings("ignore:loadtxt")
 @pytest.mark.parametrize("case", ORIGINALS)
 def test_original_files(case, tiny, tmp_path):
     if case in ("gtsrb", "usps-hdf5"):
