@@ -1,4 +1,4 @@
-"""What goes beyond the paper: the best of many replicas."""
+"""Studies beyond the paper: the best of many replicas."""
 
 from __future__ import annotations
 
@@ -21,94 +21,81 @@ from ...objectives import IDECObjective
 from ...representations import ConvAutoencoder
 from ..measures import LABEL_FREE
 from ..protocols import AutoencoderProtocol
-from ..study import Study, Variant
-from .registry import study
+from ..study import Variant
+from .registry import add
 from .steps import MOMENTUM, RECLUSTER, RESET, every
 
 REPLICAS = 20
-"""Of one repetition of `presets.best`, a group of its own: the runs among which one is kept."""
+"""Replicas of one repetition of `presets.best`, of which one is kept; they are a group."""
 
 AUGMENTED: dict[str, Any] = {"pretraining": {"views": ("augmented",)}}
 EXCHANGE, SPLIT_MERGE = Exchange(), SplitMerge(rows="first")
+OFTEN = replace(BEST_INTERVENTION, interval=10)
+SETTLED = WhenSettled(BEST_INTERVENTION.steps, decide="together")
+GENTLE = SoftReset(0.9, KaimingNoise())
+AFTER_RESET = (RECLUSTER, SPLIT_MERGE, MOMENTUM)
+COMMON: dict[str, Any] = {
+    "algorithms": ("idec",), "seeds": tuple(range(5 * REPLICAS)), "largest_group": REPLICAS,
+    "evaluate_every": 20, "scores": tuple(LABEL_FREE)}
 
 
-@study
-def best() -> Study:
-    return Study("best", (
-        Variant("independent", PAPER_INTERVENTIONS["brb"], changes=AUGMENTED),
-        Variant("exchange", every(EXCHANGE, RESET, RECLUSTER, MOMENTUM), changes=AUGMENTED),
-        Variant("split and merge", BEST_INTERVENTION, changes=AUGMENTED),
-        Variant("more motion", BEST_INTERVENTION, changes={**AUGMENTED, "augment": MOTION}),
-    ), algorithms=("idec",), datasets=("optdigits", "usps", "gtsrb", "kmnist_test"), seeds=tuple(range(5 * REPLICAS)),
-        largest_group=REPLICAS, evaluate_every=20, scores=tuple(LABEL_FREE),
-        about='Beyond the paper: preset="best", five times twenty replicas that split and merge, exchange, or do neither; '
-              'more motion is for images that move further in training, of colour images in place of changes of colour.')
+def _variant(name: str, intervention: Intervention | None = BEST_INTERVENTION,
+             **changes: Any) -> Variant:
+    pretraining = {**AUGMENTED["pretraining"], **changes.pop("pretraining", {})}
+    return Variant(name, intervention, {**changes, "pretraining": pretraining})
 
 
-@study
-def best_variations() -> Study:
-    """One repetition each: a first look at what might lift `presets.best` further."""
-    def changed(name: str, *, intervention: Intervention = BEST_INTERVENTION, **changes: Any) -> Variant:
-        pretraining = {**AUGMENTED["pretraining"], **changes.pop("pretraining", {})}
-        return Variant(name, intervention, changes={**changes, "pretraining": pretraining})
+INDEPENDENT = _variant("independent", PAPER_INTERVENTIONS["brb"])
+EXCHANGING = _variant("exchange", every(EXCHANGE, RESET, RECLUSTER, MOMENTUM))
+SPLITTING = _variant("split and merge")
+USUAL = (INDEPENDENT, EXCHANGING, SPLITTING)
+MOVING = _variant("more motion", augment=MOTION)
+BRIEFLY = _variant("more motion", OFTEN, pretraining={"epochs": 60}, clustering={"epochs": 100},
+                   augment=MOTION)
+LARGE_BATCHES = _variant("large batches", pretraining={"batch_size": 256},
+                         clustering={"batch_size": 256})
 
-    others = (RECLUSTER, SPLIT_MERGE, MOMENTUM)
-    gentle = SoftReset(0.9, KaimingNoise())
-    settled = WhenSettled(BEST_INTERVENTION.steps, decide="together")
-    return replace(best(), name="best-variations", datasets=("optdigits", "usps", "kmnist_test"),
-                   seeds=tuple(range(REPLICAS)), variants=(
-        changed("as it is"),
-        changed("more motion", augment=MOTION),
-        changed("still more motion", augment=CPU_MOTION),
-        changed("longer", pretraining={"epochs": 500}, clustering={"epochs": 800}),
-        changed("more often", intervention=replace(BEST_INTERVENTION, interval=10)),
-        changed("gentler", intervention=every(EXCHANGE, gentle, *others)),
-        changed("gentler and more often", intervention=every(EXCHANGE, gentle, *others, interval=10)),
-        changed("two resets at once", intervention=every(EXCHANGE, RESET, RESET, *others)),
-        changed("half are replaced", intervention=every(Exchange(share=0.5), RESET, *others)),
-        changed("mixture", intervention=every(
-            EXCHANGE, RESET, Recluster(GaussianMixture(), rows="first"), SPLIT_MERGE, MOMENTUM)),
-        changed("embedding of 20", representation={"embedding": 20}),
-        changed("a third of the weight", objective=IDECObjective(0.03)),
-        changed("three times the weight", objective=IDECObjective(0.3)),
-        changed("convolutional", representation=ConvAutoencoder()),
-        changed("convolutional and residual, briefly", representation=ConvAutoencoder((16, 32, 64), residuals=1),
-                intervention=replace(BEST_INTERVENTION, interval=10), pretraining={"epochs": 60}, clustering={"epochs": 100}),
-        changed("adaptive interval", intervention=settled),
-        changed("adaptive interval and reset", intervention=replace(settled, keep="scaled")),
-        changed("split and merge now and then", intervention=every(
-            EXCHANGE, RESET, RECLUSTER, replace(SPLIT_MERGE, probability=0.5), MOMENTUM)),
-    ), about="What might lift the best preset further, one repetition each.")
-
-
-@study
-def best_of_many_samples() -> Study:
-    *usual, _ = best().variants
-    briefly = {"pretraining": {**AUGMENTED["pretraining"], "epochs": 60}, "clustering": {"epochs": 100}, "augment": MOTION}
-    return replace(best(), name="best-of-many-samples", datasets=("mnist", "fmnist"),
-                   variants=(*usual, Variant("more motion", replace(BEST_INTERVENTION, interval=10), changes=briefly)),
-                   protocol=AutoencoderProtocol(pretraining_epochs=100, epochs=120),
-                   about="The same for large sets, over fewer epochs; with more motion still fewer, and more resets.")
-
-
-@study
-def best_of_few_samples() -> Study:
-    as_published = {"pretraining": {**AUGMENTED["pretraining"], "batch_size": 256}, "clustering": {"batch_size": 256}}
-    return replace(best(), name="best-of-few-samples", datasets=("digits",), protocol=AutoencoderProtocol(batch_size=64),
-                   variants=(*best().variants, Variant("large batches", BEST_INTERVENTION, changes=as_published)),
-                   about="The same for a small set, in batches of 64, and in large ones of 256.")
-
-
-@study
-def best_of_small_images() -> Study:
-    return replace(best(), name="best-of-small-images", datasets=("digits",),
-                   protocol=AutoencoderProtocol(batch_size=64, least_side=28),
-                   about="The same for a small set of images that are enlarged as estimators do it.")
-
-
-@study
-def best_of_colours() -> Study:
-    only_moved = Variant("only moved", BEST_INTERVENTION, changes={**AUGMENTED, "augment": Affine()})
-    return replace(best(), name="best-of-colours", datasets=("gtsrb",), protocol=AutoencoderProtocol(light="removed"),
-                   variants=(*best().variants, only_moved),
-                   about='The same for colour images through Lens(light="removed"); only moved: with colours as they are.')
+add("best",
+    'Beyond the paper: preset="best", five times twenty replicas that split and merge, exchange, '
+    "or do neither; more motion is for images that move further in training, of colour images in "
+    "place of changes of colour.",
+    (*USUAL, MOVING), datasets=("optdigits", "usps", "gtsrb", "kmnist_test"), **COMMON)
+add("best-variations", "What might lift the best preset further, one repetition each.", (
+    _variant("as it is"),
+    _variant("more motion", augment=MOTION),
+    _variant("still more motion", augment=CPU_MOTION),
+    _variant("longer", pretraining={"epochs": 500}, clustering={"epochs": 800}),
+    _variant("more often", OFTEN),
+    _variant("gentler", every(EXCHANGE, GENTLE, *AFTER_RESET)),
+    _variant("gentler and more often", every(EXCHANGE, GENTLE, *AFTER_RESET, interval=10)),
+    _variant("two resets at once", every(EXCHANGE, RESET, RESET, *AFTER_RESET)),
+    _variant("half are replaced", every(Exchange(share=0.5), RESET, *AFTER_RESET)),
+    _variant("mixture", every(EXCHANGE, RESET, Recluster(GaussianMixture(), rows="first"),
+                              SPLIT_MERGE, MOMENTUM)),
+    _variant("embedding of 20", representation={"embedding": 20}),
+    _variant("a third of the weight", objective=IDECObjective(0.03)),
+    _variant("three times the weight", objective=IDECObjective(0.3)),
+    _variant("convolutional", representation=ConvAutoencoder()),
+    _variant("convolutional and residual, briefly", OFTEN, pretraining={"epochs": 60},
+             representation=ConvAutoencoder((16, 32, 64), residuals=1), clustering={"epochs": 100}),
+    _variant("adaptive interval", SETTLED),
+    _variant("adaptive interval and reset", replace(SETTLED, keep="scaled")),
+    _variant("split and merge now and then", every(
+        EXCHANGE, RESET, RECLUSTER, replace(SPLIT_MERGE, probability=0.5), MOMENTUM)),
+), datasets=("optdigits", "usps", "kmnist_test"), **{**COMMON, "seeds": tuple(range(REPLICAS))})
+add("best-of-many-samples",
+    "The same for large sets, over fewer epochs; with more motion still fewer, and more resets.",
+    (*USUAL, BRIEFLY), datasets=("mnist", "fmnist"), **COMMON,
+    protocol=AutoencoderProtocol(pretraining_epochs=100, epochs=120))
+add("best-of-few-samples", "The same for a small set, in batches of 64, and in large ones of 256.",
+    (*USUAL, MOVING, LARGE_BATCHES), datasets=("digits",), **COMMON,
+    protocol=AutoencoderProtocol(batch_size=64))
+add("best-of-small-images",
+    "The same for a small set of images that are enlarged as estimators do it.",
+    (*USUAL, MOVING), datasets=("digits",), **COMMON,
+    protocol=AutoencoderProtocol(batch_size=64, least_side=28))
+add("best-of-colours",
+    'The same for colour images through Lens(light="removed"); only moved: with colours as they '
+    "are.",
+    (*USUAL, MOVING, _variant("only moved", augment=Affine())), datasets=("gtsrb",), **COMMON,
+    protocol=AutoencoderProtocol(light="removed"))

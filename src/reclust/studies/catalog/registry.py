@@ -1,31 +1,29 @@
-"""Studies by name."""
+"""The registry of named studies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
-from ..study import Study
+from ..study import Study, Variant
 
-_CATALOG: dict[str, Callable[[], Study]] = {}
+_CATALOG: dict[str, Study] = {}
 
 
 def names() -> list[str]:
+    """List the named studies."""
     return list(_CATALOG)
 
 
 def named(name: str) -> Study:
-    """A study by its name; NAME-mini is its small form."""
+    """Return a study by its name, or its small form by NAME-mini."""
     known = name.removesuffix("-mini")
     if known not in _CATALOG:
-        raise ValueError(f"There is no study named {name!r}: choose among {', '.join(_CATALOG)}, or give a file NAME.toml.")
-    study = _CATALOG[known]()
-    return study.mini() if name != known else study
+        raise ValueError(f"There is no study named {name!r}: choose from {', '.join(_CATALOG)}, or "
+                         "give a file NAME.toml.")
+    return _CATALOG[known].mini() if name != known else _CATALOG[known]
 
 
-def study(make: Callable[[], Study]) -> Callable[[], Study]:
-    """Decorator: a function without arguments becomes an entry of the catalog, under its name with hyphens.
-
-    tools/catalog.py then writes it into the file that `reclust study list` reads.
-    """
-    _CATALOG[make.__name__.replace("_", "-")] = make
-    return make
+def add(name: str, about: str, variants: tuple[Variant, ...], **fields: Any) -> Study:
+    """Add a study to the catalog; tools/catalog.py updates what `reclust study list` shows."""
+    _CATALOG[name] = Study(name, variants, about, **fields)
+    return _CATALOG[name]

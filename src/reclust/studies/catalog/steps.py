@@ -1,4 +1,4 @@
-"""Steps that studies are made of, as the paper takes them."""
+"""Steps of the paper's interventions."""
 
 from __future__ import annotations
 
