@@ -1,7 +1,4 @@
-"""Write the file that `reclust study list` reads, from the catalog of studies.
-
-    python tools/catalog.py
-"""
+"""Write the file that `reclust study list` reads: `python tools/catalog.py`."""
 
 from __future__ import annotations
 

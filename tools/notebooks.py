@@ -1,9 +1,7 @@
-"""Write the notebooks of examples/notebooks/ from the scripts of examples/, which are their only source.
+"""Write examples/notebooks/ from the scripts in examples/: `python tools/notebooks.py`.
 
-    python tools/notebooks.py
-
-A script is in the percent format: `# %%` begins a cell of code, `# %% [markdown]` one of prose in comments; the module's
-docstring becomes the first cell. Scripts without such lines have no notebook.
+Scripts use the percent format: `# %%` begins a code cell, `# %% [markdown]` a text cell in comments. The module docstring
+becomes the first cell. Scripts without such lines have no notebook.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ METADATA = {"kernelspec": {"display_name": "Python 3", "language": "python", "na
 
 
 def cells(source: str) -> list[tuple[str, str]]:
-    """("markdown" or "code", text) in order."""
+    """Return pairs of "markdown" or "code" and the text of the cell."""
     opening = ast.parse(source).body[0]
     prose = ast.get_docstring(ast.parse(source)) or ""
     rest = "\n".join(source.splitlines()[opening.end_lineno :])
@@ -38,7 +36,7 @@ def cells(source: str) -> list[tuple[str, str]]:
 
 
 def notebook(source: str) -> str:
-    """The text of the .ipynb file, without outputs."""
+    """Return the text of the .ipynb file, without outputs."""
     made = []
     for number, (kind, text) in enumerate(cells(source)):
         cell = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": text.splitlines(keepends=True)}
