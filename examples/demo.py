@@ -37,6 +37,7 @@ from reclust import (
     metrics,
     train,
 )
+from reclust.data.accept import accept
 from reclust.data.preparation import Preparation
 
 matplotlib.use("Agg")
@@ -118,7 +119,7 @@ def from_scratch(X: np.ndarray, y: np.ndarray) -> Result:
         clustering=Schedule(epochs=EPOCHS, batch_size=64),
     )
     variants = [replace(plain, intervention=brb) for brb in VARIANTS.values() for _ in range(SEEDS)]
-    inputs = Preparation.fit(X, (8, 8), standardize=True).inputs(X)
+    inputs = Preparation.fit(accept(X, image_shape=(8, 8)), standardize=True).inputs(X)
     monitors = [Progress(), Evaluation(y, every=2)]
     return train(inputs, variants, seeds=list(range(SEEDS)) * len(VARIANTS), monitors=monitors)
 

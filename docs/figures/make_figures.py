@@ -34,6 +34,7 @@ from reclust import (
     value,
 )
 from reclust.data.augmentation.affine import Affine
+from reclust.data.accept import accept
 from reclust.data.preparation import Preparation
 from reclust.objectives import nearest
 from reclust.training.monitors.analysis import EmbeddingRows
@@ -86,7 +87,7 @@ def one_reset(images: np.ndarray, y: np.ndarray) -> None:
     Seed 4 was picked as the clearest of seeds 0 to 7.
     """
     sentence = Every(20, (Look(), SoftReset(0.8), Look(), Recluster(), Look(), ResetMomentum()))
-    inputs = Preparation.fit(images, (8, 8), standardize=True).inputs(images)
+    inputs = Preparation.fit(accept(images, image_shape=(8, 8)), standardize=True).inputs(images)
     rows = EmbeddingRows(range(len(y)), epochs=range(-1, 40))
     seen = train(inputs, replace(SCRATCH, intervention=sentence), seeds=[4], monitors=[rows]).history["clustering"]
     over_time = [(z[0], c[0]) for z, c in zip(seen["embedding"].values, seen["centers"].values, strict=True)]
@@ -114,7 +115,7 @@ def each_part(images: np.ndarray, y: np.ndarray) -> None:
                  "reset only": Every(10, (SoftReset(0.8),)), "BRB": BRB(10, 0.8)}
     seeds = range(3)
     variants = [replace(plain, intervention=sentence) for sentence in sentences.values() for _ in seeds]
-    inputs = Preparation.fit(images, (8, 8), standardize=True).inputs(images)
+    inputs = Preparation.fit(accept(images, image_shape=(8, 8)), standardize=True).inputs(images)
     result = train(inputs, variants, seeds=[*seeds] * len(sentences), monitors=[Evaluation(y, every=2)])
     curve = result.history["clustering"]["accuracy"]
     figure, axis = plt.subplots(figsize=(6, 3.4), layout="constrained")

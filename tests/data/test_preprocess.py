@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from reclust.data import DataError, Dataset, moments, prepare
-from reclust.data.moments import statistics
+from reclust.data import DataError, Dataset, prepare, scaling
 from reclust.data.preprocess import equalize, resize_bilinear, scale
+from reclust.data.scaling import z_score
 
 RNG = np.random.default_rng(3)
 
@@ -70,9 +70,10 @@ def test_scale_ends_at_one_and_refuses_anything_else():
 
 @pytest.mark.parametrize("chunk", [1, 1000, 1 << 24])
 def test_statistics_do_not_depend_on_the_chunks(chunk, monkeypatch):
-    monkeypatch.setattr(moments, "NUMBERS", chunk)
+    monkeypatch.setattr(scaling, "CHUNK_SIZE", chunk)
     images = RNG.normal(1000, 0.5, (50, 3, 6, 5))  # a mean far from zero, where sums of squares cancel
-    mean, std = (each.ravel() for each in statistics(images, (0, 2, 3)))
+    fitted = z_score(images, axes=(0, 2, 3))
+    mean, std = fitted.shift.ravel(), fitted.scale.ravel()
     np.testing.assert_allclose(mean, images.mean((0, 2, 3)), rtol=1e-6)
     np.testing.assert_allclose(std, images.std((0, 2, 3)), rtol=1e-6)
 
@@ -82,15 +83,16 @@ def test_column_statistics_are_the_same_dense_mapped_and_sparse(tmp_path):
     table[:, 4] = 0
     np.save(tmp_path / "x.npy", table)
     forms = (table, np.load(tmp_path / "x.npy", mmap_mode="r"), sparse.csr_array(table))
-    for mean, std in map(statistics, forms):
-        np.testing.assert_allclose(mean, table.mean(0), rtol=1e-6)
-        np.testing.assert_allclose(std, np.where(table.std(0) > 0, table.std(0), 1), rtol=1e-6)
+    for fitted in map(z_score, forms):
+        np.testing.assert_allclose(fitted.shift, table.mean(0), rtol=1e-6)
+        np.testing.assert_allclose(fitted.scale, np.where(table.std(0) > 0, table.std(0), 1), rtol=1e-6)
 
 
 def test_a_small_spread_far_from_zero_counts_and_rounding_does_not():
     far = 1.7e18 + 1000.0 * RNG.integers(0, 1000, 300)
     table = np.column_stack([far, np.full(300, 0.1), 0.1 + 2e-17 * RNG.integers(0, 2, 300)])
-    mean, std = statistics(table)
+    fitted = z_score(table)
+    mean, std = fitted.shift, fitted.scale
     np.testing.assert_allclose(std[:2], [(far - far.mean()).std(), 1], rtol=1e-3)
     assert table[:, 2].std() > 0 and np.abs((table - mean) / std)[:, 1:].max() < 1e-9
 
@@ -113,7 +115,7 @@ def test_prepare_is_scale_then_resize_then_standardise():
 def test_prepare_in_chunks_is_prepare_at_once(monkeypatch):
     given = dataset()
     whole = [prepare(given, statistics=when) for when in ("after_resize", "before_resize")]
-    monkeypatch.setattr(moments, "NUMBERS", 64 * 7)
+    monkeypatch.setattr(scaling, "CHUNK_SIZE", 64 * 7)
     for one, when in zip(whole, ("after_resize", "before_resize"), strict=True):
         again = prepare(given, statistics=when)
         np.testing.assert_array_equal(again.samples, one.samples)
@@ -148,10 +150,3 @@ def test_tables_are_standardised_by_the_batch_and_stay_sparse():
     standardized = np.concatenate([prepared.standardized(slice(i, i + 16)) for i in range(0, 40, 16)])
     np.testing.assert_allclose(standardized.mean(0), 0, atol=1e-5)
     np.testing.assert_allclose(standardized.std(0), 1, atol=1e-5)
-
-
-def test_unknown_choices_are_named():
-    with pytest.raises(ValueError, match="statistics='sometimes'"):
-        prepare(dataset(), statistics="sometimes")
-    with pytest.raises(DataError, match="bytes"):
-        equalize(np.zeros((1, 1, 2, 2)))

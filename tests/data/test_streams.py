@@ -9,7 +9,7 @@ from support import blobs, small_settings
 from reclust import IDEC, Autoencoder, Execution, draws, train
 from reclust.data import streams
 from reclust.data.inputs import ResidentInputs
-from reclust.data.scaling import identity, z_score
+from reclust.data.scaling import z_score
 from reclust.data.streams import StreamedInputs
 from reclust.estimators import baseline, deep_clustering
 
@@ -22,8 +22,8 @@ def plain(raw):
 
 @pytest.fixture
 def short_runs(monkeypatch):
-    monkeypatch.setattr(streams, "NEIGHBOURS", 12 * 10)  # ten samples a run
-    monkeypatch.setattr(streams, "TOGETHER", 4)
+    monkeypatch.setattr(streams, "RUN_SIZE", 12 * 10)  # ten samples a run
+    monkeypatch.setattr(streams, "RUNS_PER_GROUP", 4)
 
 
 def test_an_order_visits_everybody_once_and_stays_local(short_runs):
@@ -83,15 +83,15 @@ def test_a_baseline_on_a_part_still_labels_everybody(monkeypatch):
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix], ids=["array", "sparse"])
 def test_statistics_in_one_pass(monkeypatch, make):
-    monkeypatch.setattr("reclust.data.moments.NUMBERS", 12 * 7)
+    monkeypatch.setattr("reclust.data.scaling.CHUNK_SIZE", 12 * 7)
     table = X * 10.0 ** np.arange(-6, 6) + np.arange(12)
     table[:, 3] = 5.0
-    fitted = z_score(make(table), identity())
+    fitted = z_score(make(table))
     assert fitted.shift == pytest.approx(table.mean(0))
     assert fitted.scale == pytest.approx(np.where(np.arange(12) == 3, 1.0, table.std(0)))
 
 
 def test_statistics_of_huge_and_tiny_numbers():
     for size in (1e-300, 1e300):
-        fitted = z_score(X * size, identity())
+        fitted = z_score(X * size)
         assert fitted.scale / size == pytest.approx(X.std(0)) and np.isfinite(fitted(X * size)).all()

@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits
 from reclust import SimCLR, self_label
 from reclust.data import Lens
 from reclust.data.augmentation.color import ColorViews
+from reclust.data.accept import accept
 from reclust.data.inputs import as_inputs
 from reclust.data.preparation import Preparation
 from reclust.estimators import presets
@@ -190,6 +191,6 @@ def test_without_light_images_are_seen_through_the_lens(tmp_path):
 def test_small_images_are_seen_as_estimators_see_them():
     X = load_digits().data
     own = named("best-of-small-images").protocol.sample("digits", None).inputs
-    theirs = Preparation.fit(X, (8, 8), standardize=True, lens=presets.best(10, presets.OBJECTIVES["idec"], channels=1).lens)
+    theirs = Preparation.fit(accept(X, image_shape=(8, 8)), standardize=True, lens=presets.best(10, presets.OBJECTIVES["idec"], channels=1).lens)
     rows = as_inputs(own)
     np.testing.assert_allclose(rows.normalize(rows.take(torch.arange(len(X)))), theirs.network_input(X), atol=1e-5)

@@ -1,4 +1,4 @@
-"""Samples as training reads them: gathers by row number, scaled, on the training device."""
+"""Samples as training reads them: taken by row number, scaled, on the training device."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .streams import dense_rows
 
 @runtime_checkable
 class Inputs(Protocol):
-    """Shapes: n samples. `take` gives samples as augmentation sees them, `normalize` turns those into what a network sees."""
+    """n samples: `take` gives them as augmentation sees them, `normalize` as the network does."""
 
     @property
     def n_samples(self) -> int: ...
@@ -29,7 +29,7 @@ class Inputs(Protocol):
     def device(self) -> torch.device: ...
 
     def order(self, key: Tensor) -> Tensor:
-        """In which order one epoch visits the samples: (*key.shape, n) row numbers."""
+        """Return the row numbers in the order of one epoch, (*key.shape, n)."""
         ...
 
     def take(self, rows: Tensor) -> Tensor:
@@ -37,7 +37,7 @@ class Inputs(Protocol):
         ...
 
     def take_each(self, blocks: Iterable[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-        """Each block of row numbers with its samples, perhaps read ahead."""
+        """Yield each block of row numbers with its samples, possibly read ahead."""
         ...
 
     def normalize(self, x: Tensor) -> Tensor: ...
@@ -47,7 +47,7 @@ class Inputs(Protocol):
 
 @dataclass(frozen=True)
 class ResidentInputs:
-    """All samples in one tensor on the training device. `shift` and `scale` (None: nothing to do) broadcast to a sample."""
+    """All samples in one tensor; `shift` and `scale` broadcast to a sample, None to skip them."""
 
     samples: Tensor
     shift: Tensor | None = None
@@ -71,24 +71,23 @@ class ResidentInputs:
     def take(self, rows: Tensor) -> Tensor:
         if rows.is_cuda:
             return self.samples[rows]
-        # On a CPU indexing goes number by number, this by rows.
-        return self.samples.index_select(0, rows.flatten()).reshape(*rows.shape, *self.sample_shape)
+        # On a CPU, index_select copies whole rows and is faster.
+        taken = self.samples.index_select(0, rows.flatten())
+        return taken.reshape(*rows.shape, *self.sample_shape)
 
     def take_each(self, blocks: Iterable[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
         return ((rows, self.take(rows)) for rows in blocks)
 
     def normalize(self, x: Tensor) -> Tensor:
-        if self.shift is None or self.scale is None:
-            return x
-        return (x - self.shift) / self.scale
+        return x if self.shift is None or self.scale is None else (x - self.shift) / self.scale
 
     def to(self, device: torch.device, dtype: torch.dtype) -> ResidentInputs:
-        moved = {name: tensor.to(device, dtype) for name, tensor in vars(self).items() if tensor is not None}
-        return replace(self, **moved)
+        tensors = {name: t.to(device, dtype) for name, t in vars(self).items() if t is not None}
+        return replace(self, **tensors)
 
 
 def as_inputs(data: Inputs | Prepared | Tensor | np.ndarray) -> Inputs:
-    """Arrays and tensors (n, *sample_shape) are taken as they are: scaled already. Prepared sets bring their z-score."""
+    """Convert arrays and tensors (n, *sample_shape), taken as scaled, and prepared data sets."""
     if isinstance(data, Prepared):
         samples = torch.from_numpy(dense_rows(data.samples, slice(None)))
         return ResidentInputs(samples, torch.from_numpy(data.mean), torch.from_numpy(data.std))
@@ -96,10 +95,9 @@ def as_inputs(data: Inputs | Prepared | Tensor | np.ndarray) -> Inputs:
         data = torch.from_numpy(np.ascontiguousarray(data))
     if isinstance(data, Tensor):
         if not data.sum().isfinite() and not data.isfinite().all():
-            raise ValueError("The data hold NaN or infinity, from which nothing is learned: fill such values in or leave their "
-                             "rows out first.")
+            raise ValueError("The data contain NaN or infinity: impute them or drop their rows.")
         return ResidentInputs(data.detach())
     if not isinstance(data, Inputs):
-        raise TypeError(f"The data must be an array or a tensor (n, …) of scaled numbers, or what prepare(dataset) gives, got "
-                        f"{type(data).__name__}: an estimator's fit takes frames, lists and sets as they are.")
+        raise TypeError("train() needs a scaled array or tensor (n, …) or prepare(dataset), got "
+                        f"{type(data).__name__}; an estimator's fit takes tables and files.")
     return data

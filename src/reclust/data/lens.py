@@ -1,4 +1,4 @@
-"""What an image looks like before it is augmented: larger, or without its light."""
+"""Changes to images before augmentation: enlarging them and removing brightness."""
 
 from __future__ import annotations
 
@@ -8,60 +8,67 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..utils.values import check_int, value
+from ..utils.values import choice, integer, value
 
 DARK = 0.05
-"""Of the sum of the channels: what is not much brighter than this has little colour, else its noise would."""
+"""Added to the sum of the channels, so that noise in dark pixels does not become colour."""
 
 UNEVEN = 1 / 3
-"""By which share of its mean light may vary before it is called uneven: that of traffic signs, photographed in sun and shadow,
-varies by more, that of CIFAR10 by less."""
+"""Relative deviation of brightness above which light is uneven: GTSRB is above, CIFAR10 below."""
 
 
 @value
 class Lens:
-    """Changes images in [0, 1], (..., channels, h, w), by what is known of them without looking at the set.
+    """Enlarge small images or remove their brightness before augmentation.
 
-    least_side: images with a shorter side are enlarged (bicubic) until it has so many pixels, so that small motions of
-        augmentation find places between the pixels of, say, 8 × 8.
-    light: "removed" leaves each channel's share of a pixel's light instead of the light itself, so that things are alike in
-        sun and shadow. Grey and white become one, and what is grey altogether is gone. For three channels.
+    A lens depends on nothing but its parameters. It is called with images in [0, 1] of shape
+    (..., channels, height, width), as an array or a tensor.
+
+    Parameters
+    ----------
+    least_side : int, optional
+        Images with a shorter side are enlarged (bicubic) until it has this many pixels, so that
+        augmentation can move small images by fractions of their pixels.
+    light : {"kept", "removed"}
+        "removed" keeps each channel's share of a pixel's brightness only, so that objects look the
+        same in sun and shadow. Needs three channels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reclust.data import Lens
+    >>> Lens(least_side=16)(np.zeros((5, 1, 8, 8))).shape
+    (5, 1, 16, 16)
     """
 
-    least_side: int | None = None
-    light: Literal["kept", "removed"] = "kept"
-
-    def __post_init__(self) -> None:
-        if self.least_side is not None:
-            object.__setattr__(self, "least_side", check_int("least_side", self.least_side, 1))
-        if self.light not in ("kept", "removed"):
-            raise ValueError(f"light must be 'kept' or 'removed', got {self.light!r}.")
+    least_side: int | None = integer(default=None, least=1, optional=True)
+    light: Literal["kept", "removed"] = choice("kept", "removed", default="kept")
 
     def shape(self, height: int, width: int, channels: int) -> tuple[int, int, int]:
-        """(channels, h, w) of what comes of such images."""
+        """Return the shape (channels, h, w) of such images seen through the lens."""
         if self.light == "removed" and channels != 3:
-            raise ValueError(f"Lens(light='removed') is for images of three channels, these have {channels}: leave it out.")
-        larger = max(1.0, (self.least_side or 0) / min(height, width))
-        return channels, round(height * larger), round(width * larger)
+            raise ValueError(f"Lens(light='removed') needs images of 3 channels, got {channels}.")
+        factor = max(1.0, (self.least_side or 0) / min(height, width))
+        return channels, round(height * factor), round(width * factor)
 
     def __call__(self, images: Any) -> Any:
-        """An array or a tensor gives the same of its kind and type."""
         channels, height, width = images.shape[-3:]
         _, *sides = self.shape(height, width, channels)
         if self.light == "removed":
-            images = images.clip(0, 1)  # samples that a model was not fitted on may lie outside
+            images = images.clip(0, 1)  # new samples may lie outside of the range of the fit
             images = images / (images.sum(axis=-3, keepdims=True) + DARK)
         if sides == [height, width]:
             return images
-        rows, columns = (_like(images, bicubic(old, new)) for old, new in zip((height, width), sides, strict=True))
+        rows, columns = (_like(images, bicubic(old, new))
+                         for old, new in zip((height, width), sides, strict=True))
         return (rows @ images @ columns.T).clip(0, 1)
 
 
 def light_is_uneven(images: NDArray) -> bool:
-    """Whether the light of colour images in [0, 1], (n, channels, h, w), varies much from one to the next.
+    """Tell if the brightness of colour images in [0, 1], (n, channels, h, w), varies a lot.
 
-    The light of an image is that of its bright parts, so that things before a dark ground do not count as lit by how large
-    they are; where the ground of many is black, it cannot be told at all.
+    Only the bright parts of an image count, since its objects may fill more or less of it. If the
+    background of many images is black, brightness cannot be judged.
     """
     if images.shape[1] != 3 or images.std(axis=1).mean() < 0.01:  # grey in three channels
         return False
@@ -73,8 +80,8 @@ def light_is_uneven(images: NDArray) -> bool:
 
 
 def bicubic(old: int, new: int) -> NDArray[np.float64]:
-    """(new, old): what each of so many pixels along a side takes from each of the old ones; beyond the edge is its last one."""
-    a = -0.75  # how sharp: torch's own choice
+    """Return the matrix (new, old) that resizes one side as torch does."""
+    a = -0.75
     place = (np.arange(new) + 0.5) * old / new - 0.5
     weights = np.zeros((new, old))
     for step in range(-1, 3):

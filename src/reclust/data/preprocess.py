@@ -1,6 +1,6 @@
-"""From raw samples to what training takes: equalise, scale, resize, and the statistics of the z-score.
+"""From a `Dataset` to what `train` takes: equalise, scale, resize, and measure the z-score.
 
-The z-score itself comes after augmentation, so `prepare` keeps images in [0, 1] and hands its mean and deviation along.
+The z-score itself is applied after augmentation, so images stay in [0, 1] here.
 """
 
 from __future__ import annotations
@@ -16,79 +16,106 @@ from numpy.typing import NDArray
 from .dataset import Dataset, Samples
 from .errors import DataError
 from .lens import Lens
-from .moments import Moments, chunks, statistics as statistics_of
-
-Statistics = Literal["after_resize", "before_resize"]
+from .scaling import Moments, Scaling, chunks, z_score
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Images (n, c, h, w) float32 in [0, 1] with mean and std (c, 1, 1), or a table (n, d) with mean and std (d,)."""
+    """Samples with the statistics of their z-score, made by `prepare`.
+
+    Parameters
+    ----------
+    samples : array
+        Images (n, channels, height, width) as float32 in [0, 1], or a table (n, d).
+    mean, std : array
+        Of shape (channels, 1, 1) for images and (d,) for tables.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reclust.data import prepare, read
+    >>> prepared = prepare(read(np.random.default_rng(0).normal(size=(20, 3))))
+    >>> prepared.standardized(slice(0, 5)).shape
+    (5, 3)
+    """
 
     samples: Samples
     mean: NDArray[np.float32]
     std: NDArray[np.float32]
 
     def standardized(self, index: Any = slice(None)) -> NDArray[np.float32]:
-        """The samples at `index`, dense, with the z-score applied."""
+        """Return the samples at `index`, dense, with the z-score applied."""
         chosen = self.samples[index]
         dense = chosen if isinstance(chosen, np.ndarray) else chosen.toarray()
         return ((dense - self.mean) / self.std).astype(np.float32)
 
 
-def prepare(
-    dataset: Dataset,
-    *,
-    size: tuple[int, int] | None = None,
-    equalized: bool | None = None,
-    max_value: float | None = None,
-    statistics: Statistics = "after_resize",
-    lens: Lens = Lens(),
-) -> Prepared:
-    """Equalise, scale to [0, 1], resize (bilinear), look through the lens, and take the statistics; each as the data set says
-    unless given.
+def prepare(dataset: Dataset, *, size: tuple[int, int] | None = None, equalized: bool | None = None,
+            max_value: float | None = None, lens: Lens = Lens(),
+            statistics: Literal["after_resize", "before_resize"] = "after_resize") -> Prepared:
+    """Prepare a data set for `train`.
 
-    statistics="before_resize" takes them from the images as distributed, as the published program does, so that the
-    deviation after the z-score is below 1 where resizing smooths (0.86 on OPTDIGITS). That program also divides GTSRB
-    by 255 twice: max_value=255 * 255. Tables stay as they are, mapped or sparse; statistics are those of the columns.
+    Images are equalised, scaled to [0, 1], resized (bilinear) and seen through the lens. Tables stay
+    as they are, memory-mapped or sparse.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    size : (int, int), optional
+        Height and width; the data set's `resize_to` by default.
+    equalized : bool, optional
+        Equalise the histogram of each image; the data set's `equalize` by default.
+    max_value : float, optional
+        Pixel value that becomes 1; the data set's `max_value` by default.
+    lens : Lens
+    statistics : {"after_resize", "before_resize"}
+        Which images mean and deviation are taken from. The published program takes them before
+        resizing, which leaves a deviation below 1 where resizing smooths (0.86 on OPTDIGITS).
+
+    Returns
+    -------
+    Prepared
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reclust.data import prepare, read
+    >>> images = np.random.default_rng(0).integers(0, 256, (10, 8, 8), dtype=np.uint8)
+    >>> prepare(read(images), size=(16, 16)).samples.shape
+    (10, 1, 16, 16)
     """
-    if statistics not in ("after_resize", "before_resize"):
-        raise ValueError(f"statistics={statistics!r}; needed: 'after_resize' or 'before_resize'.")
-    if lens != Lens() and (dataset.image_shape is None or statistics == "before_resize"):
-        raise ValueError(f"{lens} is for images, whose statistics are then those of what is seen through it.")
     if dataset.image_shape is None:
-        return Prepared(dataset.samples, *_single(statistics_of(dataset.samples)))
+        return _prepared(dataset.samples, z_score(dataset.samples))
     channels, height, width = dataset.image_shape
     size = size or dataset.resize_to or (height, width)
     equalized = dataset.equalize if equalized is None else equalized
+    max_value = dataset.max_value if max_value is None else max_value
     raw = dataset.images.reshape(len(dataset), height, width, channels)
     images = np.empty((len(dataset), *lens.shape(*size, channels)), np.float32)
-    seen = Moments((0, 2, 3))
+    moments = Moments((0, 2, 3))
     for rows in chunks(raw):
         chunk = np.moveaxis(np.asarray(raw[rows]), 3, 1)
-        chunk = scale(equalize(chunk) if equalized else chunk, dataset.max_value if max_value is None else max_value)
+        chunk = scale(equalize(chunk) if equalized else chunk, max_value)
         images[rows] = lens(resize_bilinear(chunk, size))
-        seen.add(chunk if statistics == "before_resize" else images[rows])
-    return Prepared(images, *_single(seen.result()))
+        moments.add(chunk if statistics == "before_resize" else images[rows])
+    return _prepared(images, moments.scaling())
 
 
-def _single(statistics: tuple[NDArray[Any], NDArray[Any]]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    return statistics[0].astype(np.float32), statistics[1].astype(np.float32)
+def _prepared(samples: Samples, z: Scaling) -> Prepared:
+    return Prepared(samples, z.shift.astype(np.float32), z.scale.astype(np.float32))
 
 
 def scale(images: NDArray[Any], max_value: float) -> NDArray[np.float32]:
-    """Pixels 0..max_value as float32 in [0, 1]."""
+    """Scale pixels 0..max_value to float32 in [0, 1]."""
     scaled = images.astype(np.float32) / np.float32(max_value)
-    if not (scaled.min() >= 0 and scaled.max() <= 1):  # written so that NaN fails
-        raise DataError(
-            f"Pixels are {images.min()}..{images.max()}, needed: 0..{max_value:g}. Give images as they were before any "
-            "standardisation, or say with max_value= which value stands for 1."
-        )
+    if not (scaled.min() >= 0 and scaled.max() <= 1):  # also false for NaN
+        raise DataError(f"Pixels are {images.min()}..{images.max()}, expected 0..{max_value:g}. Pass "
+                        "images that are not standardised, or the largest value as max_value=.")
     return scaled
 
 
 def resize_bilinear(images: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.float32]:
-    """Images (n, c, h, w) to `size` (h, w), bilinear, pixels as areas; reducing averages (antialias) as in Pillow."""
+    """Resize images (n, c, h, w) to (h, w) with bilinear antialiasing, as Pillow does."""
     if images.shape[2:] == tuple(size):
         return images
     tensor = torch.from_numpy(np.ascontiguousarray(images))
@@ -97,16 +124,15 @@ def resize_bilinear(images: NDArray[np.float32], size: tuple[int, int]) -> NDArr
 
 
 def equalize(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Histogram equalisation of every image and channel of (n, c, h, w) by itself, exactly as Pillow computes it."""
-    if images.dtype != np.uint8:
-        raise DataError(f"Equalising needs images of bytes 0..255, these are {images.dtype}.")
+    """Equalise the histogram of every image and channel of (n, c, h, w), as Pillow does."""
     n, channels, height, width = images.shape
     planes = images.reshape(n * channels, height * width)
     offsets = 256 * np.arange(len(planes))[:, None]
     histogram = np.bincount((planes + offsets).ravel(), minlength=256 * len(planes)).reshape(-1, 256)
-    step = (height * width - np.take_along_axis(histogram, planes.max(axis=1, keepdims=True), axis=1)) // 255
+    brightest = np.take_along_axis(histogram, planes.max(axis=1, keepdims=True), axis=1)
+    step = (height * width - brightest) // 255
     below = np.cumsum(histogram, axis=1) - histogram
     table = np.minimum((step // 2 + below) // np.maximum(step, 1), 255).astype(np.uint8)
-    # Too few different values to spread: Pillow leaves such a plane alone.
+    # Pillow leaves planes with too few distinct values unchanged.
     table = np.where(step == 0, np.arange(256, dtype=np.uint8), table)
     return np.take_along_axis(table, planes, axis=1).reshape(images.shape)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .moments import Moments, chunks
 from .streams import dense_rows
+
+CHUNK_SIZE = 2**22
+"""Numbers per chunk, so that large samples are never converted to float64 as a whole."""
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """x -> (x - shift) / scale, where both broadcast to a sample."""
+    """x -> (x - shift) / scale; both broadcast to a sample."""
 
     shift: np.ndarray
     scale: np.ndarray
@@ -29,23 +32,65 @@ class Scaling:
         return scaled
 
 
-def identity() -> Scaling:
-    return Scaling(np.zeros(()), np.ones(()))
+IDENTITY = Scaling(np.zeros(()), np.ones(()))
 
 
 def to_unit_range(samples: np.ndarray) -> Scaling:
-    """Images to [0, 1] by the smallest and largest value of the whole set."""
+    """Map the smallest and largest value of all images to 0 and 1."""
     low, high = float(samples.min()), float(samples.max())
     return Scaling(np.asarray(low), np.asarray(high - low if high > low else 1.0))
 
 
-def z_score(samples: Any, before: Callable[[np.ndarray], np.ndarray], *, axes: tuple[int, ...] = (0,),
-            growth: float = 1.0, constant: float = 1.0) -> Scaling:
-    """Mean 0 and standard deviation 1 over these axes, of samples (n, ...) that went through `before`; constants become 0.
+def z_score(samples: Any, transform: Callable[[np.ndarray], np.ndarray] = IDENTITY, *,
+            axes: tuple[int, ...] = (0,), growth: float = 1.0, constant: float = 1.0) -> Scaling:
+    """Scale dense, mapped or sparse samples to mean 0 and standard deviation 1 over `axes`.
 
-    growth: by how much `before` makes samples larger. constant: the scale of constants; infinity keeps new values of them at 0.
+    Samples are transformed first, which multiplies their size by `growth`. Features without
+    variation become 0; `constant=inf` also keeps new values of them at 0.
     """
     moments = Moments(axes)
     for rows in chunks(samples, growth):
-        moments.add(before(dense_rows(samples, rows)))
-    return Scaling(*moments.result(constant))
+        moments.add(transform(dense_rows(samples, rows)))
+    return moments.scaling(constant)
+
+
+class Moments:
+    """Mean and standard deviation over `axes` of all chunks (n, ...) that were added.
+
+    Chunks are merged as by Chan, Golub and LeVeque, which avoids cancellation, in units of the
+    largest number so far, whose square cannot overflow.
+    """
+
+    def __init__(self, axes: tuple[int, ...]) -> None:
+        self.axes = axes
+        self._count = 0
+        self._unit, self._mean, self._squares = np.zeros(()), np.zeros(()), np.zeros(())
+
+    def add(self, chunk: NDArray[Any]) -> None:
+        over: dict[str, Any] = {"axis": self.axes, "keepdims": True}
+        part = chunk.astype(np.float64)
+        unit = np.maximum(self._unit, np.abs(part).max(**over))
+        unit = np.where(unit > 0, unit, 1.0)
+        part, ratio = part / unit, self._unit / unit
+        mean, squares = self._mean * ratio, self._squares * ratio**2
+        new_mean = part.mean(**over)
+        new_count = part.size // new_mean.size
+        delta, total = new_mean - mean, self._count + new_count
+        self._mean = mean + delta * (new_count / total)
+        self._squares = (squares + ((part - new_mean) ** 2).sum(**over)
+                         + delta**2 * (self._count * new_count / total))
+        self._count, self._unit = total, unit
+
+    def scaling(self, constant: float = 1.0) -> Scaling:
+        """Return the z-score; the scale is `constant` where all numbers are equal."""
+        spread = np.sqrt(self._squares / self._count)
+        # Numbers that differ by rounding only are divided by their size, which makes them about 0.
+        rounding = np.where(spread > 0, self._unit, constant)
+        scale = np.where(spread > 1e-14, spread * self._unit, rounding)
+        return Scaling((self._mean * self._unit)[0], scale[0])
+
+
+def chunks(samples: Any, growth: float = 1.0) -> Iterator[slice]:
+    """Slice the rows of (n, ...) into chunks of CHUNK_SIZE numbers, after growing by `growth`."""
+    step = max(1, int(CHUNK_SIZE / growth / max(1, int(np.prod(samples.shape[1:])))))
+    return (slice(start, start + step) for start in range(0, samples.shape[0], step))

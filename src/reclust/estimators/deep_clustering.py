@@ -9,22 +9,15 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from sklearn.base import clone
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ..data.augmentation.affine import Affine, Augmentation, Noise
 from ..data.augmentation.color import ColorViews
+from ..data.accept import SampleSet, accept, as_array
 from ..data.inputs import Inputs
 from ..data.lens import Lens
-from ..data.preparation import (
-    Preparation,
-    as_array,
-    check_samples,
-    full_image_shape,
-    names_of_rows,
-    opened,
-)
+from ..data.preparation import Preparation
 from ..interventions import Intervention
 from ..objectives import DCNObjective, DECObjective, IDECObjective, Objective
 from ..representations import Contrastive, Representation
@@ -155,11 +148,10 @@ class DeepClustering(FittedClustering):
         """
         check_monitors(monitors)
         begun = _as_result(start)  # it may be this very estimator
-        with self._anew():
-            X = opened(X)
-            self.ids_ = names_of_rows(X)
-            X = check_samples(self, X, reset=True)
-            found, preparation = self._prepared(X)
+        with self._restore_on_error():
+            samples = self._accept(X, self.image_shape, reset=True)
+            self.ids_, X = samples.ids, samples.array
+            found, preparation = self._prepared(samples)
             checkpoint = Checkpoint.at(checkpoint, every)
             settings, seeds = found.settings, self._seeds(found.n_init, checkpoint)
             if y is not None:
@@ -187,12 +179,12 @@ class DeepClustering(FittedClustering):
                  every: int | None = None) -> Result:
         """The representation alone, trained on X, for `fit(X, start=…)` of this and of other estimators, and for
         `Result.save`; nothing is fitted."""
-        X = check_samples(clone(self), X, reset=True)
-        found, preparation = self._prepared(X)
+        samples = accept(X, image_shape=self.image_shape, min_samples=2)
+        found, preparation = self._prepared(samples)
         settings, device = found.settings, choose_device(self.device)
         if settings.pretraining is None:
             raise ValueError("There is no pretraining in these settings: give pretrain_epochs above 0.")
-        inputs = preparation.inputs(X, limit=resident_limit(device)).to(device, torch.float32)
+        inputs = preparation.inputs(samples.array, limit=resident_limit(device)).to(device, torch.float32)
         checkpoint = Checkpoint.at(checkpoint, every)
         seeds = self._seeds(found.n_init, checkpoint)
         return self._train(inputs, replace(settings, clustering=None), seeds, [], None, checkpoint)
@@ -207,16 +199,14 @@ class DeepClustering(FittedClustering):
         finally:
             progress.close()
 
-    def _prepared(self, X: np.ndarray) -> tuple[Recipe, Preparation]:
+    def _prepared(self, samples: SampleSet) -> tuple[Recipe, Preparation]:
         for name in ("standardize", "consensus"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
-        shape = full_image_shape(X.shape[1:], self.image_shape)
-        found = self._recipe(None if shape is None else shape[2], X.shape[0])
-        preparation = Preparation.fit(X, self.image_shape, standardize=self.standardize, lens=found.lens,
-                                      names=getattr(self, "feature_names_in_", None))
+        found = self._recipe(samples.image_shape and samples.image_shape[2], samples.n_samples)
+        preparation = Preparation.fit(samples, standardize=self.standardize, lens=found.lens)
         if isinstance(self.lens, str) and not isinstance(found.settings.representation, Contrastive):
-            preparation.hint_at_uneven_light(X)
+            preparation.warn_if_light_varies(samples.array)
         return found, preparation
 
     def _recipe(self, channels: int | None = None, n_samples: int = 10_000) -> Recipe:

@@ -1,8 +1,9 @@
-"""What every fitted estimator can do, whatever it was fitted by: predict, embed, save."""
+"""Prediction, embedding, reports and saving, shared by all fitted estimators."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,10 +18,11 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.utils import ClassifierTags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from ..data.preparation import Preparation, check_samples
+from ..data.accept import SampleSet, accept, is_dataframe
+from ..data.preparation import Preparation
 from ..objectives import soft_assignment
 from ..training.history import Curve
 from ..training.result import Model, Result
@@ -31,7 +33,7 @@ from .model_file import FittedState, write_model
 
 @dataclass(frozen=True)
 class Replica:
-    """One of the `n_init` replicas of a fit: its seed, its label-free score (the higher the better) and its labels."""
+    """One of the `n_init` replicas of a fit; a higher label-free score is better."""
 
     seed: int
     score: float
@@ -40,7 +42,7 @@ class Replica:
 
 
 class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
-    """Children fit, and take over what they found with `_adopt` and `_label`."""
+    """Base class of the estimators, which fit and then call `_adopt` and `_label`."""
 
     device: str
     subclasses: ClassVar[dict[str, type[FittedClustering]]] = {}
@@ -51,28 +53,37 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         cls.subclasses[cls.__name__] = cls
 
     def predict(self, X: Any) -> np.ndarray:
-        """The cluster of each sample, (n,)."""
-        return self.map_samples(self.check_input(X), Model.assign)
+        """Return the cluster of each sample, (n,)."""
+        return self.map_samples(self.check_input(X).array, Model.assign)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Student-t similarity to each centre, rows sum to one, (n, n_clusters_)."""
-        return self.map_samples(self.check_input(X), self.soft_labels)
+        """Return the probability of each cluster, (n, n_clusters_)."""
+        return self.map_samples(self.check_input(X).array, self.soft_labels)
 
     def transform(self, X: Any) -> np.ndarray:
-        """The embeddings, (n, d), in the floating type of X."""
-        X = self.check_input(X)
-        return self.map_samples(X, lambda model, z: z).astype(np.float32 if X.dtype == np.float32 else np.float64, copy=False)
+        """Return the embeddings, (n, d), in the floating type of X."""
+        array = self.check_input(X).array
+        z = self.map_samples(array, lambda model, z: z)
+        return z.astype(np.float32 if array.dtype == np.float32 else np.float64, copy=False)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """The fitted model in one file without pickle; `reclust.load` reads it."""
+        """Write the fitted model to one file without pickle, for `reclust.load`."""
         check_is_fitted(self, "labels_")
         write_model(path, self._state())
 
-    def report(self, path: str | os.PathLike[str], X: Any, y: Any = None, *, title: str | None = None) -> None:
-        """One HTML file that opens offline: curves and resets, clusters with their samples or features, how sure one can be of
-        them, replicas, k-means beside it, and warnings in plain words.
+    def report(self, path: str | os.PathLike[str], X: Any, y: Any = None, *,
+               title: str | None = None) -> None:
+        """Write an HTML page about the fit: clusters, curves, replicas, k-means and warnings.
 
-        X: the samples of `fit`, in the same order. y: known classes, which are only shown and scored.
+        Parameters
+        ----------
+        path : str or path
+            File to write; it opens offline.
+        X : samples
+            Samples of `fit`, in the same order.
+        y : array of shape (n,), optional
+            Known classes to compare with.
+        title : str, optional
         """
         from ..report.fit import write_fit_report
 
@@ -80,26 +91,71 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         write_fit_report(self, path, X, y, title=title)
 
     def export_onnx(self, path: str | os.PathLike[str]) -> None:
-        """Scaling, encoder and assignment as one ONNX graph: X (n, features) in float32 -> label (n,), embedding (n, d).
+        """Write preparation, encoder and assignment as one ONNX graph; needs the extra `onnx`.
 
-        Images are given as flat rows (height × width × channels). Needs the extra `onnx`.
+        The graph maps X (n, features) in float32 to label (n,) and embedding (n, d). Images are flat
+        rows of height × width × channels.
         """
         from .onnx import export_onnx
 
         check_is_fitted(self, "labels_")
         export_onnx(self._model, self.preparation_, self.n_features_in_, path)
 
+    def check_input(self, X: Any) -> SampleSet:
+        """Read and check samples for prediction."""
+        check_is_fitted(self, "labels_")
+        fitted = self.preparation_.image_shape
+        samples = self._accept(X, fitted, reset=False)
+        if samples.image_shape != fitted:
+            raise ValueError(f"X has images of shape {samples.array.shape[1:]}, but {type(self).__name__} "
+                             "was fitted on a table.")
+        self.preparation_.warn_if_units_differ(samples)
+        return samples
+
+    def _accept(self, X: Any, image_shape: Any, *, reset: bool) -> SampleSet:
+        """Read samples; learn (`reset`) or check their number and names of features."""
+        frame = is_dataframe(X)
+        columns = None if reset or frame else getattr(self, "feature_names_in_", None)
+        samples = accept(X, image_shape=image_shape, columns=columns, min_samples=2 if reset else 1)
+        rows = np.broadcast_to(0.0, (samples.n_samples, samples.n_features))
+        with warnings.catch_warnings():
+            if samples.feature_names is not None:  # compared by `accept`
+                warnings.filterwarnings("ignore", "X does not have valid feature names")
+            validate_data(self, X if frame else rows, reset=reset, skip_check_array=True)
+        if reset and samples.feature_names is not None and not frame:
+            self.feature_names_in_ = np.asarray(samples.feature_names, dtype=object)
+        return samples
+
+    def map_samples(self, X: Any, function: Callable[[Model, Tensor], Tensor]) -> np.ndarray:
+        """Apply `function(model, embeddings)` to samples, batch by batch."""
+        step = 4096 if self._model.representation.stacks else 512
+        batches = (self.preparation_.network_input(X[start : start + step])
+                   for start in range(0, X.shape[0], step))
+        return self.map_batches(batches, function)
+
+    def map_batches(self, batches: Iterable[Tensor],
+                    function: Callable[[Model, Tensor], Tensor]) -> np.ndarray:
+        """Apply `function(model, embeddings)` to batches of network input in float64."""
+        model, device = self._model, torch.device("cpu")
+        if not model.representation.stacks:  # large networks use the GPU
+            device = choose_device(self.device)
+            model = model.to(device, torch.float64)
+        with torch.autocast(device.type, enabled=False):
+            return torch.cat([function(model, model.embed(batch.to(device))).cpu()
+                              for batch in batches]).numpy()
+
     def soft_labels(self, model: Model, z: Tensor) -> Tensor:
-        """What `predict_proba` gives, of embeddings (B, d)."""
+        """Return the Student-t similarity to each centre, which sums to 1, for embeddings (B, d)."""
         q = soft_assignment(z, model.state["centers"])
-        return q.nan_to_num(nan=1 / q.shape[-1])  # squares overflow for samples to which all centres are equally far
+        return q.nan_to_num(nan=1 / q.shape[-1])  # squares overflow far from all centres
 
     @contextmanager
-    def _anew(self) -> Iterator[None]:
-        """What is refused before training leaves an earlier fit whole; training that fails leaves nothing of it."""
+    def _restore_on_error(self) -> Iterator[None]:
+        """Start a new fit, and restore the previous one if its input is rejected."""
         before = vars(self).copy()
-        for name in [name for name in before if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
+        for name in before:
+            if name.endswith("_") and not name.startswith("_"):
+                delattr(self, name)
         try:
             yield
         except BaseException:
@@ -108,67 +164,54 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             raise
 
     def _adopt(self, result: Result, preparation: Preparation, scores: list[float], best: int) -> None:
-        """Take over what the chosen replica learned."""
+        """Take over the chosen replica of a trained result."""
         assert result.labels is not None
         self.result_, self.best_replica_, self.preparation_ = result, best, preparation
-        self.replicas_ = [Replica(seed, score, labels, result.failed.get(i))
-                          for i, (seed, score, labels) in enumerate(zip(result.seeds, scores, result.labels, strict=True))]
-        self.history_ = {phase: {column: Curve(curve.epochs, curve.values[:, best]) for column, curve in columns.items()}
+        self.replicas_ = [Replica(result.seeds[i], score, result.labels[i], result.failed.get(i))
+                          for i, score in enumerate(scores)]
+        self.history_ = {phase: {column: Curve(curve.epochs, curve.values[:, best])
+                                 for column, curve in columns.items()}
                          for phase, columns in result.history.items()}
-        # In float64, so that what is said of a row does not depend on the rows beside it.
+        # In float64 the prediction for a row does not depend on the rows beside it.
         self._model = result.model(best).to("cpu", torch.float64)
 
-    def _label(self, X: np.ndarray, wanted: int) -> None:
-        """Label the samples of a fit, and speak of the clusters that have any."""
-        living, self.labels_ = np.unique(self.map_samples(X, Model.assign), return_inverse=True)
-        self._keep_living(living)
-        if self.n_clusters_ == 1 < wanted and self._is_one_point(X):
-            warn("All samples are nearly one point to the encoder: there is nothing to tell clusters apart. Check "
-                 "that the samples differ and that their scale is reasonable (standardize=True), pretrain longer, "
-                 "or give the representation more weight.")
-        elif self.n_clusters_ < wanted:
-            warn(f"{wanted - self.n_clusters_} of {wanted} clusters ended without samples; {self.n_clusters_} are "
-                 "left. Ask for fewer clusters, or let BRB fire more often.")
+    def _label(self, X: Any, n_clusters: int) -> None:
+        """Label the samples of the fit and drop empty clusters."""
+        nonempty, self.labels_ = np.unique(self.map_samples(X, Model.assign), return_inverse=True)
+        self._keep_clusters(nonempty)
+        if self.n_clusters_ == 1 < n_clusters and self._is_collapsed(X):
+            warn("The encoder maps all samples to nearly one point. Check that the samples differ, "
+                 "use standardize=True, or pretrain longer.")
+        elif self.n_clusters_ < n_clusters:
+            warn(f"{n_clusters - self.n_clusters_} of {n_clusters} clusters ended without samples. Use "
+                 "a smaller n_clusters, or reset more often (BRB).")
 
-    def _is_one_point(self, X: np.ndarray) -> bool:
-        """Whether the embeddings of X, of up to a thousand of its samples, are the same but for rounding."""
+    def _is_collapsed(self, X: Any) -> bool:
         z = self.map_samples(X[:: max(1, X.shape[0] // 1000)], lambda model, z: z)
         return bool(np.ptp(z, axis=0).max() <= 1e-6 * np.abs(z).max())
 
-    def _keep_living(self, living: np.ndarray) -> None:
-        """Speak of these clusters only."""
-        self._living = living
-        self._model = self._model.only(torch.from_numpy(living))
+    def _keep_clusters(self, clusters: np.ndarray) -> None:
+        self._nonempty_clusters = clusters
+        self._model = self._model.only(torch.from_numpy(clusters))
         self.cluster_centers_ = self._model.state["centers"].numpy().copy()
-        self.n_clusters_ = len(living)
-
-    def check_input(self, X: Any) -> np.ndarray:
-        check_is_fitted(self, "labels_")
-        X = check_samples(self, X, reset=False)
-        self.preparation_.warn_of_another_scale(X)
-        return X
-
-    def map_samples(self, X: np.ndarray, function: Callable[[Model, Tensor], Tensor]) -> np.ndarray:
-        """A function of the model and of embeddings, over X in chunks."""
-        step = 4096 if self._model.representation.stacks else 512
-        samples = (self.preparation_.network_input(X[start : start + step]) for start in range(0, X.shape[0], step))
-        return self.map_batches(samples, function)
-
-    def map_batches(self, samples: Iterable[Tensor], function: Callable[[Model, Tensor], Tensor]) -> np.ndarray:
-        """The same over chunks of what the network sees, in float64."""
-        model, device = self._model, torch.device("cpu")
-        if not model.representation.stacks:  # too heavy for a processor that has a GPU beside it
-            device = choose_device(self.device)
-            model = model.to(device, torch.float64)
-        with torch.autocast(device.type, enabled=False):  # in which the caller may be
-            return torch.cat([function(model, model.embed(some.to(device))).cpu() for some in samples]).numpy()
+        self.n_clusters_ = len(clusters)
 
     def _state(self) -> FittedState:
         return FittedState(
-            type(self).__name__, self.get_params(deep=False), self.n_features_in_,
-            list(getattr(self, "feature_names_in_", [])), self.ids_, self.preparation_, self.result_, self.best_replica_,
-            [replica.score for replica in self.replicas_], self._living, self.labels_,
-            getattr(self, "consensus_labels_", None), self.baseline_)
+            estimator=type(self).__name__,
+            parameters=self.get_params(deep=False),
+            n_features_in=self.n_features_in_,
+            feature_names_in=list(getattr(self, "feature_names_in_", [])),
+            ids=self.ids_,
+            preparation=self.preparation_,
+            result=self.result_,
+            best_replica=self.best_replica_,
+            scores=[replica.score for replica in self.replicas_],
+            nonempty=self._nonempty_clusters,
+            labels=self.labels_,
+            consensus_labels=getattr(self, "consensus_labels_", None),
+            baseline=self.baseline_,
+        )
 
     def set_state(self, state: FittedState) -> FittedClustering:
         """Become the fitted estimator that was saved."""
@@ -183,7 +226,7 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         if state.consensus_labels is not None:
             self.consensus_labels_ = state.consensus_labels
         self._adopt(state.result, state.preparation, state.scores, state.best_replica)
-        self._keep_living(state.nonempty)
+        self._keep_clusters(state.nonempty)
         return self
 
     @property
@@ -194,6 +237,6 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.sparse = True
-        # Not a classifier, but scikit-learn's check of sparse input asks these tags of whatever has predict_proba.
+        # No classifier, but scikit-learn's sparse check expects these tags next to predict_proba.
         tags.classifier_tags = ClassifierTags()
         return tags

@@ -12,10 +12,10 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 
-from ..data import Dataset
+from ..data.accept import as_array
 from ..data.augmentation.affine import Affine, Augmentation, Noise
 from ..data.augmentation.strong import StrongViews
-from ..data.preparation import Preparation, as_array, check_samples, opened
+from ..data.preparation import Preparation
 from ..objectives.self_label import logits
 from ..training.checkpoint import Checkpoint
 from ..training.monitors.evaluation import Evaluation
@@ -80,12 +80,11 @@ class SelfLabeling(FittedClustering):
     def fit(self, X: Any, y: Any = None, *, checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
             every: int | None = None) -> SelfLabeling:
         """Train on X, as `DeepClustering.fit` takes it, usually what the clusterer was fitted on; `y` is only scored."""
-        with self._anew():
+        with self._restore_on_error():
             clusterer = self.clusterer
             check_is_fitted(clusterer, "labels_")
-            X = opened(X, clusterer.preparation_.image_shape)
-            self.ids_ = X.ids if isinstance(X, Dataset) else None
-            X = check_samples(clusterer, X, reset=False)
+            samples = clusterer.check_input(X)
+            self.ids_, X = samples.ids, samples.array
             if y is not None:
                 y = column_or_1d(as_array(y))
                 check_consistent_length(X, y)

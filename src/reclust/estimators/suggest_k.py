@@ -14,9 +14,10 @@ import numpy as np
 import torch
 
 from .. import draws, metrics
+from ..data.accept import accept
 from ..data.inputs import Inputs
 from ..data.lens import Lens
-from ..data.preparation import Preparation, check_samples, opened
+from ..data.preparation import Preparation
 from ..data.streams import dense_rows
 from ..interventions import BRB, Recluster
 from ..interventions.reclustering.kmeans import KMeans
@@ -29,7 +30,6 @@ from ..training.train import train
 from ..utils.device import choose_device
 from ..utils.progress import ProgressOption, progress_bar
 from ..utils.values import check_int, check_ints
-from .deep_clustering import IDEC
 from .selection import Candidates, Silhouette
 
 STRONG = 0.8
@@ -147,16 +147,16 @@ def suggest_k(X: Any, ks: Iterable[int] | None = None, *, n_init: int = 3, split
     if not isinstance(standardize, (bool, np.bool_)):
         raise ValueError(f"standardize must be True or False, got {standardize!r}.")
     n_init, splits = check_int("n_init", n_init, 1), check_int("splits", splits, 1)
-    X = check_samples(IDEC(image_shape=image_shape), opened(X), reset=True)
+    samples = accept(X, image_shape=image_shape, min_samples=2)
     key = draws.fold(draws.key(check_int("random_state", random_state, 0)), "suggest_k")
-    X = dense_rows(X, np.sort(draws.permutation(key, X.shape[0])[:LIMIT].numpy()))
+    X = dense_rows(samples.array, np.sort(draws.permutation(key, samples.n_samples)[:LIMIT].numpy()))
     ks = tried or tuple(range(2, largest_k(len(X)) + 1))
     _check_enough(len(X), ks[-1])
     settings = settings or _usual(len(X) // 2)
     _check_embedding(settings)
-    preparation = Preparation.fit(X, image_shape, standardize=standardize, lens=lens or Lens())
+    preparation = Preparation.fit(replace(samples, array=X), standardize=standardize, lens=lens or Lens())
     if lens is None:
-        preparation.hint_at_uneven_light(X)
+        preparation.warn_if_light_varies(X)
     everything = preparation.inputs(X).to(choose_device(device), torch.float32)
     trial = _Trial(ks, n_init, settings, Execution(device=device), everything, lambda rows: preparation.inputs(X[rows]))
     with progress_bar(2 * splits * len(ks), progress, desc="suggest_k", unit="fit", delay=1.0, leave=False) as fits:

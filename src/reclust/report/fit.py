@@ -13,8 +13,7 @@ import torch
 from sklearn.utils import check_consistent_length
 
 from .. import draws, metrics
-from ..data import Dataset
-from ..data.preparation import as_array, opened
+from ..data.accept import as_array
 from ..data.streams import dense_rows
 from ..geometry import distance_ratio, extremes, squared_silhouette
 from ..training.history import AFTER_RESET
@@ -45,11 +44,9 @@ def write_fit_report(model: FittedModel, path: str | os.PathLike[str], X: Any, y
 
 def fit_data(model: FittedModel, X: Any, y: Any = None, *, title: str) -> Plain:
     """Return everything the page shows as plain data."""
-    X = opened(X, model.preparation_.image_shape)
-    names = getattr(model, "feature_names_in_", None)
-    if names is None and isinstance(X, Dataset):
-        names = X.feature_names
-    fit = FitSample.draw(model, model.check_input(X), y)
+    samples = model.check_input(X)
+    names = samples.feature_names or getattr(model, "feature_names_in_", None)
+    fit = FitSample.draw(model, samples.array, y)
     comparison, result = compare(model, fit.X, fit.rows), model.result_
     kind, words = comparison.verdict
     images = model.preparation_.image_shape is not None

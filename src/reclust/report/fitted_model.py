@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from torch import Tensor
 
+from ..data.accept import SampleSet
 from ..data.preparation import Preparation
 from ..training.history import Curve
 from ..training.result import Model, Result
@@ -27,8 +28,8 @@ class FittedModel(Protocol):
     baseline_: Any
     preparation_: Preparation
 
-    def check_input(self, X: Any) -> np.ndarray:
-        """Check samples and convert them to an array."""
+    def check_input(self, X: Any) -> SampleSet:
+        """Read and check samples."""
         ...
 
     def map_samples(self, X: np.ndarray, function: Callable[[Model, Tensor], Tensor]) -> np.ndarray:

@@ -1,0 +1,160 @@
+"""Everything that `fit` and `predict` take, as one value."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_array
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset as TorchDataset
+
+from ..utils.exceptions import warn
+from ..utils.values import check_ints
+from .assemble import channels_come_first
+from .dataset import Dataset
+from .formats.images import holds_images
+from .formats.memory import as_numpy, is_other_table
+from .formats.tables import check_finite, refuse_masked
+from .outliers import listed
+from .reading import read
+
+
+@dataclass(frozen=True)
+class SampleSet:
+    """Samples and what is known about them.
+
+    array: rows (n, d), dense, memory-mapped or sparse, or images (n, h, w[, channels]);
+    image_shape: (h, w, channels), None for tables; ids (n,): names of the samples.
+    """
+
+    array: Any
+    image_shape: tuple[int, int, int] | None = None
+    feature_names: tuple[str, ...] | None = None
+    ids: np.ndarray | None = None
+
+    @property
+    def n_samples(self) -> int:
+        return self.array.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        return math.prod(self.array.shape[1:])
+
+
+def accept(X: Any, *, image_shape: Sequence[int] | None = None, min_samples: int = 1,
+           columns: Sequence[str] | None = None) -> SampleSet:
+    """Read and check samples: arrays, tensors, tables, sparse rows, data sets, files, folders.
+
+    image_shape: (h, w) or (h, w, channels) of images in flat rows, and of images in files.
+    columns: select these columns by name, if X comes with names.
+    """
+    dataset = load_input(X, image_shape)
+    if dataset is None:
+        array, ids, names = as_array(X), None, None
+    else:
+        dataset = dataset if columns is None else select_columns(dataset, columns)
+        array, ids, names = dataset.samples, dataset.ids, dataset.feature_names
+    if isinstance(array, np.ndarray) and array.ndim in (3, 4):
+        array = _channels_last(array, image_shape)
+        kind = None if array.dtype == np.uint8 else (np.float64, np.float32)
+        array = check_array(array, dtype=kind, allow_nd=True, ensure_min_samples=min_samples)
+    else:
+        array = _check_rows(array, names, min_samples)
+    return SampleSet(array, full_image_shape(array.shape[1:], image_shape), names, ids)
+
+
+def load_input(X: Any, image_shape: Sequence[int] | None = None) -> Dataset | None:
+    """Read files and tables into a `Dataset`; return None for arrays and what resembles them."""
+    if isinstance(X, Dataset):
+        return X
+    if isinstance(X, (str, os.PathLike)):
+        return read(X, size=image_shape if holds_images(X) else None)
+    if isinstance(X, DataLoader):
+        return load_input(X.dataset)
+    if is_dataframe(X):
+        found = read(X)
+        numbered = isinstance(X.index, sys.modules["pandas"].RangeIndex)
+        return replace(found, ids=None) if numbered else found
+    anndata = sys.modules.get("anndata")  # imported already if X is an AnnData
+    is_anndata = anndata is not None and isinstance(X, anndata.AnnData)
+    return read(X) if isinstance(X, TorchDataset) or is_anndata or is_other_table(X) else None
+
+
+def is_dataframe(X: Any) -> bool:
+    return "pandas" in sys.modules and isinstance(X, sys.modules["pandas"].DataFrame)
+
+
+def as_array(X: Any) -> Any:
+    """Convert tensors and lists to arrays; leave the rest to scikit-learn."""
+    if isinstance(X, Tensor):
+        return as_numpy(X)
+    refuse_masked(X)
+    return np.asarray(X) if isinstance(X, (list, tuple)) else X
+
+
+def select_columns(dataset: Dataset, columns: Sequence[str]) -> Dataset:
+    """Select columns by name, in this order; a data set without names is left unchanged."""
+    names = dataset.feature_names
+    if names is None or list(names) == list(columns):
+        return dataset
+    place, wanted = {name: i for i, name in enumerate(names)}, set(columns)
+    missing, more = ([repr(name) for name in one if name not in other]
+                     for one, other in ((columns, place), (names, wanted)))
+    if missing:
+        raise ValueError(f"{dataset.name} lacks columns that the model was fitted on: "
+                         f"{listed(missing)}.")
+    if more:
+        warn(f"{dataset.name} has columns that the model was not fitted on, which are ignored: "
+             f"{listed(more)}.")
+    samples = dataset.samples[:, [place[name] for name in columns]]
+    return replace(dataset, samples=samples, feature_names=tuple(columns))
+
+
+def _check_rows(X: Any, names: Sequence[str] | None, min_samples: int) -> Any:
+    try:
+        return check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32),
+                           ensure_min_samples=min_samples, input_name="X")
+    except ValueError:
+        if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":  # name the columns
+            check_finite(X, names or [f"feature {i}" for i in range(X.shape[1])], "X")
+        raise
+
+
+def _channels_last(X: np.ndarray, image_shape: Sequence[int] | None) -> np.ndarray:
+    """Move channels from (n, channels, h, w) to the end; leave other layouts unchanged."""
+    shape = X.shape[1:]
+    if len(shape) == 3 and image_shape is not None:
+        known = tuple(image_shape)
+        return np.moveaxis(X, 1, -1) if shape != known == (*shape[1:], shape[0]) else X
+    if len(shape) == 3 and channels_come_first(shape):
+        return np.moveaxis(X, 1, -1)
+    if len(shape) == 2 and image_shape is None and max(shape) > 4 * min(shape):
+        warn(f"X of shape {X.shape} is read as grey images of {shape[0]} × {shape[1]}. For series of "
+             f"several channels, pass rows, X.reshape(len(X), -1); for images, image_shape={shape}.")
+    # Too few rows for an image: probably channels that come first, as in torch.
+    if len(shape) == 3 and shape[2] not in (1, 3) and (
+            2 * shape[0] <= min(shape[1:]) or shape[0] < shape[1] == shape[2]):
+        warn(f"X is read as images of {shape[0]} × {shape[1]} with {shape[2]} channels. If channels "
+             f"come first, use np.moveaxis(X, 1, -1); if not, pass image_shape={shape}.")
+    return X
+
+
+def full_image_shape(sample_shape: tuple[int, ...],
+                     given: Sequence[int] | None) -> tuple[int, int, int] | None:
+    """Return (h, w, channels) of images or of images in flat rows; None for a table."""
+    if given is None and len(sample_shape) == 1:
+        return None
+    sides = check_ints("image_shape", sample_shape if given is None else given, 1)
+    height, width, channels = (*sides, 1)[:3] if len(sides) in (2, 3) else (0, 0, 0)
+    shape = (height, width, channels)
+    grey = {(height, width)} if channels == 1 else set()
+    if sample_shape not in {(math.prod(shape),), shape, *grey}:
+        raise ValueError(f"image_shape={sides} does not match samples of shape {sample_shape}: use "
+                         "(height, width) or (height, width, channels), the same in fit and predict.")
+    return shape
