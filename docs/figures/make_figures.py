@@ -33,8 +33,8 @@ from reclust import (
     train,
     value,
 )
-from reclust.data.augmentation.affine import Affine
 from reclust.data.accept import accept
+from reclust.data.augmentation.affine import Affine
 from reclust.data.preparation import Preparation
 from reclust.objectives import nearest
 from reclust.training.monitors.analysis import EmbeddingRows

@@ -346,8 +346,8 @@ def test_a_custom_objective_is_saved_only_as_a_value(tmp_path):
 @pytest.mark.parametrize(("fitted", "hint", "shown"), [
     (IMAGES, None, IMAGES.swapaxes(1, 2)), (IMAGES, None, IMAGES.reshape(40, 3, 10)), (IMAGES, None, IMAGES.reshape(40, 2, 5, 3)),
     (IMAGES.reshape(40, 30), (6, 5), IMAGES.swapaxes(1, 2)), (IMAGES.reshape(40, 2, 5, 3), None, IMAGES),
-    (IMAGES.reshape(40, 30).astype(float), None, IMAGES), (IMAGES.reshape(40, 30).astype(float), None, IMAGES.reshape(40, 1, 30)),
-], ids=["turned", "reshaped", "in colour", "turned, rows with a hint", "grey for colour", "images for a table", "one line for a table"])
+    (IMAGES.reshape(40, 30).astype(float), None, IMAGES),
+], ids=["turned", "reshaped", "in colour", "turned, rows with a hint", "grey for colour", "images for a table"])
 def test_images_of_another_shape_with_as_many_pixels_are_refused(fitted, hint, shown):
     model = brief(image_shape=hint).fit(fitted)
     assert model.n_features_in_ == 30 and (model.predict(fitted) == model.labels_).all()

@@ -19,7 +19,7 @@ from ..utils.values import check_ints
 from .assemble import channels_come_first
 from .dataset import Dataset
 from .formats.images import holds_images
-from .formats.memory import as_numpy, is_other_table
+from .formats.memory import as_numpy, is_arrow_or_polars
 from .formats.tables import check_finite, refuse_masked
 from .outliers import listed
 from .reading import read
@@ -83,7 +83,7 @@ def load_input(X: Any, image_shape: Sequence[int] | None = None) -> Dataset | No
         return replace(found, ids=None) if numbered else found
     anndata = sys.modules.get("anndata")  # imported already if X is an AnnData
     is_anndata = anndata is not None and isinstance(X, anndata.AnnData)
-    return read(X) if isinstance(X, TorchDataset) or is_anndata or is_other_table(X) else None
+    return read(X) if isinstance(X, TorchDataset) or is_anndata or is_arrow_or_polars(X) else None
 
 
 def is_dataframe(X: Any) -> bool:

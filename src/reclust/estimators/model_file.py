@@ -69,7 +69,7 @@ def write_model(path: str | os.PathLike[str], state: FittedState) -> None:
         "scaling/second.shift": state.preparation.second.shift,
         "scaling/second.scale": state.preparation.second.scale,
     }
-    tensors |= {name: torch.from_numpy(np.ascontiguousarray(array))
+    tensors |= {name: torch.from_numpy(np.ascontiguousarray(array).copy())
                 for name, array in arrays.items() if array is not None}
     tensor_file.write(path, "model", header, tensors)
 
