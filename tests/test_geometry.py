@@ -133,12 +133,10 @@ def test_neighbours_of_samples_that_coincide_or_are_no_numbers_are_samples():
 
 def test_errors_name_what_was_given():
     z, labels = embeddings(11)
-    with pytest.raises(ValueError, match=r"\(60, 5\) and labels \(59,\)"):
+    with pytest.raises(ValueError, match=r"\(60, 5\) and \(59,\)"):
         geometry.class_distances(z, labels[1:])
-    with pytest.raises(ValueError, match="neighbors=60 .* which is 60"):
+    with pytest.raises(ValueError, match="neighbors=60 .* samples, 60"):
         geometry.local_purity(z, labels, neighbors=60)
-    with pytest.raises(ValueError, match="centers has 1 rows"):
-        geometry.distance_ratio(z, z[:1])
 
 
 @pytest.mark.parametrize("seed", range(3))

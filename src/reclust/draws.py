@@ -1,9 +1,16 @@
-"""Counter-based random numbers: a draw is a pure function of integer keys, the same on every device.
+"""Counter-based random numbers: a draw is a pure function of integer keys, equal on all devices.
 
-A key is an int64 tensor of any shape; `fold` derives new keys from it, and each key yields an independent stream. There is
-no state: nothing to save in a checkpoint, nothing to lock between threads, and the caller's generators are never touched.
-Keys may be tensors on a GPU, so draws can be captured into a CUDA graph. Integers only until the last conversion, so that
-uniform draws agree bit for bit between devices (normal draws up to the rounding of log and cos in float64).
+A key is an int64 tensor of any shape; `fold` derives new keys from it, and each key yields an
+independent stream. There is no state to save or to lock, and torch's generators are not used. Keys
+may be on a GPU, so draws can be captured into CUDA graphs. Integers are used until the last
+conversion, so uniform draws are equal bit for bit on all devices, and normal draws up to rounding.
+
+Examples
+--------
+>>> from reclust import draws
+>>> keys = draws.fold(draws.key([0, 1]), "noise", 3)
+>>> draws.normal(keys, (5,)).shape
+torch.Size([2, 5])
 """
 
 from __future__ import annotations
@@ -15,17 +22,17 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-# The odd multipliers and the increment of splitmix64, written as signed 64-bit integers.
+# The multipliers and the increment of splitmix64 as signed 64-bit integers.
 _FIRST, _SECOND, _INCREMENT = -0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15, -0x61C8864680B583EB
 
 
 def key(seed: int | Sequence[int], *, device: torch.device | str = "cpu") -> Tensor:
-    """The key of one seed, shape (), or of several, shape (r,)."""
+    """Return the key of one seed, shape (), or of several, shape (r,)."""
     return _mix(torch.as_tensor(seed, dtype=torch.int64, device=device) + _INCREMENT)
 
 
 def fold(key: Tensor, *values: int | str | Tensor) -> Tensor:
-    """New keys from `key` and further values, which broadcast against it; order matters, names stand for themselves."""
+    """Derive keys from `key` and integers, names or tensors, which broadcast; order matters."""
     for value in values:
         if isinstance(value, str):
             value = zlib.crc32(value.encode())
@@ -36,29 +43,31 @@ def fold(key: Tensor, *values: int | str | Tensor) -> Tensor:
 
 
 def bits(key: Tensor, shape: Sequence[int] = ()) -> Tensor:
-    """64 random bits each, int64 of shape (*key.shape, *shape)."""
+    """Draw 64 random bits each: int64 of shape (*key.shape, *shape)."""
     counter = torch.arange(math.prod(shape), device=key.device)
     return _combine(key.unsqueeze(-1), counter).reshape((*key.shape, *shape))
 
 
-def uniform(key: Tensor, shape: Sequence[int] = (), *, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Numbers in [0, 1) with 24 random bits, the same in every floating type that can hold them."""
+def uniform(key: Tensor, shape: Sequence[int] = (), *,
+            dtype: torch.dtype = torch.float32) -> Tensor:
+    """Draw numbers in [0, 1) with 24 random bits, the same in every floating type."""
     return (_shift(bits(key, shape), 40).to(torch.float32) * 2.0**-24).to(dtype)
 
 
-def normal(key: Tensor, shape: Sequence[int] = (), *, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Standard normal numbers (Box-Muller, computed in float64)."""
+def normal(key: Tensor, shape: Sequence[int] = (), *,
+           dtype: torch.dtype = torch.float32) -> Tensor:
+    """Draw standard normal numbers, by Box-Muller in float64."""
     radius, angle = uniform(key, (*shape, 2), dtype=torch.float64).unbind(-1)
     return (torch.sqrt(-2 * torch.log1p(-radius)) * torch.cos(2 * math.pi * angle)).to(dtype)
 
 
 def integers(key: Tensor, high: int, shape: Sequence[int] = ()) -> Tensor:
-    """Integers in [0, high), high < 2**31; the modulo bias is below high / 2**63."""
+    """Draw integers in [0, high), high < 2**31, with a bias below high / 2**63."""
     return _shift(bits(key, shape), 1) % high
 
 
 def permutation(key: Tensor, n: int) -> Tensor:
-    """One order of 0..n-1 for each key, shape (*key.shape, n)."""
+    """Draw a permutation of 0..n-1 for each key, shape (*key.shape, n)."""
     return bits(key, (n,)).argsort(dim=-1, stable=True)
 
 
@@ -67,11 +76,11 @@ def _combine(key: Tensor, value: Tensor) -> Tensor:
 
 
 def _mix(x: Tensor) -> Tensor:
-    x = (x ^ _shift(x, 30)) * _FIRST  # int64 products wrap around: arithmetic modulo 2**64
+    x = (x ^ _shift(x, 30)) * _FIRST  # products wrap modulo 2**64
     x = (x ^ _shift(x, 27)) * _SECOND
     return x ^ _shift(x, 31)
 
 
 def _shift(x: Tensor, places: int) -> Tensor:
-    """Logical shift right; the plain one would copy the sign bit."""
+    """Shift right without copying the sign bit."""
     return (x >> places) & ((1 << (64 - places)) - 1)

@@ -1,6 +1,12 @@
-"""How well two labelings agree, all of it from one contingency table, and how large clusters are.
+"""Agreement of two labelings, computed from their contingency table, and cluster sizes.
 
-Shapes: r replicas, n samples, k clusters. Names of classes and clusters carry no meaning: any values serve as labels.
+Shapes: r replicas, n samples, k clusters. Labels may be numbers or strings.
+
+Examples
+--------
+>>> from reclust import metrics
+>>> metrics.accuracy([0, 0, 1, 1], ["b", "b", "a", "a"])
+1.0
 """
 
 from __future__ import annotations
@@ -21,41 +27,39 @@ Table = npt.NDArray[np.int64]
 
 
 def contingency(labels_true: Labels, labels_pred: Labels) -> Table:
-    """How many samples each class shares with each cluster, both in sorted order and without empty ones."""
+    """Count samples by class and cluster, both in sorted order."""
     true, pred = _host(labels_true), _host(labels_pred)
     if true.ndim != 1 or true.shape != pred.shape or not len(true):
-        raise ValueError(
-            f"labels_true has shape {true.shape}, labels_pred {pred.shape}: both must be (n,), n at least 1, "
-            "with one label for each sample."
-        )
+        raise ValueError("labels must be two sequences of the same length with at least one "
+                         f"sample, got shapes {true.shape} and {pred.shape}.")
     (classes, rows), (clusters, columns) = distinct(true), distinct(pred)
     counts = np.bincount(rows * len(clusters) + columns, minlength=len(classes) * len(clusters))
     return counts.reshape(len(classes), len(clusters)).astype(np.int64, copy=False)
 
 
 def distinct(labels: Labels) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
-    """What labels (n,) there are, sorted, and which one each sample has; a missing one is no class."""
+    """Return the sorted labels and the index of each sample's label; refuse missing ones."""
     host = _host(labels)
     refuse_missing(host)
     return np.unique(host, return_inverse=True)
 
 
 def refuse_missing(labels: npt.NDArray[Any]) -> None:
-    """Of labels (n,)."""
-    if labels.dtype.kind == "f":
-        absent = np.flatnonzero(np.isnan(labels))
-    else:
-        absent = np.flatnonzero([is_missing(label) for label in labels] if labels.dtype.kind == "O" else [])
-    if len(absent):
-        raise ValueError(f"{len(absent)} of {len(labels)} labels are missing, the first in row {absent[0] + 1}: fill them in, "
-                         "or leave these samples out.")
+    """Raise if any of the labels (n,) is missing."""
+    if labels.dtype.kind not in "fO":
+        return
+    missing = np.flatnonzero(np.isnan(labels) if labels.dtype.kind == "f"
+                             else [is_missing(label) for label in labels])
+    if len(missing):
+        raise ValueError(f"{len(missing)} of {len(labels)} labels are missing, the first in row "
+                         f"{missing[0] + 1}: fill them in, or leave these samples out.")
 
 
-def batched_contingency(true: Tensor, predicted: Tensor, k_true: int | None = None, k: int | None = None) -> Tensor:
-    """Tables of r labelings against one, (n,), or one each, (r, n): with (r, n) -> (r, k_true, k), counted on their device.
+def batched_contingency(true: Tensor, predicted: Tensor, k_true: int | None = None,
+                        k: int | None = None) -> Tensor:
+    """Count r labelings (r, n) against (n,) or (r, n), on their device: -> (r, k_true, k).
 
-    Labels are integers from 0 to k_true - 1 and to k - 1. Counts left out are read from the labels, for which the host
-    waits for the device.
+    Labels are integers from 0. Without `k_true` and `k` the host waits for the device.
     """
     k_true = int(true.max()) + 1 if k_true is None else k_true
     k = int(predicted.max()) + 1 if k is None else k
@@ -63,28 +67,27 @@ def batched_contingency(true: Tensor, predicted: Tensor, k_true: int | None = No
 
 
 def accuracy(labels_true: Labels, labels_pred: Labels) -> float:
-    """Share of samples that agree after the best one-to-one match of clusters with classes; the numbers may differ."""
+    """Share of samples that agree after the best one-to-one match of clusters and classes."""
     return accuracy_of_table(contingency(labels_true, labels_pred))
 
 
 def nmi(labels_true: Labels, labels_pred: Labels) -> float:
-    """Mutual information over the arithmetic mean of the two entropies."""
+    """Mutual information divided by the mean of both entropies."""
     return nmi_of_table(contingency(labels_true, labels_pred))
 
 
 def ari(labels_true: Labels, labels_pred: Labels) -> float:
-    """Adjusted Rand index: agreement on pairs, 0 in expectation for random labels, 1 for equal partitions."""
+    """Agreement on pairs, the adjusted Rand index: 0 for random and 1 for equal partitions."""
     return ari_of_table(contingency(labels_true, labels_pred))
 
 
 def scores(labels_true: Labels, labels_pred: Labels) -> dict[str, float]:
-    """accuracy, nmi and ari, from one table."""
+    """Compute accuracy, nmi and ari from one table."""
     return scores_of_table(contingency(labels_true, labels_pred))
 
 
 def matched(labels: Labels, reference: Labels) -> npt.NDArray[np.int64]:
-    """Labels (n,) in the names of the reference's clusters, whole numbers from 0 on, after the best one-to-one match; -1 for
-    samples of a cluster that is left over."""
+    """Rename labels (n,) to the reference's after the best one-to-one match; -1 if unmatched."""
     table, names = contingency(labels, reference), np.unique(_host(reference))
     clusters, places = linear_sum_assignment(table, maximize=True)
     named = np.full(len(table), -1)
@@ -93,14 +96,15 @@ def matched(labels: Labels, reference: Labels) -> npt.NDArray[np.int64]:
 
 
 def label_change(before: Labels, after: Labels) -> float:
-    """How much a labeling changed, in percent: (1 - NMI) × 100."""
+    """Change of a labeling in percent: (1 - NMI) * 100."""
     return (1.0 - nmi(before, after)) * 100.0
 
 
 def scores_of_table(table: Table | Tensor) -> dict[str, float]:
-    """accuracy, nmi and ari of one table (classes, clusters), in which rows and columns may be empty."""
-    host = _host(table).astype(np.int64)
-    return {"accuracy": accuracy_of_table(host), "nmi": nmi_of_table(host), "ari": ari_of_table(host)}
+    """Compute accuracy, nmi and ari of a table (classes, clusters), which may have empty rows."""
+    table = _host(table).astype(np.int64)
+    return {"accuracy": accuracy_of_table(table), "nmi": nmi_of_table(table),
+            "ari": ari_of_table(table)}
 
 
 def accuracy_of_table(table: Table) -> float:
@@ -111,9 +115,9 @@ def accuracy_of_table(table: Table) -> float:
 def nmi_of_table(table: Table) -> float:
     table = table[table.any(1)][:, table.any(0)]
     if table.shape == (1, 1):
-        return 1.0  # two labelings that split nothing agree
+        return 1.0
     if 1 in table.shape:
-        return 0.0  # exactly: rounding must not leave a trace of information
+        return 0.0  # exactly, in spite of rounding
     joint = table / table.sum()
     entropies = _entropy(joint.sum(1)) + _entropy(joint.sum(0))
     return float(np.clip(2 * information_of_table(table) / entropies, 0.0, 1.0))
@@ -128,11 +132,12 @@ def information_of_table(table: Table) -> float:
 
 
 def ari_of_table(table: Table) -> float:
-    # Ordered pairs, in Python's integers: products of two of these counts pass 2**63 from some 60,000 samples on.
+    # Ordered pairs, in Python's integers, as products exceed 2**63 from about 60,000 samples.
     n = int(table.sum())
     both = int((table**2).sum()) - n
     true, pred = int((table.sum(1) ** 2).sum()) - n, int((table.sum(0) ** 2).sum()) - n
-    only_true, only_pred, neither = true - both, pred - both, n * (n - 1) - true - pred + both
+    only_true, only_pred = true - both, pred - both
+    neither = n * (n - 1) - true - pred + both
     if only_true == 0 and only_pred == 0:
         return 1.0
     chance = true * (only_true + neither) + pred * (only_pred + neither)
@@ -140,18 +145,18 @@ def ari_of_table(table: Table) -> float:
 
 
 def cluster_sizes(labels: Tensor | npt.NDArray[np.integer[Any]], k: int) -> Tensor:
-    """How many of the labels (..., n) name each cluster from 0 to k - 1: (..., k), on the device of the labels."""
+    """Count labels (..., n) of each cluster from 0 to k - 1, on their device: -> (..., k)."""
     labels = torch.as_tensor(labels)
     return _counts(labels.reshape(-1, labels.shape[-1]), k).reshape(*labels.shape[:-1], k)
 
 
 def empty_clusters(labels: Tensor | npt.NDArray[np.integer[Any]], k: int) -> Tensor:
-    """How many of k clusters no label (..., n) names: (...)."""
+    """Count the clusters from 0 to k - 1 without a label (..., n): -> (...)."""
     return (cluster_sizes(labels, k) == 0).sum(-1)
 
 
 def _counts(index: Tensor, size: int) -> Tensor:
-    """Occurrences of 0 to size - 1 in each row, (r, n) -> (r, size); unlike bincount it does not wait for a GPU."""
+    """Count 0 to size - 1 in each row, (r, n) -> (r, size), without bincount's GPU sync."""
     index = index.to(torch.int64)
     return index.new_zeros(len(index), size).scatter_add_(1, index, torch.ones_like(index))
 
