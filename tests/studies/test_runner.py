@@ -1,5 +1,6 @@
 """A study that is stopped or killed ends with the same numbers as an undisturbed one."""
 
+import importlib
 import itertools
 import multiprocessing
 import os
@@ -124,20 +125,17 @@ def test_user_data_that_changed_is_not_mixed(tmp_path):
         assert run(more, store, conditions=conditions, progress=False).finished == 1
 
 
-def shrinking(factor):
-    """A custom step, as it stands in a file that is edited between two runs."""
-    def shrink(self, target):
-        target.centers.mul_(0.9)
+def test_edited_steps_are_reported(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
-    def edited(self, target):
-        target.centers.mul_(0.5)
-
-    return value(type("Shrinking", (Step,), {"__call__": shrink if factor == 0.9 else edited, "__module__": __name__}))()
-
-
-def test_edited_steps_are_reported(tmp_path):
     def study(factor, **changes):
-        return tiny_study(**{**ONE_RUN, "variants": (Variant("mine", Every(2, (shrinking(factor),))),), **changes})
+        """Use a step from a file that is edited between two runs."""
+        (tmp_path / "shrinking_step.py").write_text(
+            "from reclust import Step, value\n\n@value\nclass Shrinking(Step):\n"
+            f"    def __call__(self, target):\n        target.centers.mul_({factor})\n")
+        step = importlib.reload(importlib.import_module("shrinking_step")).Shrinking()
+        return tiny_study(**{**ONE_RUN, "variants": (Variant("mine", Every(2, (step,))),), **changes})
 
     with Store(tmp_path / "store") as store:
         with warnings.catch_warnings():

@@ -47,10 +47,6 @@ class BaselineInput:
     pretraining: Pretraining
     conditions: Conditions
 
-    @property
-    def n_clusters(self) -> int:
-        return self.pretraining.settings.n_clusters
-
     @cached_property
     def device(self) -> torch.device:
         return choose_device(self.conditions.device)
@@ -94,7 +90,7 @@ class PixelKMeans:
     pretrained: ClassVar[bool] = False
 
     def labels(self, given: BaselineInput, seed: int) -> np.ndarray:
-        return _kmeans(given.pixels, given.n_clusters, seed, self.n_init)
+        return _kmeans(given, given.pixels, seed, self.n_init)
 
 
 @value
@@ -106,7 +102,7 @@ class EncodedKMeans:
     pretrained: ClassVar[bool] = True
 
     def labels(self, given: BaselineInput, seed: int) -> np.ndarray:
-        return _kmeans(given.embedding(seed), given.n_clusters, seed, self.n_init)
+        return _kmeans(given, given.embedding(seed), seed, self.n_init)
 
 
 @value
@@ -124,7 +120,8 @@ class UmapMixture:
         umap = require("umap", purpose="The baseline UMAP + mixture", extra="umap")
         reducer = umap.UMAP(n_neighbors=self.neighbors, n_components=self.dimensions, min_dist=0.0,
                             random_state=seed, n_jobs=1)
-        mixture = GaussianMixture(given.n_clusters, n_init=5, reg_covar=1e-5, random_state=seed)
+        mixture = GaussianMixture(given.pretraining.settings.n_clusters, n_init=5, reg_covar=1e-5,
+                                  random_state=seed)
         return mixture.fit_predict(reducer.fit_transform(given.pixels.cpu().numpy()))
 
 
@@ -238,6 +235,7 @@ def _outcome(method: BaselineMethod, run: PlannedRun, given: BaselineInput) -> O
                     "data": {"name": run.dataset, "samples": labels.shape[1]}})
 
 
-def _kmeans(z: Tensor, k: int, seed: int, n_init: int) -> np.ndarray:
+def _kmeans(given: BaselineInput, z: Tensor, seed: int, n_init: int) -> np.ndarray:
     key = draws.fold(draws.key(seed, device=z.device), "baseline")
-    return kmeans(z, k, key=key, n_init=n_init).labels.cpu().numpy()
+    n_clusters = given.pretraining.settings.n_clusters
+    return kmeans(z, n_clusters, key=key, n_init=n_init).labels.cpu().numpy()

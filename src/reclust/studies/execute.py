@@ -86,24 +86,16 @@ Tick = Callable[[float, str], None]
 StopRequested = Callable[[], bool]
 
 
-def _not_requested() -> bool:
-    return False
-
-
-def _no_tick(cost: float, dataset: str) -> None:
-    pass
-
-
-def attempt(group: Group, conditions: Conditions, *, stop: StopRequested = _not_requested,
-            tick: Tick = _no_tick) -> Attempt:
+def attempt(group: Group, conditions: Conditions, *, stop: StopRequested = lambda: False,
+            tick: Tick = lambda cost, dataset: None) -> Attempt:
     """Train and score a group, pretraining included; never raise."""
     return _attempt(lambda: _run_group(group, conditions, stop, tick), conditions, stop,
                     group_checkpoint(group, conditions))
 
 
 def attempt_pretraining(pretraining: Pretraining, conditions: Conditions, *,
-                        stop: StopRequested = _not_requested,
-                        tick: Tick = _no_tick) -> Path | Failed | Stopped:
+                        stop: StopRequested = lambda: False,
+                        tick: Tick = lambda cost, dataset: None) -> Path | Failed | Stopped:
     """Train encoders unless they exist, and return their file; never raise."""
     done = _attempt(lambda: pretrained(pretraining, conditions, stop=stop, tick=tick), conditions,
                     stop, _pretraining_checkpoint(pretraining, conditions))
@@ -143,7 +135,8 @@ def _run_group(group: Group, conditions: Conditions, stop: StopRequested, tick: 
 def _cluster(group: Group, start: Result | None, sample: Sample, conditions: Conditions,
              watch: _Watch) -> Result:
     """Cluster and self-label. Some protocols keep the clustering for studies that continue it."""
-    checkpoint, execution = group_checkpoint(group, conditions), _execution(group, conditions)
+    checkpoint = group_checkpoint(group, conditions)
+    execution = Execution(conditions.device, group.precision)
     kept = Path(conditions.work) / "clustered" / f"{group.clustering}.reclust"
     evaluation = Evaluation(sample.classes, every=group.evaluate_every)
     if kept.is_file():
@@ -166,7 +159,8 @@ def _cluster(group: Group, start: Result | None, sample: Sample, conditions: Con
 
 
 def pretrained(pretraining: Pretraining, conditions: Conditions, *,
-               stop: StopRequested = _not_requested, tick: Tick = _no_tick) -> Result:
+               stop: StopRequested = lambda: False,
+               tick: Tick = lambda cost, dataset: None) -> Result:
     """Load the encoders that groups start from, or train and save them."""
     path = pretrained_path(pretraining, conditions)
     if path.is_file():
@@ -177,7 +171,8 @@ def pretrained(pretraining: Pretraining, conditions: Conditions, *,
     watch = _Watch(conditions, stop, lambda cost: tick(cost, pretraining.dataset), pretraining.cost)
     with _quiet(conditions):
         result = train(inputs, pretraining.settings, seeds=pretraining.seeds, monitors=[watch],
-                       execution=_execution(pretraining, conditions), checkpoint=checkpoint)
+                       execution=Execution(conditions.device, pretraining.precision),
+                       checkpoint=checkpoint)
     result.save(path)
     checkpoint.remove()
     return result
@@ -231,10 +226,6 @@ def _checkpoint(conditions: Conditions, key: str, schedule: Any) -> Checkpoint:
     folder.mkdir(parents=True, exist_ok=True)
     every = max(1, (schedule.epochs if schedule else 1) // 8)
     return Checkpoint(folder / f"{key}.reclust", every=every, seconds=CHECKPOINT_SECONDS)
-
-
-def _execution(task: Group | Pretraining, conditions: Conditions) -> Execution:
-    return Execution(device=conditions.device, precision=task.precision)
 
 
 @contextmanager

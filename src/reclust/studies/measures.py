@@ -7,23 +7,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..estimators.selection import (
-    Compactness,
-    Consistency,
-    Selector,
-    SharedInformation,
-    Silhouette,
-    SizeEntropy,
-)
-from ..training.monitors.analysis import (
-    DistanceRatios,
-    Distances,
-    EmbeddingRows,
-    Norms,
-    Purity,
-    ReconstructionLoss,
-    Sizes,
-)
+from ..estimators import selection
+from ..estimators.selection import Selector
+from ..training.monitors import analysis
 from ..training.monitors.base import Monitor
 from ..utils.choices import LABEL_FREE_SCORES
 
@@ -31,19 +17,20 @@ MAX_SHOWN = 1000
 """Maximal number of samples whose embeddings are recorded."""
 
 MEASURES: Mapping[str, Callable[[np.ndarray, int], Monitor]] = MappingProxyType({
-    "distances": lambda classes, every: Distances(classes, every=every),
-    "ratios": lambda classes, every: DistanceRatios(every=every),
-    "purity": lambda classes, every: Purity(classes, every=every),
-    "norms": lambda classes, every: Norms(every=every),
-    "reconstruction": lambda classes, every: ReconstructionLoss(every=every),
-    "sizes": lambda classes, every: Sizes(every=every),
-    "embeddings": lambda classes, every: EmbeddingRows(shown_rows(len(classes))),
+    "distances": lambda classes, every: analysis.Distances(classes, every=every),
+    "ratios": lambda classes, every: analysis.DistanceRatios(every=every),
+    "purity": lambda classes, every: analysis.Purity(classes, every=every),
+    "norms": lambda classes, every: analysis.Norms(every=every),
+    "reconstruction": lambda classes, every: analysis.ReconstructionLoss(every=every),
+    "sizes": lambda classes, every: analysis.Sizes(every=every),
+    "embeddings": lambda classes, every: analysis.EmbeddingRows(shown_rows(len(classes))),
 })
 """Name -> function that makes a monitor from the classes (n,) and the epochs between two points."""
 
-LABEL_FREE: Mapping[str, Selector] = MappingProxyType(dict(zip(
-    LABEL_FREE_SCORES, (Consistency(), SharedInformation(), Silhouette(), Silhouette("cosine"),
-                        Compactness(), SizeEntropy()), strict=True)))
+LABEL_FREE: Mapping[str, Selector] = MappingProxyType(dict(zip(LABEL_FREE_SCORES, (
+    selection.Consistency(), selection.SharedInformation(), selection.Silhouette(),
+    selection.Silhouette("cosine"), selection.Compactness(), selection.SizeEntropy(),
+), strict=True)))
 """Name -> score of finished replicas by which to select one without labels."""
 
 

@@ -12,16 +12,8 @@ import numpy as np
 
 from ..data import Dataset, Lens, Prepared, load, prepare
 from ..data.sets.load import SETS, custom_file
-from ..estimators.presets import (
-    CLUSTERS,
-    CONTRASTIVE_CLUSTERS,
-    CONTRASTIVE_OBJECTIVES,
-    OBJECTIVES,
-    contrastive_protocol,
-    paper_data,
-    paper_protocol,
-    paper_self_labeling,
-)
+from ..estimators import presets
+from ..estimators.presets import CONTRASTIVE_OBJECTIVES, contrastive_protocol, paper_data
 from ..objectives import Objective
 from ..representations import Autoencoder, Representation, ResNet, SimCLR
 from ..training.self_label import SelfLabel
@@ -29,6 +21,7 @@ from ..training.settings import Schedule, Settings
 from ..utils.values import choice, integer, integers, value
 
 Folder = str | Path | None
+ALL_CLUSTERS = {**presets.CLUSTERS, **presets.CONTRASTIVE_CLUSTERS}
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,10 +108,10 @@ class AutoencoderProtocol:
         return f"{kind}, side={self.side}, rows={self.rows}{classes}{enlarged}"
 
     def settings(self, dataset: str, algorithm: str, *, pretrained: bool) -> Settings:
-        objective, family = _objective(algorithm, OBJECTIVES), family_of(dataset)
-        n_clusters = self.n_clusters or len(self.classes) or _n_clusters(dataset, CLUSTERS)
+        objective, family = _objective(algorithm, presets.OBJECTIVES), family_of(dataset)
+        n_clusters = self.n_clusters or len(self.classes) or _n_clusters(dataset, presets.CLUSTERS)
         channels = None if family is None else SETS[family].image_shape[0]
-        base = paper_protocol(n_clusters, objective, channels=channels)
+        base = presets.paper_protocol(n_clusters, objective, channels=channels)
         assert base.pretraining is not None and base.clustering is not None
         pretraining = replace(base.pretraining, epochs=self.pretraining_epochs,
                               batch_size=self.batch_size)
@@ -174,7 +167,7 @@ class ContrastiveProtocol:
 
     def settings(self, dataset: str, algorithm: str, *, pretrained: bool) -> Settings:
         objective, family = _objective(algorithm, CONTRASTIVE_OBJECTIVES), family_of(dataset)
-        n_clusters = self.n_clusters or _n_clusters(dataset, {**CLUSTERS, **CONTRASTIVE_CLUSTERS})
+        n_clusters = self.n_clusters or _n_clusters(dataset, ALL_CLUSTERS)
         representation = self.representation
         if algorithm == "dec":
             representation = replace(representation, encoding="apart and again")
@@ -198,8 +191,8 @@ class ContrastiveProtocol:
         if not self.labeling_epochs:
             return None
         family = family_of(dataset)
-        if family in CONTRASTIVE_CLUSTERS:
-            published = paper_self_labeling(family, algorithm)  # type: ignore[arg-type]
+        if family in presets.CONTRASTIVE_CLUSTERS:
+            published = presets.paper_self_labeling(family, algorithm)  # type: ignore[arg-type]
         else:
             views = replace(SelfLabel().training, views=("clean", "augmented"))
             published = SelfLabel(evenness=0.0, training=views)
@@ -229,9 +222,8 @@ class ContrastiveProtocol:
 
 def family_of(dataset: str) -> str | None:
     """Return the paper's data set that this one is or is a part of: kmnist for kmnist_test."""
-    known = (*CLUSTERS, *CONTRASTIVE_CLUSTERS)
-    return max((one for one in known if dataset == one or dataset.startswith(one + "_")), key=len,
-               default=None)
+    known = (one for one in ALL_CLUSTERS if dataset == one or dataset.startswith(one + "_"))
+    return max(known, key=len, default=None)
 
 
 def _objective(algorithm: str, known: Mapping[str, Any]) -> Objective:

@@ -15,14 +15,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import torch
 from tqdm.auto import tqdm
 
 from ..data import DataError
 from ..data.sets.download import check_data_folder
 from ..data.sets.load import custom_file
 from ..training.fingerprint import code_of
-from ..training.result import provenance
 from ..utils.exceptions import warn
 from ..utils.files import write_text
 from ..utils.lock import exclusive_lock
@@ -96,8 +94,9 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None,
 
             for group, attempt in backend.attempts(chosen, conditions, interrupt.requested, tick):
                 if isinstance(attempt, Failed):
+                    variants = ", ".join(dict.fromkeys(run.variant for run in group.runs))
                     store.fail(group.key, [run.key for run in group.runs],
-                               _stacked_variants(group) + attempt.error)
+                               f"Variants trained stacked: {variants}\n{attempt.error}")
                 elif not isinstance(attempt, Stopped):
                     store.add(attempt)
                     group_checkpoint(group, conditions).remove()
@@ -150,15 +149,13 @@ def _plan(store: Store, study: Study, groups: Sequence[Group]) -> None:
     if lost:
         warn(f"{study.name} was planned differently before: {len(lost)} finished runs are no "
              "longer part of it. They stay in the store; use another name to keep both plans.")
-    here = provenance(torch.device("cpu"))
     changed: Counter[str] = Counter()
     for group in groups:
         done = [run.key for run in group.runs if run.key in finished]
         if done and (code := code_of(group)):
-            noted = store.provenance(done[0])
-            if all(noted[name] == here[name] for name in ("python", "torch")):
-                changed.update({name: len(done) for name, before in noted["own parts"].items()
-                                if code.get(name, before) != before})
+            before = store.provenance(done[0]).get("own parts", {})
+            changed.update({name: len(done) for name in before.keys() & code.keys()
+                            if before[name] != code[name]})
     for name, count in changed.items():
         warn(f"The code of {name} has changed since {count} finished runs of {study.name} were "
              "computed with it. They are not computed again: rename the class, or use another "
@@ -174,11 +171,6 @@ def _warn_if_never_fired(study: Study, groups: Sequence[Group]) -> None:
         named = ", ".join(f"{variant!r} ({count} epochs)" for variant, count in epochs.items())
         warn(f"These variants of {study.name} have an intervention that never fires in their "
              f"epochs: {named}. Train longer, or choose a shorter interval.")
-
-
-def _stacked_variants(group: Group) -> str:
-    variants = list(dict.fromkeys(run.variant for run in group.runs))
-    return f"Variants trained stacked: {', '.join(variants)}\n" if len(variants) > 1 else ""
 
 
 @contextmanager

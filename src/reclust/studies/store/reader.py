@@ -113,10 +113,7 @@ class StoreReader(StoreConnection):
 
     def has(self, study: str, variant: str) -> bool:
         """Tell whether a study has finished runs of this variant."""
-        self._check_study(study)
-        return self._db.execute(
-            "SELECT 1 FROM plan p JOIN runs r USING (run) WHERE p.study = ? AND p.variant = ? "
-            "AND r.state = 'finished' LIMIT 1", (study, variant)).fetchone() is not None
+        return bool(self.finished(study, (), ("run",), [variant]))
 
     def trained(self, study: str) -> list[tuple]:
         """List how long the finished runs of a study were clustered, in the order of the plan.
