@@ -122,7 +122,7 @@ def test_a_model_is_loaded_with_modules_of_the_same_architecture(tmp_path, make)
     for method in ("predict", "predict_proba", "transform"):
         assert (getattr(loaded, method)(X) == getattr(model, method)(X)).all()
     assert (pickle.loads(pickle.dumps(model)).predict(X) == model.labels_).all()
-    with pytest.raises(ValueError, match="other names or shapes"):
+    with pytest.raises(ValueError, match="names or shapes of its weights differ"):
         reclust.load(tmp_path / "m.reclust", representation=OwnAutoencoder(nn.Linear(12, 5), nn.Linear(4, 12)))
 
 

@@ -98,15 +98,18 @@ def _is_custom(thing: Any) -> bool:
     return str(thing.__module__).split(".")[0] not in _KNOWN_PACKAGES
 
 
-def _source(thing: Any) -> list[str]:
+def _source(thing: Any) -> list[Any]:
     """Name of a class or function, with its source and that of its custom base classes."""
-    found = [f"{thing.__module__}.{thing.__qualname__}"]
-    for part in filter(_is_custom, inspect.getmro(thing) if isinstance(thing, type) else [thing]):
-        try:
-            found.append(inspect.getsource(part))
-        except (OSError, TypeError):  # typed into an interpreter, or compiled
-            found.append(part.__qualname__)
-    return found
+    parts = inspect.getmro(thing) if isinstance(thing, type) else [thing]
+    return [f"{thing.__module__}.{thing.__qualname__}", *map(_text, filter(_is_custom, parts))]
+
+
+def _text(part: Any) -> Any:
+    try:
+        return inspect.getsource(part)
+    except (OSError, TypeError):  # a class in a notebook, of which only methods have a source
+        members = vars(part).values() if isinstance(part, type) else ()
+        return [part.__qualname__, *(_text(one) for one in members if inspect.isfunction(one))]
 
 
 def _network(net: nn.Module, tensors: Mapping[str, Tensor]) -> Any:

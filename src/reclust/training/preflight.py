@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..objectives import Objective
 from ..representations.autoencoder import EncoderDecoder
 from ..representations.base import try_forward
 from ..representations.contrastive import EncoderProjector
+from ..utils.global_rng import forbid_global_draws
 from .engine.batches import Batches, try_augmentation
 from .engine.replicas import Replicas
 from .settings import Settings
@@ -36,6 +38,8 @@ def check_data_and_parts(replicas: Replicas, each: Sequence[Settings], inputs: I
     if z.ndim != 2 or len(z) != len(x):
         raise ValueError(f"The encoder turned samples of shape {tuple(x.shape)} into "
                          f"{tuple(z.shape)}: it must return one row per sample, ({len(x)}, d).")
+    with forbid_global_draws("The encoder", x.device):  # in training mode, for dropout
+        representation.encode(copy.deepcopy(net).train(), x)
     if pretrains or any(settings.objective.representation_weight != 0 for settings in each):
         _try_second_half(net, x, z)
     if first.clustering is not None:

@@ -199,6 +199,9 @@ def settings_per_replica(settings: Settings | Sequence[Settings],
     if len(each) != len(seeds):
         raise ValueError(f"Got {len(each)} settings for {len(seeds)} seeds: give one for all seeds "
                          "or one per seed.")
+    for name, part in vars(each[0]).items():
+        if isinstance(part, NotStored):
+            raise ValueError(f"{name} must be set again: files do not hold a custom {part.what}.")
     for other in each[1:]:
         differing = [name for name in _COMMON
                      if not same(getattr(other, name), getattr(each[0], name))]

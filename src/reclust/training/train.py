@@ -15,7 +15,7 @@ from ..data import Prepared
 from ..data.inputs import Inputs, as_inputs
 from ..utils.device import Precision, choose_device
 from ..utils.exceptions import TrainingFailed, warn
-from ..utils.values import check_ints
+from ..utils.values import check_int
 from .checkpoint import Checkpoint
 from .context import RunContext
 from .monitors.base import Monitor, check_monitors
@@ -72,7 +72,7 @@ def train(
     >>> train(X, settings, seeds=[0, 1, 2]).labels.shape
     (3, 60)
     """
-    seeds = check_ints("seeds", seeds, 0)
+    seeds = [check_int("each seed", seed, 0) for seed in seeds]
     if not seeds:
         raise ValueError("seeds is empty: give at least one seed.")
     check_monitors(monitors)
