@@ -46,10 +46,8 @@ class SeedInterval(NamedTuple):
 
     @classmethod
     def of(cls, values: Sequence[float]) -> SeedInterval:
-        count = len(values)
-        low, high = (part.item() for part in mean_interval(np.array([values]), CONFIDENCE)) \
-            if count > 1 else (math.nan, math.nan)
-        return cls(math.fsum(values) / count, low, high, count)
+        low, high = mean_interval(np.array(values), CONFIDENCE)
+        return cls(math.fsum(values) / len(values), low, high, len(values))
 
     def text(self, form: Callable[[float], str]) -> str:
         limits = "" if math.isnan(self.low) else (
@@ -117,7 +115,7 @@ def four_digits(number: float) -> str:
 
 
 @dataclass(frozen=True)
-class Check:
+class SeedCheck:
     """A number by seed and what a claim expects of it."""
 
     what: str

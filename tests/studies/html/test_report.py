@@ -261,8 +261,7 @@ def test_records_open_by_keyboard(opened):
     assert "out of luck" in opened.run("document.querySelector('dialog[open] pre').textContent")
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [390, 1200])
+@pytest.mark.parametrize(("width", "dark"), [(390, True), (1200, False)])
 def test_it_fits_the_screen(browser, page, tmp_path, width, dark):
     browser.open(page, width=width, dark=dark)
     choose(browser, "Study", "tiny")

@@ -71,7 +71,7 @@ def report_data(store: StoreReader, *, title: str, samples: Callable[[str], Foun
     Things that several places show are listed once and referred to by position: runs, settings,
     provenance, errors, series (curves of a cell) and grids (epochs of curves).
     """
-    pools = {name: _Pool() for name in ("runs", "settings", "provenance", "errors", "series",
+    pools = {name: _UniqueList() for name in ("runs", "settings", "provenance", "errors", "series",
                                         "grids")}
     details = RunDetails(store, samples, {"scene": limits.scenes, "sheet": limits.sheets,
                                           "confusion": limits.confusions})
@@ -97,7 +97,7 @@ def report_data(store: StoreReader, *, title: str, samples: Callable[[str], Foun
     }
 
 
-class _Pool:
+class _UniqueList:
     """List without duplicates."""
 
     def __init__(self) -> None:
@@ -130,7 +130,8 @@ class _PhaseCurves:
                 for name, one in self.columns.items()} if positions else {}
 
 
-def _study(store: StoreReader, name: str, pools: Mapping[str, _Pool], limits: Limits) -> Plain:
+def _study(store: StoreReader, name: str, pools: Mapping[str, _UniqueList],
+           limits: Limits) -> Plain:
     frame = store.runs(name)
     factors = [column for column in frame.columns if column not in _KNOWN]
     means = {tuple(entry[key] for key in CELL): entry
@@ -165,7 +166,7 @@ def _study(store: StoreReader, name: str, pools: Mapping[str, _Pool], limits: Li
                 "planned", "finished", "failed", "waiting", "seconds")}}
 
 
-def _run(store: StoreReader, row: Mapping[str, Any], pools: Mapping[str, _Pool]) -> int:
+def _run(store: StoreReader, row: Mapping[str, Any], pools: Mapping[str, _UniqueList]) -> int:
     """Return the position of a run."""
 
     def listed(pool: str, thing: Any) -> int:
@@ -223,7 +224,7 @@ def _phases(store: StoreReader, study: str) -> dict[str, _PhaseCurves]:
 
 
 def _series(runs: Sequence[str], phases: Mapping[str, _PhaseCurves], points: int,
-            grids: _Pool) -> Plain:
+            grids: _UniqueList) -> Plain:
     """Return the curves of a cell by phase.column, and the epochs with resets."""
     made: Plain = {"curves": {}, "resets": []}
     for phase, history in phases.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,32 +46,20 @@ def compare(reader: StoreReader, study: str, *, variant: str = "brb", baseline: 
     for *cell, name, seed, score in reader.finished(study, (*CELL, "seed"), (measure,),
                                                     (variant, baseline)):
         found.setdefault(tuple(cell), {variant: {}, baseline: {}})[name][seed] = score
-    pairs = {}
-    for key, scores in found.items():
-        seeds = [seed for seed in scores[baseline] if seed in scores[variant]]
+    made = []
+    for (dataset, algorithm, pretrained), own in found.items():
+        seeds = [seed for seed in own[baseline] if seed in own[variant]]
         if seeds:
-            pairs[key] = 100 * np.array([[scores[baseline][seed], scores[variant][seed]]
-                                         for seed in seeds])
-    made: dict[tuple, Comparison] = {}
-    for count in {len(own) for own in pairs.values()}:  # one call for all cells of equal size
-        keys = [key for key in pairs if len(pairs[key]) == count]
-        stacked = np.stack([pairs[key] for key in keys])
-        made |= zip(keys, _comparisons(keys, stacked, confidence), strict=True)
-    return [made[key] for key in pairs]
-
-
-def _comparisons(keys: Sequence[tuple], scores: np.ndarray, confidence: float) -> list[Comparison]:
-    """Compare cells with equally many pairs; scores: (cells, pairs, baseline and variant)."""
-    pairs, differences = scores.shape[1], scores[..., 1] - scores[..., 0]
-    low = high = p_t = p_wilcoxon = np.full(len(keys), np.nan)
-    if pairs > 1:
-        low, high = mean_interval(differences, confidence)
-        p_t, p_wilcoxon = t_test(differences), signed_rank_test(differences)
-    counts = (differences > 0).sum(1).tolist(), (differences < 0).sum(1).tolist()
-    numbers = (*scores.mean(1).T, differences.mean(1), low, high, p_wilcoxon, p_t)
-    return [Comparison(dataset, algorithm, bool(pretrained), pairs, *counted, *own)
-            for (dataset, algorithm, pretrained), counted, own in zip(
-                keys, zip(*counts, strict=True), np.stack(numbers, 1).tolist(), strict=True)]
+            before, after = (100 * np.array([own[name][seed] for seed in seeds])
+                             for name in (baseline, variant))
+            differences = after - before
+            wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
+            low, high = mean_interval(differences, confidence)
+            made.append(Comparison(
+                dataset, algorithm, bool(pretrained), len(seeds), wins, losses,
+                float(before.mean()), float(after.mean()), float(differences.mean()), low, high,
+                signed_rank_test(differences), t_test(differences)))
+    return made
 
 
 def comparison_table(reader: StoreReader, study: str, *, variant: str = "brb",

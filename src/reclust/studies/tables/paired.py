@@ -1,42 +1,41 @@
-"""Student's and Wilcoxon's tests of paired differences, for many cells at once.
+"""Student's and Wilcoxon's tests of paired differences, NaN for fewer than two pairs.
 
 Importing scipy.stats takes longer than making a table, so the signed-rank test is written out here.
 """
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
 
-def mean_interval(differences: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the limits of Student's interval of the mean: (cells, pairs) -> two of (cells,)."""
+def mean_interval(differences: np.ndarray, confidence: float) -> tuple[float, float]:
+    """Return the limits of Student's confidence interval of the mean."""
     mean, error = _mean_and_error(differences)
-    half = stdtrit(differences.shape[1] - 1, (1 + confidence) / 2) * error
+    half = float(stdtrit(len(differences) - 1, (1 + confidence) / 2)) * error
     return mean - half, mean + half
 
 
-def t_test(differences: np.ndarray) -> np.ndarray:
-    """Two-sided p of a mean of 0, (cells, pairs) -> (cells,); NaN where all differences are 0."""
+def t_test(differences: np.ndarray) -> float:
+    """Two-sided p of a mean of 0; NaN if all differences are 0."""
     mean, error = _mean_and_error(differences)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return 2 * stdtr(differences.shape[1] - 1, -np.abs(mean / error))
+    return 2 * float(stdtr(len(differences) - 1, -abs(mean / error))) if error else math.nan
 
 
-def _mean_and_error(differences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return differences.mean(1), differences.std(1, ddof=1) / np.sqrt(differences.shape[1])
+def _mean_and_error(differences: np.ndarray) -> tuple[float, float]:
+    count = len(differences)
+    error = float(differences.std(ddof=1) / math.sqrt(count)) if count > 1 else math.nan
+    return float(differences.mean()), error
 
 
-def signed_rank_test(differences: np.ndarray) -> np.ndarray:
-    """Two-sided exact p of Wilcoxon's test without differences of 0, (cells, pairs) -> (cells,)."""
-    return np.array([_signed_rank(own[own != 0]) for own in differences])
-
-
-def _signed_rank(own: np.ndarray) -> float:
-    if not len(own):
-        return np.nan
+def signed_rank_test(differences: np.ndarray) -> float:
+    """Two-sided exact p of Wilcoxon's test without differences of 0."""
+    own = differences[differences != 0]
+    if not len(own) or len(differences) < 2:
+        return math.nan
     _, which, counts = np.unique(np.abs(own), return_inverse=True, return_counts=True)
     doubled = (2 * np.cumsum(counts) - counts + 1)[which]  # twice the mean rank: an integer
     positive = int(doubled[own > 0].sum())

@@ -49,17 +49,14 @@ class Layout:
 def score_tables(reader: StoreReader, study: str, *layouts: Layout) -> list[Table]:
     """Tabulate a study's finished runs, beside the paper's numbers and below the baselines."""
     layouts = layouts or (Layout(),)
-    wanted: dict[tuple[str, ...], dict[str, None]] = {}
-    for layout in layouts:  # layouts of the same cells are read at once
-        wanted.setdefault(layout.by, {}).update(dict.fromkeys(layout.measures))
-    entries = {by: reader.means(study, by=by, measures=list(names)) for by, names in wanted.items()}
-    count, planned = sum(one["runs"] for one in entries[layouts[0].by]), reader.planned(study)
+    entries = [reader.means(study, by=one.by, measures=one.measures) for one in layouts]
+    count, planned = sum(one["runs"] for one in entries[0]), reader.planned(study)
     if not count:
         raise ValueError(f"No run of {study} has finished yet in {reader.path}: "
                          f"`reclust study run {study}` continues it.")
     finished = f"{count} runs." if count == planned else f"{count} of {planned} runs finished."
-    return [table for layout in layouts
-            for table in _laid_out(reader, study, layout, entries[layout.by], finished)]
+    return [table for layout, own in zip(layouts, entries, strict=True)
+            for table in _laid_out(reader, study, layout, own, finished)]
 
 
 def _laid_out(reader: StoreReader, study: str, layout: Layout, entries: Sequence[Entry],
