@@ -9,8 +9,8 @@ from sklearn.datasets import load_digits
 
 from reclust import SimCLR, self_label
 from reclust.data import Lens
-from reclust.data.augmentation.color import ColorViews
 from reclust.data.accept import accept
+from reclust.data.augmentation.color import ColorViews
 from reclust.data.inputs import as_inputs
 from reclust.data.preparation import Preparation
 from reclust.estimators import presets

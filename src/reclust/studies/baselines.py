@@ -78,7 +78,6 @@ class BaselineMethod(Protocol):
 
     def labels(self, given: BaselineInput, seed: int) -> np.ndarray:
         """Cluster the samples, (n,)."""
-        ...
 
 
 @value

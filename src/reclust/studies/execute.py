@@ -41,7 +41,7 @@ CHECKPOINT_SECONDS = 120.0
 
 @value
 class Conditions:
-    """Where and how groups are computed, which does not change their keys.
+    """Place and resources of a computation, which do not change the keys of runs.
 
     Parameters
     ----------

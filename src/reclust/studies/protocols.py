@@ -43,31 +43,24 @@ class StudyProtocol(Protocol):
     @property
     def preparation(self) -> str:
         """How samples are prepared, as part of the key of every run."""
-        ...
 
     def settings(self, dataset: str, algorithm: str, *, pretrained: bool) -> Settings:
         """Return complete settings without an intervention."""
-        ...
 
     def sample(self, dataset: str, folder: Folder) -> Sample:
         """Load and prepare a data set."""
-        ...
 
     def size(self, dataset: str) -> int:
         """Estimate the number of samples without reading them, to order runs by cost."""
-        ...
 
     def pretrained_as(self, representation: Representation) -> Representation:
         """Drop what only matters after pretraining, so that algorithms share it."""
-        ...
 
     def labeling(self, dataset: str, algorithm: str) -> SelfLabel | None:
         """Return the self-labeling that follows the clustering, if any."""
-        ...
 
     def mini(self) -> StudyProtocol:
         """Return a protocol for the bundled digits that takes minutes on two cores."""
-        ...
 
 
 @value

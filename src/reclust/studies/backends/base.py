@@ -20,12 +20,10 @@ class Backend(Protocol):
 
     def where(self, conditions: Conditions) -> str:
         """Describe the place; raise if it is not available."""
-        ...
 
     def attempts(self, groups: Sequence[Group], conditions: Conditions, stop: StopRequested,
                  tick: Tick) -> Attempts:
         """Yield groups and their outcomes as they arrive; skip groups that were not started."""
-        ...
 
 
 @value
