@@ -85,7 +85,7 @@ def test_an_encoder_of_ones_own(tmp_path):
     own = OwnSimCLR(own_encoder(), torch.nn.Linear(5, 3), weights="given")
     model = quick(representation=own, intervention=None).fit(TRAIN)
     model.save(tmp_path / "own.reclust")
-    with pytest.raises(ValueError, match="OwnSimCLR, its user's own"):
+    with pytest.raises(ValueError, match="custom OwnSimCLR"):
         reclust.load(tmp_path / "own.reclust")
     assert (reclust.load(tmp_path / "own.reclust", representation=own).predict(TEST) == model.predict(TEST)).all()
 
