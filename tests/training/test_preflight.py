@@ -20,7 +20,6 @@ from reclust import (
     Execution,
     IDECObjective,
     Recluster,
-    SoftReset,
     Step,
     Target,
     train,
@@ -28,7 +27,6 @@ from reclust import (
 )
 from reclust.estimators.selection import Silhouette
 from reclust.interventions import (
-    KaimingNoise,
     NativeRecluster,
     RecomputeCenters,
     ResetMomentum,
@@ -135,15 +133,6 @@ def test_the_embedding_layer_is_left_alone_with_all_that_belongs_to_it(last):
     BRB(20)(20, target)
     changed = {name for name, tensor in encoder.state_dict().items() if not torch.equal(before[name], tensor)}
     assert {"0.weight", "0.bias"} <= changed and not {name for name in changed if "original" in name or name.endswith(("scale", "2.weight"))}
-
-
-def test_a_row_of_padding_stays_zero():
-    layer = nn.Embedding(5, 3, padding_idx=2)
-    drawn = weights.initial_weights(layer, torch.zeros(2, dtype=torch.int64), dtype=torch.float32)["weight"]
-    assert (drawn[:, 2] == 0).all() and (drawn[:, [0, 1, 3, 4]] != 0).all()
-    encoder = nn.Sequential(layer, nn.Flatten(), nn.Linear(6, 4))
-    Every(1, (SoftReset(noise=KaimingNoise()),))(1, Target.of(encoder, torch.zeros(3, 4), embed=lambda: torch.zeros(9, 4)))
-    assert (layer.weight[2] == 0).all() and (layer.weight[1] != 0).all()
 
 
 def test_fans_are_those_of_the_weights():

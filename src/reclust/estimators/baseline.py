@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .. import draws
 from ..data.preparation import Preparation
-from ..interventions.reclustering.kmeans import kmeans
+from ..interventions.reclustering.kmeans import KMeans
 from ..objectives import nearest
 
 ROWS = 50_000
@@ -46,7 +46,7 @@ def k_means_baseline(X: Any, preparation: Preparation, k: int, *, seed: int, dev
             yield preparation.network_input(X[rows[start : start + chunk]]).flatten(1).float().to(device)
 
     some = draws.permutation(key, n)[: min(ROWS, max(2 * k, NUMBERS // width))].sort().values.cpu().numpy()
-    centers = kmeans(torch.cat(list(flat(some))), k, key=key, n_init=RESTARTS).centers
+    centers = KMeans(n_init=RESTARTS)(torch.cat(list(flat(some))), k, key)
     labels, inertia = [], 0.0
     for samples in flat(np.arange(n)):
         labels.append(nearest(samples, centers))

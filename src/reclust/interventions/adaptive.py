@@ -28,21 +28,9 @@ class WhenSettled(Intervention):
     or fired. It fires if that share is below `threshold` and at least `shortest` epochs have
     passed since it last fired, and in any case after `longest` epochs. No true labels are needed.
 
-    Parameters
-    ----------
-    steps : Step or sequence of Step
-        Steps to take.
-    threshold : float, default=0.01
-        Share of changed labels below which a run counts as settled.
-    look : int, default=5
-        Number of epochs between comparisons of labels.
-    shortest, longest : int, default=10 and 40
-        Minimum and maximum number of epochs between firings.
-    decide : {"alone", "together"}, default="alone"
-        Whether replicas fire separately, or all together by the mean share, as `Exchange` needs.
-    keep : {"given", "scaled"}, default="given"
-        With "scaled", resets are gentler the less a run has settled: their `keep` grows from its
-        given value at a share of 0 to 1 at the threshold.
+    Replicas decide alone, or all together by the mean share, as `Exchange` needs. With
+    ``keep="scaled"`` resets are gentler the less a run has settled: their `keep` grows from its
+    given value at a share of 0 to 1 at the threshold.
     """
 
     steps: tuple[Step, ...]

@@ -26,25 +26,17 @@ class Exchange(Step):
     of augmented views of them (`selection.SharedInformation`). Replicas whose score is not a
     number are neither copied nor replaced.
 
-    Parameters
-    ----------
-    share : float, default=0.25
-        Share of the replicas to replace, at most half, at least one replica.
-    margin : float, default=0.0
-        Keep a replica whose score is less than this below the one it would copy.
-    subsample : int, default=2000
-        Number of samples to compute the score on.
-    views : int, default=1
-        Augmented views of each sample; with few samples several make the score more reliable.
-    augment : Augmentation, optional
-        How to make the views. By default as in training, or a small change if there is none.
     """
 
     share: float = number(default=0.25, above=0, most=0.5, convert=False)
+    """Share of the replicas to replace, at least one."""
     margin: float = number(default=0.0, least=0, convert=False)
+    """Keep replicas whose score is less than this below the one they would copy."""
     subsample: int = integer(default=2_000, least=1)
     views: int = integer(default=1, least=1)
+    """Views of each sample; several make the score of few samples more reliable."""
     augment: Augmentation | None = None
+    """Makes the views, by default as in training, or a small change if there is none."""
     part: ClassVar[str] = "exchange"
 
     def prepare(self, target: Target) -> None:

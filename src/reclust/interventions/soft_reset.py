@@ -10,7 +10,7 @@ from torch import Tensor
 from typing_extensions import Self
 
 from .. import draws
-from ..representations.weights import NORMS, check_distributions, without_padding
+from ..representations.weights import NORMS, check_distributions
 from ..utils.exceptions import warn
 from ..utils.values import check_float, value
 from .noise import InitialNoise, KaimingNoise, WeightNoise
@@ -86,8 +86,7 @@ class _WithNoise(ByBlock):
                 check_distributions(layer.name, layer.module)
 
     def draw(self, target: Target, layer: Layer, name: str) -> Tensor:
-        drawn = self.noise(layer, name, draws.fold(target.key, "reset", layer.name, name))
-        return without_padding(layer.module, drawn)
+        return self.noise(layer, name, draws.fold(target.key, "reset", layer.name, name))
 
 
 @value

@@ -21,21 +21,13 @@ class SplitMerge(OnSamples):
     ``Every(20, (Exchange(), SoftReset(), Recluster(), SplitMerge(), ResetMomentum()))``.
     After an `Exchange` only the copies it made are changed, so nothing is lost: the next exchange
     keeps the better version. With fewer than three clusters nothing happens.
-
-    Parameters
-    ----------
-    probability : float, default=1.0
-        Probability that a replica is changed.
-    candidates : int, default=3
-        Draw the pair to merge from this many pairs that are cheapest to merge, and the cluster
-        to split from this many widest ones.
-    refine : int, default=3
-        Number of k-means steps for the new centers.
     """
 
     probability: float = number(default=1.0, least=0, most=1, convert=False)
     candidates: int = integer(default=3, least=1)
+    """Draw from this many pairs that are cheapest to merge, and this many widest clusters."""
     refine: int = integer(default=3)
+    """Number of k-means steps for the new centers."""
 
     def __call__(self, target: Target) -> None:
         k, d = target.centers.shape[-2:]

@@ -82,24 +82,20 @@ class Target:
         Cluster centers.
     key : Tensor of shape (...)
         Key for random draws, see `reclust.draws`.
-    embedder : callable
-        Rows (..., m), or None for all samples -> embeddings (..., m, d), without gradients.
-    assigner : callable
-        Embeddings (..., m, d) -> labels (..., m).
+    embedder, assigner : callable
+        Rows (..., m), or None for all -> embeddings (..., m, d) -> labels (..., m).
     n_samples : int, optional
         Number of samples, if known.
     moments, step_counts : sequences of Tensor
         What the optimizer keeps for the centers.
     clock : Timer
-        Records the time of steps by name.
-    labels : Tensor of shape (..., n), optional
-        Labels before the first step, if a step noted them.
-    copies : Tensor of shape (...), optional
-        Which replicas have just become copies of others.
+        Records the time of steps.
+    labels, copies : Tensor, optional
+        Notes between steps: labels before the first one, and which replicas have become copies.
     peers : Peers, optional
         Operations between replicas; None in a custom loop.
     memory : dict of str to Tensor, optional
-        Notes that interventions keep between epochs; checkpoints store them.
+        Notes between epochs.
 
     Examples
     --------

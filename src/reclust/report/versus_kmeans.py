@@ -15,7 +15,7 @@ from .. import draws, metrics
 from ..data.augmentation.affine import perturbation_of
 from ..geometry import local_purity, squared_silhouette
 from ..interventions import Every, Exchange, WhenSettled
-from ..interventions.reclustering.kmeans import KMeans, kmeans
+from ..interventions.reclustering.kmeans import KMeans
 from ..objectives import nearest
 from ..training.result import Model
 from .fitted_model import FittedModel
@@ -142,7 +142,7 @@ def _stability_under_views(model: FittedModel, X: Any, rows: np.ndarray) -> tupl
 
 def _kmeans_stability(model: FittedModel, x: Tensor) -> float:
     k, runs = len(model.baseline_.cluster_centers_), max(4, len(model.replicas_))
-    found = [kmeans(x, k, key=key, n_init=KMeans().n_init).labels.numpy()
+    found = [KMeans().fit(x, k, key).labels.numpy()
              for key in draws.fold(_key("k-means"), torch.arange(runs))]
     return _mean_ari(found) or 0.0
 

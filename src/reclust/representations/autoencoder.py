@@ -99,10 +99,8 @@ class Embeddings(Autoencoder):
     ----------
     hidden : tuple of int, default=(256,)
         Sizes of the encoder's hidden layers.
-    embedding : int, optional
-        Size of the embedding, by default the number of clusters.
-    batch_norm : bool, default=False
-        Add BatchNorm to the hidden layers.
+    embedding, batch_norm
+        See `Autoencoder`.
 
     Examples
     --------

@@ -93,14 +93,6 @@ def fan_in(layer: nn.Module) -> int:
     return max(1, math.prod(weight.shape[1:]))
 
 
-def without_padding(layer: nn.Module, drawn: Tensor) -> Tensor:
-    """Set an embedding layer's padding row, which is never trained, to zero."""
-    row = layer.padding_idx if isinstance(layer, (nn.Embedding, nn.EmbeddingBag)) else None
-    if row is None:
-        return drawn
-    return drawn.index_fill(-2, torch.tensor([row], device=drawn.device), 0)
-
-
 def layers(net: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     """Yield the names and modules that own parameters themselves."""
     for name, module in net.named_modules():
@@ -127,8 +119,7 @@ def initial_weights(net: nn.Module, key: Tensor, *, dtype: torch.dtype) -> dict[
             full_name = f"{layer_name}.{name}" if layer_name else name
             if parameter.requires_grad:
                 own_key = draws.fold(key, full_name)
-                weights = draw(distributions[name], own_key, parameter.shape, dtype)
-                drawn[full_name] = without_padding(layer, weights)
+                drawn[full_name] = draw(distributions[name], own_key, parameter.shape, dtype)
             else:
                 drawn[full_name] = _expanded(parameter, key, dtype)
     return drawn

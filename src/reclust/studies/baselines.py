@@ -19,7 +19,7 @@ from torch import Tensor
 
 from .. import draws
 from ..data.inputs import as_inputs
-from ..interventions.reclustering.kmeans import kmeans
+from ..interventions.reclustering.kmeans import KMeans
 from ..training.result import Result, provenance
 from ..utils import choices
 from ..utils.choices import Precision

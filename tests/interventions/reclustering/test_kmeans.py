@@ -22,7 +22,7 @@ def problem(seed, *, n=120, d=3, k=5, spread=0.4):
 
 def fit(z, k, seed=0, **options):
     keys = draws.key(seed) if z.ndim == 2 else draws.fold(draws.key(seed), torch.arange(z.shape[:-2].numel()))
-    return kmeans.kmeans(z, k, key=keys.reshape(z.shape[:-2]), **options)
+    return KMeans(**options).fit(z, k, keys.reshape(z.shape[:-2]))
 
 
 def assert_same(one, other):
@@ -94,12 +94,12 @@ def test_result_is_a_fixed_point_with_its_own_labels_and_inertia():
 def test_batched_equals_separate():
     z = torch.stack([problem(seed, spread=0.1 + 0.2 * seed) for seed in range(6)]).reshape(2, 3, 120, 3)
     keys = draws.fold(draws.key(0), torch.arange(6)).reshape(2, 3)
-    together = kmeans.kmeans(z, 5, key=keys)
+    together = KMeans().fit(z, 5, keys)
     for i in range(2):
         for j in range(3):
-            alone = kmeans.kmeans(z[i, j], 5, key=keys[i, j])
+            alone = KMeans().fit(z[i, j], 5, keys[i, j])
             assert_same([field[i, j] for field in together], alone)
-    assert_same(kmeans.kmeans(z.flip(0), 5, key=keys.flip(0)), [field.flip(0) for field in together])
+    assert_same(KMeans().fit(z.flip(0), 5, keys.flip(0)), [field.flip(0) for field in together])
 
 
 @pytest.mark.parametrize("limits", [(1, 1, 1), (2000, 500, 1), (2**27, 2**27, 8), (1300, 1300, 3)])

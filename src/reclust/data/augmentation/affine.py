@@ -28,11 +28,9 @@ _POSITION_BITS = 19
 
 
 class Augmentation(Protocol):
-    """A function that makes a random view of each sample, the same for the same keys."""
+    """A function of samples (..., B, *sample_shape) and keys (..., B) that returns random views."""
 
-    def __call__(self, x: Tensor, keys: Tensor, /) -> Tensor:
-        """Return views of x (..., B, *sample_shape), in the same shape, by keys (..., B)."""
-        ...
+    def __call__(self, x: Tensor, keys: Tensor, /) -> Tensor: ...
 
 
 class ImageAugmentation(ABC):
@@ -66,20 +64,9 @@ class Motion(NamedTuple):
 
 @value
 class Affine(ImageAugmentation):
-    """Random affine transformation about the center, like torchvision's `RandomAffine`.
+    """Random rotation, shift (share of the side), x-shear (degrees) and scale (low, high).
 
-    Nearest-neighbor sampling, zero fill, shifts by whole pixels.
-
-    Parameters
-    ----------
-    degrees : float, default=16.0
-        Maximum rotation.
-    translate : float, default=0.1
-        Maximum shift as a share of the side.
-    shear : float, default=8.0
-        Maximum shear along x, in degrees.
-    scale : tuple of float, optional
-        Smallest and largest scale.
+    Like torchvision's `RandomAffine` with nearest-neighbor sampling and shifts by whole pixels.
     """
 
     degrees: float = number(default=16.0, least=0, convert=False)
@@ -114,15 +101,7 @@ class Affine(ImageAugmentation):
 
 @value
 class Noise:
-    """Gaussian noise and feature dropout for tables of standardized features.
-
-    Parameters
-    ----------
-    std : float, default=0.1
-        Standard deviation of the noise.
-    dropout : float, default=0.1
-        Probability that a feature is set to 0, its mean.
-    """
+    """Gaussian noise, and features set to 0, their mean, for tables of standardized features."""
 
     std: float = number(default=0.1, least=0, convert=False)
     dropout: float = number(default=0.1, least=0, most=1, convert=False)

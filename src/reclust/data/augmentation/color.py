@@ -52,18 +52,14 @@ class ColorParameters(NamedTuple):
 
 @value
 class ResizedCrop:
-    """Crop of random area and log-uniform aspect ratio, resized to `size` or the image's size.
-
-    Bilinear without antialiasing, as windows are not meant to shrink.
-    """
+    """Bilinear crop of random area and aspect ratio, resized to `size` or the image's size."""
 
     size: int | None = integer(default=None, least=1, optional=True)
     area: tuple[float, float] = (0.08, 1.0)
     aspect: tuple[float, float] = (3 / 4, 4 / 3)
 
     def __post_init__(self) -> None:
-        valid = 0 < self.area[0] <= self.area[1] <= 1 and 0 < self.aspect[0] <= self.aspect[1]
-        if not valid:
+        if not (0 < self.area[0] <= self.area[1] <= 1 and 0 < self.aspect[0] <= self.aspect[1]):
             raise ValueError("area within (0, 1] and aspect above 0 must be (low, high), got "
                              f"{self.area} and {self.aspect}.")
 
@@ -88,10 +84,7 @@ class ResizedCrop:
 
 @value
 class ColorJitter:
-    """Brightness, contrast, saturation (1 ± strength) and hue (± turns) in random order.
-
-    Images are left as they are with probability 1 - p.
-    """
+    """With probability p change brightness, contrast, saturation and hue, in random order."""
 
     brightness: float = number(default=0.4, least=0, convert=False)
     contrast: float = number(default=0.4, least=0, convert=False)
@@ -130,17 +123,7 @@ class ColorAugmentation(ImageAugmentation):
 
 @value
 class ColorViews(ColorAugmentation):
-    """Augmentation of the contrastive runs.
-
-    Parameters
-    ----------
-    crop : ResizedCrop, optional
-        Random crop.
-    jitter : ColorJitter, optional
-        Random changes of color.
-    grey, flip, solarize : float, default=0.2, 0.5 and 0.2
-        Probability of each operation.
-    """
+    """Crop, jitter and, with these probabilities, gray, flip and solarize, as in SimCLR."""
 
     crop: ResizedCrop | None = ResizedCrop()
     jitter: ColorJitter | None = ColorJitter()

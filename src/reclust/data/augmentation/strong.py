@@ -53,18 +53,9 @@ class StrongParameters(NamedTuple):
 
 @value
 class StrongViews(ColorAugmentation):
-    """Random operations one after another, then a random square filled with `fill`.
+    """Random operations, then a square of at most `cutout` pixels set to `fill`.
 
-    Parameters
-    ----------
-    operations : int, default=4
-        Number of operations.
-    cutout : int, default=16
-        Maximum side of the square in pixels.
-    fill : float or tuple of float, default=0.0
-        Value of the square, or one for each channel.
-    flip : float, default=0.0
-        Probability of a horizontal flip.
+    `fill` is a number or one for each channel, and `flip` the probability of a horizontal flip.
     """
 
     operations: int = integer(default=4)

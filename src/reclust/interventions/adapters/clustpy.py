@@ -1,9 +1,8 @@
 """Interventions in ClustPy's DEC, IDEC and DCN (0.0.3), whose training loops have no callbacks.
 
-A ClustPy estimator calls a function that makes a module and calls the module's `fit`, which is the
-training loop. `intervene` returns an estimator with copies of these functions, in which the name
-of the module's class refers to a subclass. ClustPy's own classes stay unchanged, so estimators
-with and without interventions can be used side by side.
+A ClustPy estimator calls a function that makes a module and calls its `fit`, the training loop.
+`intervene` returns an estimator with copies of these functions that use a subclass of the module,
+and leaves ClustPy's own classes unchanged.
 """
 
 from __future__ import annotations
@@ -36,18 +35,9 @@ KNOWN = {"_dec": ("_DEC_Module", _update_nothing), "_dcn": ("_DCN_Module", _upda
 
 def intervene(estimator: E, intervention: Intervention = BRB(), *, seed: int = 0,
               encoder: Callable[[Any], nn.Module] = lambda network: network.encoder) -> E:
-    """Return an unfitted copy of a ClustPy estimator with interventions between epochs.
+    """Return an unfitted copy of a ClustPy DEC, IDEC or DCN with interventions between epochs.
 
-    Parameters
-    ----------
-    estimator : DEC, IDEC or DCN of ClustPy
-        Estimator to copy.
-    intervention : Intervention, default=BRB()
-        What to do between epochs of clustering.
-    seed : int, default=0
-        Seed of random draws.
-    encoder : callable
-        Function that returns the part of the network that may be reset.
+    `encoder` returns the part of the network that may be reset.
     """
     kind: Any = type(estimator)
     trainer = next((name for name in KNOWN if name in kind.fit.__code__.co_names), None)

@@ -18,14 +18,8 @@ else:
 class InterventionCallback(Callback):
     """Run an intervention at the start of training epochs.
 
-    Parameters
-    ----------
-    intervention : Intervention, default=BRB()
-        What to do.
-    target : callable
-        Function of (trainer, module), called when the intervention fires, such as
-        ``lambda trainer, module: Target.of(module.encoder, module.centers,
-        trainer.optimizers[0], embed=lambda: module.encoder(X))``.
+    When it fires, it acts on ``target(trainer, module)``, such as ``Target.of(module.encoder,
+    module.centers, trainer.optimizers[0], embed=lambda: module.encoder(X))``.
     """
 
     def __init__(self, intervention: Intervention = BRB(), *,

@@ -111,12 +111,6 @@ class KMeansPlusPlus:
             return (centers + mean).to(z.dtype).reshape(*lead, k, d)
 
 
-def kmeans(z: Tensor, k: int, *, key: Tensor, n_init: int = 10, max_iter: int = 300,
-           tol: float = 1e-4) -> KMeansFit:
-    """Run k-means on each problem in z (..., n, d) with draws from key (...)."""
-    return KMeans(n_init=n_init, max_iter=max_iter, tol=tol).fit(z, k, key)
-
-
 def _limits(device: torch.device) -> _Limits:
     return _CPU if device.type == "cpu" else _GPU
 
