@@ -37,8 +37,7 @@ from reclust import (
     metrics,
     train,
 )
-from reclust.data.accept import accept
-from reclust.data.preparation import Preparation
+from reclust.data import Lens
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -96,7 +95,8 @@ def umap_mixture(X: np.ndarray, seed: int) -> np.ndarray:
 
 def reclust(X: np.ndarray, seed: int) -> np.ndarray:
     model = DEC(10, image_shape=(8, 8), preset="best", n_init=4, pretrain_epochs=20, epochs=80,
-                random_state=seed).fit(X)
+                lr=2e-3, lens=Lens(12), representation=Autoencoder(hidden=(128, 64)),
+                intervention=BRB(interval=8, keep=0.9), random_state=seed).fit(X)
     if seed == 0:
         model.report(OUTPUT / "report.html", X)
     return model.labels_
@@ -119,7 +119,7 @@ def from_scratch(X: np.ndarray, y: np.ndarray) -> Result:
         clustering=Schedule(epochs=EPOCHS, batch_size=64),
     )
     variants = [replace(plain, intervention=brb) for brb in VARIANTS.values() for _ in range(SEEDS)]
-    inputs = Preparation.fit(accept(X, image_shape=(8, 8)), standardize=True).inputs(X)
+    inputs = ((X - X.mean()) / X.std()).astype(np.float32)
     monitors = [Progress(), Evaluation(y, every=2)]
     return train(inputs, variants, seeds=list(range(SEEDS)) * len(VARIANTS), monitors=monitors)
 
