@@ -237,4 +237,4 @@ def _outcome(method: BaselineMethod, run: PlannedRun, given: BaselineInput) -> O
 def _kmeans(given: BaselineInput, z: Tensor, seed: int, n_init: int) -> np.ndarray:
     key = draws.fold(draws.key(seed, device=z.device), "baseline")
     n_clusters = given.pretraining.settings.n_clusters
-    return kmeans(z, n_clusters, key=key, n_init=n_init).labels.cpu().numpy()
+    return KMeans(n_init=n_init).fit(z, n_clusters, key).labels.cpu().numpy()
