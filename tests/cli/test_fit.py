@@ -11,7 +11,7 @@ from support import blobs
 import reclust
 from reclust.cli import main, output, parser
 from reclust.data import Lens
-from reclust.utils.lock import exclusive_lock
+from reclust.utils.files import exclusive_lock
 
 
 @pytest.fixture

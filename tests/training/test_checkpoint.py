@@ -238,7 +238,7 @@ def test_a_read_only_folder_keeps_its_checkpoint(written):
 
 
 def test_a_resumed_run_has_spent_the_time_of_an_uninterrupted_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(reclust.utils.timer.time, "perf_counter", itertools.count().__next__)
+    monkeypatch.setattr(reclust.utils.device.time, "perf_counter", itertools.count().__next__)
     given = small_settings(intervention=None, pretraining=None)
     whole = train(X, given, seeds=[0]).seconds
     with pytest.raises(Stop):

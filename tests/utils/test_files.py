@@ -4,8 +4,7 @@ import os
 
 import pytest
 
-from reclust.utils.files import check_writable, write_bytes, write_text
-from reclust.utils.lock import exclusive_lock
+from reclust.utils.files import check_writable, exclusive_lock, write_bytes, write_text
 
 
 def test_old_content_is_kept_where_asked(tmp_path):

@@ -9,7 +9,7 @@ import torch
 
 from reclust import BRB, Every, KaimingNoise, Recluster, SoftReset, Step, value
 from reclust.estimators import presets
-from reclust.utils.values import essential_json, from_json, same, to_json
+from reclust.utils.values import from_json, same, to_json
 
 
 @pytest.mark.parametrize("thing", [
@@ -36,6 +36,10 @@ def test_names_are_unique():
         @value
         class SoftReset:  # noqa: F811
             pass
+
+
+def essential_json(thing):
+    return to_json(thing, defaults=False)
 
 
 def test_what_is_essential_holds_only_what_differs_from_the_defaults():

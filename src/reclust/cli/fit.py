@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..utils.choices import ALGORITHMS, AUGMENTATIONS, PRESETS
-from ..utils.files import check_writable, write_text
-from ..utils.lock import exclusive_lock
+from ..utils.files import check_writable, exclusive_lock, write_text
 from .arguments import DATA, PREPARATION, add_command, add_options, read_data
 from .output import ProgressLines, duration, show
 

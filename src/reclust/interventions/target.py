@@ -13,7 +13,7 @@ from .. import draws
 from ..data.augmentation.affine import Augmentation
 from ..objectives.base import nearest
 from ..representations.base import encoder_blocks
-from ..utils.timer import Timer
+from ..utils.device import Timer
 from ..utils.values import check_int
 
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
+from ..utils.device import fixed_seed
 from ..utils.exceptions import first_line
-from ..utils.global_rng import fixed_seed
 from .weights import NORMS, layers
 
 

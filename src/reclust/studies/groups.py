@@ -11,7 +11,7 @@ from ..objectives import DECObjective
 from ..training.self_label import SelfLabel
 from ..training.settings import Schedule, Settings
 from ..utils.choices import Precision
-from ..utils.values import essential_json
+from ..utils.values import to_json
 from .protocols import StudyProtocol
 from .store.store import PlannedRun
 
@@ -21,7 +21,7 @@ the same settings start to give different numbers."""
 
 
 def canonical(thing: Any) -> str:
-    return json.dumps(essential_json(thing), sort_keys=True)
+    return json.dumps(to_json(thing, defaults=False), sort_keys=True)
 
 
 def digest(*things: Any) -> str:

@@ -22,8 +22,7 @@ from ..data.sets.download import check_data_folder
 from ..data.sets.load import custom_file
 from ..training.fingerprint import code_of
 from ..utils.exceptions import warn
-from ..utils.files import write_text
-from ..utils.lock import exclusive_lock
+from ..utils.files import exclusive_lock, write_text
 from ..utils.progress import ProgressOption, progress_bar
 from .backends import Backend, InProcess
 from .backends.base import missing_pretraining

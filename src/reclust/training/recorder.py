@@ -12,9 +12,9 @@ import numpy as np
 from torch import Tensor
 
 from .. import draws
+from ..utils.device import Timer
 from ..utils.exceptions import TrainingFailed, warn
 from ..utils.files import check_writable
-from ..utils.timer import Timer
 from .checkpoint import Checkpoint, TrainingState
 from .context import RunContext
 from .engine.executors import executor_kind

@@ -1,15 +1,19 @@
-"""Devices, their memory, and the precision to compute in."""
+"""Devices: their memory and precision, torch's global random state, and the time spent."""
 
 from __future__ import annotations
 
 import math
 import os
 import threading
+import time
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
+
+_RANDOM_STATE = threading.RLock()  # models that are fitted in parallel threads take turns
 
 
 def choose_device(name: str) -> torch.device:
@@ -26,16 +30,14 @@ def choose_device(name: str) -> torch.device:
 
 
 def resident_limit(device: torch.device) -> float:
-    """Return how many bytes of samples may stay on the device; larger data is streamed."""
+    """Return how many bytes of samples may stay on the device; more are streamed."""
     return torch.cuda.mem_get_info(device)[0] / 2 if device.type == "cuda" else 2**29
 
 
 def memory_limit(device: torch.device) -> float:
     """Return how many bytes networks may use: GPUs raise by themselves, a CPU may kill instead."""
-    known = {"SC_PHYS_PAGES", "SC_PAGE_SIZE"} <= set(getattr(os, "sysconf_names", ()))
-    if device.type != "cpu" or not known:
-        return math.inf
-    return 0.75 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    known = device.type == "cpu" and "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ())
+    return 0.75 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if known else math.inf
 
 
 @dataclass(frozen=True)
@@ -47,12 +49,10 @@ class Precision:
 
     @classmethod
     def choose(cls, device: torch.device, wanted: str) -> Precision:
-        """Resolve "auto": bf16 on GPUs built for it, float32 elsewhere.
-
-        Never bf16 on a CPU, so that a seed gives the same labels on every processor.
-        """
+        """Resolve "auto": bf16 on GPUs built for it, float32 elsewhere."""
         if wanted != "auto":
             return cls(device, wanted)
+        # Never bf16 on a CPU, so that a seed gives the same labels on every processor.
         has_bf16 = device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
         return cls(device, "bf16" if has_bf16 else "float32")
 
@@ -73,14 +73,12 @@ class Precision:
         # A cache of cast weights would outlive a step captured in a CUDA graph.
         return torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False)
 
-    @contextmanager
-    def training(self) -> Iterator[None]:
-        """Use TF32 products on a GPU inside the block, then restore the caller's setting."""
-        with _TF32 if self.device.type == "cuda" else nullcontext():
-            yield
+    def training(self) -> AbstractContextManager[None]:
+        """Return the context for a training step: TF32 products on a GPU."""
+        return _TF32 if self.device.type == "cuda" else nullcontext()
 
 
-class _Tf32:
+class _Tf32(AbstractContextManager[None]):
     """Process-wide setting shared by threads: the first one sets it, the last one restores it."""
 
     def __init__(self) -> None:
@@ -101,3 +99,60 @@ class _Tf32:
 
 
 _TF32 = _Tf32()
+
+
+@contextmanager
+def fixed_seed() -> Iterator[None]:
+    """Seed torch's CPU generator with 0 inside the block and restore it afterwards."""
+    with _RANDOM_STATE, torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        yield
+
+
+@contextmanager
+def forbid_global_draws(what: str, device: torch.device) -> Iterator[None]:
+    """Raise a ValueError if the block draws from torch's global generators; restore them."""
+    cuda = [device] if device.type == "cuda" else []
+
+    def states() -> list[torch.Tensor]:
+        return [torch.get_rng_state(), *(torch.cuda.get_rng_state(one) for one in cuda)]
+
+    with _RANDOM_STATE, torch.random.fork_rng(devices=cuda):
+        before = states()
+        yield
+        drawn = not all(map(torch.equal, before, states()))
+    if drawn:
+        raise ValueError(f"{what} draws from torch's global generator, as dropout does, so a seed "
+                         "would not repeat a run. Remove it, or use augment= for random views, "
+                         "which receives the keys to draw from.")
+
+
+class Timer:
+    """Add the time in `with timer("embedding"):` to `timer.seconds["embedding"]`.
+
+    The time of a nested part does not count for the outer one.
+    """
+
+    def __init__(self, device: torch.device | str = "cpu") -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self._device = torch.device(device)
+        self._open: list[str] = []
+        self._since = 0.0
+
+    @contextmanager
+    def __call__(self, part: str) -> Iterator[None]:
+        self._charge()
+        self._open.append(part)
+        try:
+            yield
+        finally:
+            self._charge()
+            self._open.pop()
+
+    def _charge(self) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        now = time.perf_counter()
+        if self._open:
+            self.seconds[self._open[-1]] += now - self._since
+        self._since = now

@@ -41,14 +41,10 @@ class StopTraining(Exception):
     """
 
 
-_SKIPPED = ("reclust", "torch", "sklearn", "contextlib")
-
-
 def warn(message: str) -> None:
     """Give a `ReclustWarning` that points at the user's line, however deep the call is."""
-    frame, level = sys._getframe(), 1
-    while (frame.f_back is not None
-           and frame.f_globals.get("__name__", "").partition(".")[0] in _SKIPPED):
+    skipped, frame, level = ("reclust", "torch", "sklearn", "contextlib"), sys._getframe(), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in skipped:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, ReclustWarning, stacklevel=level)
 

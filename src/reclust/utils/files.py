@@ -1,28 +1,27 @@
-"""Atomic file writes: a reader finds the old file or the new one, never a part of one."""
+"""Atomic writes, where a reader finds the old file or the new one, and locks between processes."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import shutil
-from contextlib import suppress
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise an OSError if `path` cannot be written: call it before long work."""
-    folder, name = Path(path).parent, Path(path).name
-    error: OSError | None = None
-    if Path(path).is_dir():
-        error = IsADirectoryError(f"{path} is a folder: name a file in it.")
-    elif not folder.is_dir():
-        error = FileNotFoundError(f"There is no folder {folder} to write {name} into: "
-                                  "make it first.")
-    elif not os.access(folder, os.W_OK | os.X_OK):
-        error = PermissionError(f"The folder {folder} is read-only, {name} cannot be written into "
-                                "it: choose another one.")
-    if error is not None:
-        raise error
+    path, folder = Path(path), Path(path).parent
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: name a file in it.")
+    if not folder.is_dir():
+        raise FileNotFoundError(f"There is no folder {folder} to write {path.name} into: "
+                                "make it first.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(f"The folder {folder} is read-only, {path.name} cannot be written "
+                              "into it: choose another one.")
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -32,10 +31,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 def write_bytes(path: str | os.PathLike[str], content: bytes | bytearray, *,
                 previous: Path | None = None) -> None:
-    """Write a temporary file beside `path`, sync it to disk, and rename it.
-
-    The old content of `path` is kept at `previous`, if given.
-    """
+    """Write a temporary file beside `path` and rename it; keep the old one at `previous`."""
     path = Path(path)
     if path.exists() and not path.is_file() and not path.is_dir():  # /dev/stdout, a pipe
         path.write_bytes(content)
@@ -55,7 +51,12 @@ def write_bytes(path: str | os.PathLike[str], content: bytes | bytearray, *,
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    with suppress(OSError):  # on systems that can, sync the folder: a rename survives a power cut
+        descriptor = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _keep(path: Path, previous: Path) -> None:
@@ -75,11 +76,17 @@ def _beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make a rename survive a power cut, on systems that can."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+@contextmanager
+def exclusive_lock(path: Path, message: str) -> Iterator[None]:
+    """Hold a lock file, which the system releases even if its holder is killed.
+
+    Raises a RuntimeError with `message` if another process holds it.
+    """
+    try:
+        connection = sqlite3.connect(path, timeout=0, isolation_level=None)
+        connection.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError as error:
+        other = f"{path} could not be locked ({error}): use a writable folder that supports locks."
+        raise RuntimeError(message if "is locked" in str(error) else other) from error
+    with closing(connection):
+        yield

@@ -17,8 +17,8 @@ class ProgressCallback(ABC):
     def report(self, done: float, task: str) -> None: ...
 
 
+# Show a bar or not, None for "only in a terminal"; or call a function with the share done.
 ProgressOption = bool | Callable[[float], None] | ProgressCallback | None
-"""Show a bar or not, None for "only in a terminal"; or a function of the share done, 0 to 1."""
 
 
 def progress_bar(total: float, progress: ProgressOption, *, desc: str = "", **options: Any) -> tqdm:

@@ -18,12 +18,8 @@ from torch import Tensor
 
 from .files import check_writable, write_bytes
 
-FORMAT = 2
-READABLE = (1, 2)
-"""Format 1 had no checksum."""
-
-_LENGTH = 8
-"""Bytes at the start of a file that hold the length of its header."""
+FORMAT = 2  # format 1 had no checksum
+_LENGTH = 8  # bytes at the start of a file that hold the length of its header
 _BLANK = "0" * 64
 
 
@@ -31,11 +27,9 @@ def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any],
           tensors: dict[str, Tensor], *, previous: Path | None = None) -> None:
     """Write the file atomically, keeping the old one at `previous` if given."""
     check_writable(path)
-    content = bytearray(save(
-        {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
-        metadata={"reclust": json.dumps({"format": FORMAT, "kind": kind, **header}),
-                  "sha256": _BLANK},
-    ))
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    header = {"format": FORMAT, "kind": kind, **header}
+    content = bytearray(save(plain, {"reclust": json.dumps(header), "sha256": _BLANK}))
     start = content.index(_field(_BLANK), _LENGTH, _header_end(content))
     checksum = _field(hashlib.sha256(content).hexdigest())
     content[start : start + len(checksum)] = checksum
@@ -53,7 +47,7 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
         metadata = json.loads(content[_LENGTH : _header_end(content)])["__metadata__"]
         header = json.loads(metadata["reclust"])
         stored_format, stored_kind = header["format"], header["kind"]
-    if stored_format not in READABLE:
+    if stored_format not in (1, FORMAT):
         raise ValueError(f"{path} has format {stored_format!r}; this version of reclust reads "
                          f"format {FORMAT}.")
     if stored_format > 1 and not _is_intact(content, metadata.get("sha256", "")):
@@ -77,8 +71,7 @@ def explain_errors(path: str | os.PathLike[str], problem: str = "cannot be used"
 
 
 def _field(checksum: str) -> bytes:
-    """Return the bytes of the checksum in the header; quotes elsewhere in it are escaped."""
-    return b'"sha256":"%s"' % checksum.encode()
+    return b'"sha256":"%s"' % checksum.encode()  # quotes elsewhere in the header are escaped
 
 
 def _header_end(content: bytes | bytearray) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import math
 import numbers
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import MISSING
+from difflib import get_close_matches
 from importlib import import_module
+from math import inf, isfinite
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,61 +21,53 @@ T = TypeVar("T")
 _KINDS: dict[str, type] = {}
 
 
-def integer(*, default: Any = dataclasses.MISSING, least: int = 0, optional: bool = False) -> Any:
+def integer(*, default: Any = MISSING, least: int = 0, optional: bool = False) -> Any:
     """Field of a value: an int of at least `least`, or None where `optional`."""
     return _checked(lambda name, given: check_int(name, given, least), default, optional)
 
 
-def integers(*, default: Any = dataclasses.MISSING, least: int = 0) -> Any:
+def integers(*, default: Any = MISSING, least: int = 0) -> Any:
     """Field of a value: a tuple of ints of at least `least`."""
     return _checked(lambda name, given: check_ints(name, given, least), default)
 
 
-def number(*, default: Any = dataclasses.MISSING, least: float = -math.inf, above: float = -math.inf,
-           most: float = math.inf, below: float = math.inf, optional: bool = False,
-           convert: bool = True) -> Any:
+def number(*, default: Any = MISSING, least: float = -inf, above: float = -inf, most: float = inf,
+           below: float = inf, optional: bool = False, convert: bool = True) -> Any:
     """Field of a value: a float within these bounds, or None where `optional`.
 
     Without `convert` integers stay integers, which keeps older stored values and run keys.
     """
-    bounds = [(f"at least {least:g}", least > -math.inf), (f"above {above:g}", above > -math.inf),
-              (f"at most {most:g}", most < math.inf), (f"below {below:g}", below < math.inf)]
-    needed = " and ".join(bound for bound, given in bounds if given)
+    bounds = {"at least": (least, operator.ge), "above": (above, operator.gt),
+              "at most": (most, operator.le), "below": (below, operator.lt)}
+    finite = {word: bound for word, bound in bounds.items() if isfinite(bound[0])}
+    needed = " and ".join(f"{word} {bound:g}" for word, (bound, _) in finite.items())
 
     def check(name: str, given: Any) -> float:
         found = check_float(name, given)
-        within = least <= found <= most and (found > above or above == -math.inf) and (
-            found < below or below == math.inf)
-        if needed and not within:
-            raise ValueError(f"{name} must be {needed}, got {given!r}.")
+        _check(all(fits(found, bound) for bound, fits in finite.values()), name, needed, given)
         return found if convert else given
 
     return _checked(check, default, optional)
 
 
-def choice(*options: Any, default: Any = dataclasses.MISSING) -> Any:
+def choice(*options: Any, default: Any = MISSING) -> Any:
     """Field of a value: one of these options, the first of them by default."""
 
     def check(name: str, given: Any) -> Any:
         _check(given in options, name, f"one of {', '.join(map(repr, options))}", given)
         return given
 
-    return _checked(check, options[0] if default is dataclasses.MISSING else default)
+    return _checked(check, options[0] if default is MISSING else default)
 
 
 def check_int(name: str, given: Any, least: int) -> int:
     """Return `given` as an int; numpy integers pass, floats and booleans do not."""
-    try:
-        number = operator.index(given)
-    except TypeError:
-        number = least - 1
-    is_bool = isinstance(given, (bool, np.bool_))
-    _check(not is_bool and number >= least, name, f"an integer of at least {least}", given)
-    return number
+    is_integer = isinstance(given, numbers.Integral) and not isinstance(given, bool)
+    _check(is_integer and given >= least, name, f"an integer of at least {least}", given)
+    return int(given)
 
 
 def check_ints(name: str, given: Any, least: int) -> tuple[int, ...]:
-    """Return `given` as a tuple of ints."""
     _check(isinstance(given, Iterable) and not isinstance(given, str), name,
            f"a sequence of integers, such as ({given!r},)", given)
     return tuple(check_int(f"each number in {name}", number, least) for number in given)
@@ -81,8 +75,7 @@ def check_ints(name: str, given: Any, least: int) -> tuple[int, ...]:
 
 def check_float(name: str, given: Any) -> float:
     """Return `given` as a float; numpy numbers pass, booleans and strings do not."""
-    is_number = isinstance(given, numbers.Real) and not isinstance(given, (bool, np.bool_))
-    _check(is_number, name, "a number", given)
+    _check(isinstance(given, numbers.Real) and not isinstance(given, bool), name, "a number", given)
     return float(given)
 
 
@@ -93,10 +86,9 @@ def _check(ok: bool, name: str, needed: str, given: Any) -> None:
 
 def _checked(check: Callable[[str, Any], Any], default: Any, optional: bool = False) -> Any:
     def check_unless_none(name: str, given: Any) -> Any:
-        return None if given is None else check(name, given)
+        return None if optional and given is None else check(name, given)
 
-    metadata = {"check": check_unless_none if optional else check}
-    return dataclasses.field(default=default, metadata=metadata)
+    return dataclasses.field(default=default, metadata={"check": check_unless_none})
 
 
 class Shorthand(ABC):
@@ -117,21 +109,16 @@ def expanded(thing: Any) -> Any:
     return thing.expand() if isinstance(thing, Shorthand) else thing
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field, integer, integers,
-                                                           number, choice))
+@dataclass_transform(frozen_default=True,
+                     field_specifiers=(dataclasses.field, integer, integers, number, choice))
 def value(cls: type[T]) -> type[T]:
     """Make a class a frozen dataclass that can be stored in a file by its class name.
 
     Parameters
     ----------
     cls
-        Class with annotated fields. Fields hold numbers, strings, None, other values, and
-        sequences and mappings of these.
-
-    Returns
-    -------
-    type
-        The same class, as a frozen dataclass.
+        Class whose annotated fields hold numbers, strings, None, other values, and sequences and
+        mappings of these.
 
     Examples
     --------
@@ -164,16 +151,14 @@ def value(cls: type[T]) -> type[T]:
 def _is_registered(kind: type, default: type | None = None) -> bool:
     """Compare by name, since a notebook cell that runs again redefines its classes."""
     known = _KINDS.get(kind.__name__, default)
-    return known is not None and (known.__module__, known.__qualname__) == (
-        kind.__module__, kind.__qualname__)
+    return known is not None and all(getattr(known, name) == getattr(kind, name)
+                                     for name in ("__module__", "__qualname__"))
 
 
 def same(one: Any, other: Any) -> bool:
     """Compare two objects that may hold tensors or arrays."""
-    try:
+    with suppress(RuntimeError, ValueError):  # tensors and arrays have no single truth value
         return one is other or bool(one == other)
-    except (RuntimeError, ValueError):
-        pass
     if type(one) is not type(other):
         return False
     if dataclasses.is_dataclass(one):
@@ -193,15 +178,17 @@ class NotStored:
 
 def storable(thing: Any) -> Any:
     """Return the thing if it can be written to a file, else a `NotStored`."""
-    try:
+    with suppress(TypeError):
         to_json(thing)
-    except TypeError:
-        return NotStored(type(thing).__name__)
-    return thing
+        return thing
+    return NotStored(type(thing).__name__)
 
 
 def to_json(thing: Any, *, defaults: bool = True) -> Any:
-    """Convert values, numbers, strings, None, sequences and mappings to plain JSON."""
+    """Convert values, numbers, strings, None, sequences and mappings to plain JSON.
+
+    Without `defaults`, it stays the same when a class gains a field.
+    """
     if isinstance(thing, np.generic):
         thing = thing.item()
     if thing is None or isinstance(thing, (bool, int, float, str)):
@@ -222,15 +209,9 @@ def to_json(thing: Any, *, defaults: bool = True) -> Any:
             "fields": {name: to_json(item, defaults=defaults) for name, item in fields.items()}}
 
 
-def essential_json(thing: Any) -> Any:
-    """Convert to JSON without default values, which is stable when a class gains a field."""
-    return to_json(thing, defaults=False)
-
-
 def default_of(field: dataclasses.Field[Any]) -> Any:
     """Return a field's default, or `dataclasses.MISSING`."""
-    factory = field.default_factory
-    return field.default if factory is dataclasses.MISSING else factory()
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def from_json(data: Any) -> Any:
@@ -246,20 +227,18 @@ def from_json(data: Any) -> Any:
 
 
 def kind_named(name: str) -> type:
-    """Find a value's class by its name, importing the library's own modules if needed."""
     for package in ("reclust", "reclust.studies"):
         if name not in _KINDS:
             import_all(package)
     if name not in _KINDS:
-        near = difflib.get_close_matches(name, _KINDS, n=1)
-        hint = f"Did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"Unknown kind of value {name!r}. {hint}Import the module that defines it "
+        near = "".join(f"Did you mean {one!r}? " for one in get_close_matches(name, _KINDS, n=1))
+        raise ValueError(f"Unknown kind of value {name!r}. {near}Import the module that defines it "
                          "first, on the command line with reclust --import MODULE.")
     return _KINDS[name]
 
 
 def read_as(name: str, kind: type) -> None:
-    """Read values that were stored under a class's former name."""
+    """Read values stored under a class's former name."""
     _KINDS.setdefault(name, kind)
 
 

@@ -11,8 +11,8 @@ from torch import Tensor
 from ... import draws
 from ...data.augmentation.affine import ImageAugmentation
 from ...data.inputs import Inputs
+from ...utils.device import forbid_global_draws
 from ...utils.exceptions import first_line, warn
-from ...utils.global_rng import forbid_global_draws
 from ..settings import Augmentation, Schedule, View
 
 BLOCK = {"cpu": 2**18, "cuda": 2**26}

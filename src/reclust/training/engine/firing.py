@@ -12,7 +12,7 @@ from torch import Tensor
 from ...interventions import Intervention, Peers, Target
 from ...interventions.steps import intervene
 from ...objectives import Objective
-from ...utils.timer import Timer
+from ...utils.device import Timer
 from ...utils.values import same
 from ..settings import Settings
 from .adam import Adam
