@@ -15,7 +15,7 @@ from ..objectives import Objective
 from ..representations.autoencoder import EncoderDecoder
 from ..representations.base import try_forward
 from ..representations.contrastive import EncoderProjector
-from ..utils.global_rng import forbid_global_draws
+from ..utils.device import forbid_global_draws
 from .engine.batches import Batches, try_augmentation
 from .engine.replicas import Replicas
 from .settings import Settings
