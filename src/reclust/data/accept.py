@@ -16,8 +16,7 @@ from torch.utils.data import DataLoader, Dataset as TorchDataset
 
 from ..utils.exceptions import warn
 from ..utils.values import check_ints
-from .assemble import channels_come_first
-from .dataset import Dataset
+from .dataset import Dataset, channels_come_first
 from .formats.images import holds_images
 from .formats.memory import as_numpy, is_arrow_or_polars
 from .formats.tables import check_finite, refuse_masked

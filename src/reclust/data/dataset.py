@@ -1,4 +1,4 @@
-"""The Dataset class: samples and their description, before any preprocessing."""
+"""The Dataset class, and `assemble`, which checks samples, labels and ids for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..utils.values import is_missing
 from .errors import DataError
+from .formats.arrays import NUMERIC
 
 Samples: TypeAlias = "NDArray[Any] | sparse.csr_array"
 TRAIN, TEST = 0, 1
@@ -32,15 +34,13 @@ class Dataset:
     n_clusters
         Number of classes, if known.
     max_value
-        Pixel value that stands for 1.0: 255 for bytes, 16 for OPTDIGITS.
+        Pixel value that stands for 1.0, such as 255 for bytes.
     resize_to, equalize
         Size (h, w) and histogram equalisation that `prepare` applies by default.
     citation, licence
         How to cite the data, and its terms.
-    files
-        Paths that were read.
-    feature_names
-        Names of the columns of a table, if it has any.
+    files, feature_names
+        Paths that were read, and names of the columns of a table.
 
     Examples
     --------
@@ -66,39 +66,36 @@ class Dataset:
 
     def __post_init__(self) -> None:
         for field in ("labels", "split", "ids"):
-            values = getattr(self, field)
-            if values is not None and values.shape != (len(self),):
-                raise DataError(f"{self.name}: {field} of shape {values.shape} do not fit "
-                                f"{len(self)} samples; needed: ({len(self)},).")
+            values, n = getattr(self, field), len(self)
+            if values is not None and values.shape != (n,):
+                raise DataError(f"{self.name}: {field} of shape {values.shape} do not fit {n} "
+                                f"samples; needed: ({n},).")
 
     def __len__(self) -> int:
         return int(self.samples.shape[0])
 
     def __repr__(self) -> str:
-        known = f", n_clusters={self.n_clusters}" if self.n_clusters is not None else ""
+        known = "" if self.n_clusters is None else f", n_clusters={self.n_clusters}"
         return f"Dataset({self.name!r}, {self.samples.shape} {self.samples.dtype}{known})"
 
     @property
     def images(self) -> NDArray[Any]:
-        """The samples, if they are images."""
         if self.image_shape is None or isinstance(self.samples, sparse.csr_array):
             raise DataError(f"{self.name} holds rows of a table, not images; use `samples`.")
         return self.samples
 
     @property
     def train(self) -> Dataset:
-        """The training part."""
         return self._part(TRAIN, "train")
 
     @property
     def test(self) -> Dataset:
-        """The test part."""
         return self._part(TEST, "test")
 
     def take(self, index: Any) -> Dataset:
         """Select samples by a slice, integers or a mask, with their labels, split and ids."""
-        chosen: dict[str, Any] = {name: getattr(self, name)[index]
-                                  for name in ("samples", "labels", "split", "ids")
+        fields = ("samples", "labels", "split", "ids")
+        chosen: dict[str, Any] = {name: getattr(self, name)[index] for name in fields
                                   if getattr(self, name) is not None}
         return replace(self, **chosen)
 
@@ -113,3 +110,83 @@ class Dataset:
             raise DataError(f"{self.name} has no {name} part; use it whole, or give `split` "
                             "(0 train, 1 test).")
         return self.take(part)
+
+
+def assemble(*, samples: Any, labels: Any = None, ids: Any = None, split: Any = None,
+             feature_names: tuple[str, ...] | None = None, max_value: float | None = None,
+             name: str, files: tuple[str, ...]) -> Dataset:
+    """Build a Dataset; errors name its first file, or `name` if there is none."""
+    where = files[0] if files else name
+    checked, image_shape = _layout(samples, where)
+    integers = None if labels is None else as_integers(np.asarray(labels), where)
+    depths = {np.dtype(np.uint8): 255.0, np.dtype(np.uint16): 65535.0}
+    return Dataset(
+        samples=checked, image_shape=image_shape, labels=integers,
+        ids=None if ids is None else _as_names(np.asarray(ids), where),
+        split=None if split is None else as_split(split, where), feature_names=feature_names,
+        name=name, files=files, n_clusters=None if integers is None else len(np.unique(integers)),
+        max_value=depths.get(checked.dtype, 1.0) if max_value is None else max_value)
+
+
+def _layout(samples: Any, where: str) -> tuple[Samples, tuple[int, int, int] | None]:
+    """Return tables as (n, d), images as (n, h, w) or (n, h, w, 3) with their (c, h, w)."""
+    if samples.dtype.kind not in NUMERIC:
+        raise DataError(f"{where}: values of type {samples.dtype}; needed: numbers.")
+    images = samples.ndim == 4
+    if images and channels_come_first(samples.shape[1:]):
+        samples = np.moveaxis(samples, 1, 3)
+    if 0 in samples.shape or samples.ndim not in (2, 3, 4) or (
+            images and samples.shape[3] not in (1, 3)):
+        raise DataError(f"{where}: shape {samples.shape}; needed: (n, d) for a table, (n, h, w) "
+                        "for grey images, (n, h, w, c) or (n, c, h, w) with 1 or 3 channels.")
+    if sparse.issparse(samples):
+        return sparse.csr_array(samples), None
+    if samples.dtype.kind == "b":
+        samples = samples.astype(np.uint8 if samples.ndim == 2 else np.float32)
+    if samples.ndim == 2:
+        return samples, None
+    samples = samples[..., 0] if images and samples.shape[3] == 1 else samples
+    height, width, *channels = samples.shape[1:]
+    return samples, (channels[0] if channels else 1, height, width)
+
+
+def channels_come_first(shape: tuple[int, ...]) -> bool:
+    """Guess that an image of three axes is (c, h, w), as in torch, and not (h, w, c)."""
+    return shape[0] in (1, 3) and shape[2] not in (1, 3)
+
+
+def as_integers(labels: NDArray[Any], where: str) -> NDArray[np.int64]:
+    """Return integers as they are and number other labels in sorted order."""
+    if labels.dtype.kind in "OU":
+        # Text such as "None" and "NA" may be the name of a class.
+        missing = np.flatnonzero([is_missing(one) or not str(one).strip() for one in labels.flat])
+        if len(missing):
+            raise DataError(f"{where}: {len(missing)} of {labels.size} labels are missing, the "
+                            f"first in row {missing[0] + 1}; fill them in or drop those rows.")
+    if labels.dtype.kind not in NUMERIC:
+        numbers = np.unique(labels.astype(str), return_inverse=True)[1]
+        return numbers.reshape(labels.shape).astype(np.int64)
+    if labels.dtype.kind == "f":
+        wrong = labels[(labels != np.round(labels)) | ~(np.abs(labels) < 2**63)]
+        if len(wrong):
+            raise DataError(f"{where}: labels are fractions, missing or infinite, such as "
+                            f"{wrong[0]}; needed: integers or text.")
+    return labels.astype(np.int64)
+
+
+def _as_names(ids: NDArray[Any], where: str) -> NDArray[Any]:
+    """Return numbers and text as they are, anything else as text, which model files can store."""
+    if ids.ndim != 1:
+        raise DataError(f"{where}: ids of shape {ids.shape}; needed: one for each sample.")
+    if ids.dtype.kind == "M":
+        return np.datetime_as_string(ids, unit="auto")
+    if ids.dtype.kind in "iufbU":
+        return ids
+    return np.array([one.decode(errors="replace") if isinstance(one, bytes) else str(one)
+                     for one in ids.tolist()])
+
+
+def as_split(split: Any, where: str) -> NDArray[np.uint8]:
+    if not np.isin(split, (0, 1)).all():
+        raise DataError(f"{where}: `split` must be 0 (train) or 1 (test).")
+    return np.asarray(split).astype(np.uint8)

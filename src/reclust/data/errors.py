@@ -1,4 +1,4 @@
-"""The error for unusable data, and its wording for files that cannot be read."""
+"""Errors of reading data."""
 
 from __future__ import annotations
 
@@ -12,12 +12,9 @@ class DataError(ValueError):
 
     Examples
     --------
-    >>> from reclust.data import DataError, read
-    >>> try:
-    ...     read("nowhere.csv")
-    ... except DataError as error:
-    ...     print(error)
-    There is no file or folder nowhere.csv.
+    >>> from reclust.data import DataError
+    >>> issubclass(DataError, ValueError)
+    True
     """
 
 
@@ -28,9 +25,7 @@ def explain_read_errors(path: Path | str) -> Iterator[None]:
         yield
     except (DataError, ImportError):
         raise
-    except FileNotFoundError as error:
-        raise DataError(f"{path} does not exist.") from error
-    except (PermissionError, IsADirectoryError) as error:
+    except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from error
     except Exception as error:
         raise DataError(f"{path} is damaged, truncated, too large for the memory or not in the "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,15 +13,12 @@ from scipy import sparse
 
 from ..utils.exceptions import warn
 from ..utils.lazy import require
-from .assemble import as_integers, assemble, check_split
-from .dataset import Dataset
+from .dataset import Dataset, as_integers, as_split, assemble
 from .errors import DataError, explain_read_errors
-from .formats.arrays import map_npy, read_npz
+from .formats.arrays import load_array, map_npy, open_hdf5, read_npz
 from .formats.csv import read_csv
-from .formats.hdf5 import open_hdf5
 from .formats.images import UNSUPPORTED, OnError, holds_images, read_images
-from .formats.memory import from_anndata, from_memory
-from .formats.options import TABLE_OPTIONS, ReadOptions
+from .formats.memory import TABLE_OPTIONS, ReadOptions, from_anndata, from_memory
 from .formats.tables import dataset_fields, read_parquet
 
 PerSample: TypeAlias = "str | Sequence[Any] | NDArray[Any] | None"
@@ -42,8 +39,7 @@ def read(source: Any, *, key: str | None = None, labels: PerSample = None, ids: 
         An array, tensor, list, DataFrame, pyarrow or polars table, sparse matrix, AnnData, torch
         Dataset, or a path: .npy (memory-mapped), .npz (numpy.savez or scipy.sparse.save_npz), .csv,
         .tsv or .txt (also .gz), .parquet, .h5, .hdf5, .h5ad, an image or a folder of images. Arrays
-        of two axes are tables (n, d), of three grey images (n, h, w), of four images (n, h, w, c)
-        or (n, c, h, w) with 1 or 3 channels.
+        are tables (n, d), grey images (n, h, w), or images (n, h, w, c) or (n, c, h, w).
     key
         Name of the array to take from a file that holds several.
     labels, ids
@@ -68,11 +64,11 @@ def read(source: Any, *, key: str | None = None, labels: PerSample = None, ids: 
     Dataset('data', (10, 4) float64, n_clusters=2)
     """
     given = {"labels": labels, "ids": ids}
+    names = {name: value for name, value in given.items() if isinstance(value, str)}
     values = {name: np.asarray(value) for name, value in given.items()
-              if not isinstance(value, str | None)}
-    label_name, id_name = (value if isinstance(value, str) else None for value in (labels, ids))
+              if value is not None and name not in names}
     left_out = (drop,) if isinstance(drop, str) else tuple(drop or ()) or None
-    options = ReadOptions(key, label_name, id_name, size, on_error, left_out)
+    options = ReadOptions(key=key, size=size, on_error=on_error, drop=left_out, **names)
     if not isinstance(source, (str, os.PathLike)):
         return assemble(name="data", files=(), **from_memory(source, options) | values)
     path = Path(source).expanduser()
@@ -100,17 +96,16 @@ def _from_path(path: Path, options: ReadOptions) -> dict[str, Any]:
         if sparse.issparse(arrays):
             options.allow(source="a .npz file of scipy.sparse.save_npz, which holds one matrix")
             return {"samples": arrays}
-        return _pick(list(arrays), arrays.__getitem__, lambda n: arrays[n].shape, options, path)
+        return _pick(arrays, options, path)
     if suffix in (".h5", ".hdf5"):
         options.allow("key", "labels", "ids", source="an HDF5 file")
-        with open_hdf5(path) as file:
-            return _pick(file.names, file.read, file.shape, options, path)
+        with open_hdf5(path) as arrays:
+            return _pick(arrays, options, path)
     if suffix == ".h5ad":
         anndata = require("anndata", purpose="Reading .h5ad files", extra="anndata")
         with explain_read_errors(path):
             return from_anndata(anndata.read_h5ad(path), options)
-    advice = ("needed: .npy, .npz, .csv, .tsv, .txt (also .gz), .parquet, .h5, .hdf5, .h5ad, an "
-              "image or a folder of images")
+    advice = "needed: .npy, .npz, .csv, .tsv, .txt (also .gz), .parquet, .h5, .hdf5, .h5ad, images"
     if suffix in _SPREADSHEETS:
         advice = "save spreadsheets as CSV UTF-8, or give pandas.read_excel(…)"
     if suffix in UNSUPPORTED:
@@ -125,8 +120,7 @@ def _without_gz(path: Path) -> Path:
 def _from_images(path: Path, options: ReadOptions) -> dict[str, Any]:
     options.allow("labels", "size", "on_error", source="images, whose ids are the file names")
     if options.labels not in (None, "folder"):
-        raise DataError(f"labels={options.labels!r} for a folder of images; needed: 'folder' or "
-                        "one value for each image.")
+        raise DataError(f"labels={options.labels!r} for images; needed: 'folder' or one for each.")
     images, names = read_images(path, size=options.size, on_error=options.on_error)
     found: dict[str, Any] = {"samples": images, "ids": np.array(names), "max_value": 255.0}
     if options.labels == "folder":
@@ -138,43 +132,31 @@ def _from_images(path: Path, options: ReadOptions) -> dict[str, Any]:
     return found
 
 
-def _pick(names: Sequence[str], load: Callable[[str], NDArray[Any]],
-          shape: Callable[[str], tuple[int, ...]], options: ReadOptions,
-          path: Path) -> dict[str, Any]:
+def _pick(arrays: Mapping[str, Any], options: ReadOptions, path: Path) -> dict[str, Any]:
     """Pick samples, labels, ids and split among the arrays of a file, by their usual names."""
-    for name in options[:3]:
-        if name is not None and name not in names:
-            raise DataError(f"{path} holds no array {name!r}; it holds "
-                            f"{', '.join(names) or 'none'}.")
-    usual = [name for name in _SAMPLES if name in names]
-    usual = usual[:1] or [name for name in names if len(shape(name)) >= 2]
+    listed = ", ".join(arrays) or "no arrays"
+    for name in (options.key, options.labels, options.ids):
+        if name is not None and name not in arrays:
+            raise DataError(f"{path} holds no array {name!r}; it holds {listed}.")
+    usual = [name for name in _SAMPLES if name in arrays]
+    usual = usual[:1] or [name for name, array in arrays.items() if len(array.shape or ()) >= 2]
     if options.key is None and len(usual) != 1:
-        raise DataError(f"{path} holds {', '.join(names) or 'no arrays'}; choose the samples with "
-                        "key=, on the command line with --key.")
+        raise DataError(f"{path} holds {listed}; choose the samples with key= (--key).")
     key = options.key or usual[0]
-    found: dict[str, Any] = {"samples": load(key)}
-    chosen = {"labels": options.labels, "ids": options.ids or ("ids" if "ids" in names else None)}
-    found |= {field: load(name) for field, name in chosen.items() if name not in (None, key)}
-    guessed = {"labels": next((name for name in _LABELS if name in names), None),
-               "split": "split" if "split" in names else None}
-    for field, name in guessed.items():
-        if name in (None, key) or field in found:
+    found: dict[str, Any] = {"samples": load_array(arrays[key])}
+    chosen = {"labels": options.labels, "ids": options.ids or ("ids" if "ids" in arrays else None)}
+    found |= {field: load_array(arrays[name]) for field, name in chosen.items()
+              if name is not None and name != key}
+    for field, candidates in (("labels", _LABELS), ("split", ("split",))):
+        name = next((name for name in candidates if name in arrays), None)
+        if name is None or name == key or field in found:
             continue
-        values = load(str(name))
-        reason = _misfit(field, values, len(found["samples"]))
-        if reason is None:
+        values, n = load_array(arrays[name]), len(found["samples"])
+        try:
+            if values.shape != (n,):
+                raise DataError(f"its shape is {values.shape}, needed: ({n},).")
+            (as_integers if field == "labels" else as_split)(values, "it")
             found[field] = values
-        else:
-            warn(f"{path}: {name!r} is ignored because it does not hold {field}: {reason}.")
+        except DataError as error:
+            warn(f"{path}: {name!r} is ignored because it does not hold {field}: {error}")
     return found
-
-
-def _misfit(field: str, values: NDArray[Any], n: int) -> str | None:
-    """Say why these cannot be the labels or the split of n samples."""
-    if values.shape != (n,):
-        return f"its shape is {values.shape}, needed: ({n},)"
-    try:
-        as_integers(values, "it") if field == "labels" else check_split(values, "it")
-    except DataError as error:
-        return str(error).rstrip(".")
-    return None

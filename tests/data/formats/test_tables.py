@@ -10,7 +10,6 @@ import pytest
 
 from reclust import ReclustWarning
 from reclust.data import DataError, read
-from reclust.data.formats.tables import check_complete, check_numeric
 
 VALUES = np.random.default_rng(0).normal(size=(6, 3)) * 10.0 ** np.arange(-2, 1)
 LABELS = ["cat", "dog", "cat", "cat", "emu", "dog"]
@@ -30,7 +29,7 @@ NO_ROW_NUMBERS = {"year": 2000 + np.arange(12), "id": np.arange(12) // 2, "index
                   "k": np.r_[np.arange(11), 99], "fluid": 7 * np.arange(12), "region_id": np.arange(12) % 3}
 
 
-@pytest.mark.parametrize("form", ["frame", "checked frame", "csv", "parquet", "mapped parquet"])
+@pytest.mark.parametrize("form", ["frame", "csv", "parquet", "mapped parquet"])
 def test_columns_that_number_the_rows_are_warned_of(form, tmp_path, monkeypatch):
     pandas = pytest.importorskip("pandas")
 
@@ -38,8 +37,6 @@ def test_columns_that_number_the_rows_are_warned_of(form, tmp_path, monkeypatch)
         frame = pandas.DataFrame(columns)
         if form == "frame":
             return read(frame)
-        if form == "checked frame":
-            return check_numeric(frame)
         if form == "csv":
             frame.to_csv(tmp_path / "x.csv", index=False)
             return read(tmp_path / "x.csv")
@@ -84,7 +81,6 @@ def test_row_numbers_that_are_named_are_not_warned_of(tmp_path):
     frame.loc[3, "k"] = None
     with pytest.raises(DataError, match="missing or infinite values in 'k'"):
         read(frame)
-    check_numeric(frame)  # what is missing is not for it to say
 
 
 def test_frames_keep_numbers_types_and_index():
@@ -113,14 +109,10 @@ def test_columns_of_objects_that_are_numbers_are_numbers(name):
     cells, numbers = NUMBERS[name]
     frame = pandas.DataFrame({"a": [1.0, 2.0, 4.0], "b": pandas.Series(cells, dtype=object)})
     np.testing.assert_array_equal(read(frame).samples, np.c_[[1, 2, 4], numbers])
-    check_numeric(frame)
-    check_complete(frame)
     for nothing in (None, np.nan, pandas.NA, Decimal("NaN")):
         partly = frame.assign(b=pandas.Series([nothing, *cells[1:]], dtype=object))
-        check_numeric(partly)
-        for refused in (read, check_complete):
-            with pytest.raises(DataError, match=r"missing or infinite values in 'b' \(1 of 3 rows\);"):
-                refused(partly)
+        with pytest.raises(DataError, match=r"missing or infinite values in 'b' \(1 of 3 rows\);"):
+            read(partly)
     assert frame["b"].dtype == object and frame["b"].tolist() == cells
 
 
@@ -172,13 +164,11 @@ def test_missing_values_and_empty_frames_are_named():
     with pytest.raises(DataError, match="is empty"):
         read(pandas.DataFrame({"a": []}, dtype=float))
     twice = pandas.DataFrame([[1, 2, 3]], columns=["a", "b", "a"])
-    for refused in (read, check_numeric):
-        with pytest.raises(DataError, match="several columns have the same name, 'a'; rename them"):
-            refused(twice)
+    with pytest.raises(DataError, match="several columns have the same name, 'a'; rename them"):
+        read(twice)
     infinite = pandas.DataFrame({"a": [1, 2], "b": [np.inf, np.nan]})
-    for refused in (read, check_complete):
-        with pytest.raises(DataError, match=r"missing or infinite values in 'b' \(2 of 2 rows\)"):
-            refused(infinite)
+    with pytest.raises(DataError, match=r"missing or infinite values in 'b' \(2 of 2 rows\)"):
+        read(infinite)
 
 
 def test_parquet_is_the_frame_it_was_made_of(tmp_path):
@@ -206,14 +196,6 @@ def test_a_large_parquet_file_is_unpacked_to_disk_and_mapped(tmp_path, monkeypat
     kept = large.samples.filename
     del large
     assert not Path(kept).exists()
-
-
-def test_columns_of_one_name_and_frames_without_columns_are_named():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame([[np.nan, 1.0], [2.0, 3.0]], columns=["a", "a"])
-    with pytest.raises(DataError, match=r"values in 'a' \(1 of 2 rows\);"):
-        check_complete(frame)
-    check_numeric(frame[[]])
 
 
 def test_an_index_gives_the_ids_by_its_name_and_of_large_files_too(tmp_path, monkeypatch):

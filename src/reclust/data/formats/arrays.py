@@ -1,7 +1,9 @@
-"""NumPy's files: `.npy` (memory-mapped) and `.npz`, with arrays or a SciPy sparse matrix."""
+"""Files of arrays: `.npy` (memory-mapped), `.npz` (also a SciPy sparse matrix) and HDF5."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ...utils.lazy import require
 from ..errors import explain_read_errors
 
-NUMERIC = "biuf"
-"""Kinds of dtype that hold numbers."""
+NUMERIC = "biuf"  # kinds of dtype that hold numbers
 
 
 def map_npy(path: Path) -> NDArray[Any]:
-    """Map the array of a `.npy` file into memory."""
     with explain_read_errors(path):
         return np.lib.format.open_memmap(path, mode="r")
 
@@ -24,7 +25,23 @@ def map_npy(path: Path) -> NDArray[Any]:
 def read_npz(path: Path) -> dict[str, NDArray[Any]] | sparse.csr_array:
     """Read the arrays of a `.npz` file, or the matrix that `scipy.sparse.save_npz` wrote."""
     with explain_read_errors(path), np.load(path, allow_pickle=False) as archive:
-        if {"format", "shape", "data"} <= set(archive.files) and \
-                {"indices", "row", "offsets"} & set(archive.files):
+        names = set(archive.files)
+        if {"format", "shape", "data"} <= names and {"indices", "row", "offsets"} & names:
             return sparse.csr_array(sparse.load_npz(path))
         return {name: archive[name] for name in archive.files}
+
+
+@contextmanager
+def open_hdf5(path: Path) -> Iterator[dict[str, Any]]:
+    """Open an HDF5 file and yield its arrays by their full names, such as "train/data"."""
+    h5py = require("h5py", purpose="Reading HDF5 files")
+    with explain_read_errors(path), h5py.File(path, "r") as file:
+        names: list[str] = []
+        file.visit(names.append)
+        yield {name: file[name] for name in names if hasattr(file[name], "dtype")}
+
+
+def load_array(array: Any) -> NDArray[Any]:
+    """Load an array of numbers or text, which HDF5 stores as objects."""
+    is_text = array.dtype.kind == "O"
+    return np.asarray(array.asstr()[()]).astype(str) if is_text else np.asarray(array[()])

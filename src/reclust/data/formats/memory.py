@@ -1,10 +1,10 @@
-"""Samples that are already in memory: arrays, tensors, tables, sparse matrices, AnnData, …."""
+"""Options of `read`, and samples in memory: arrays, tensors, tables, sparse matrices, AnnData."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,38 @@ from scipy import sparse
 
 from ...utils.lazy import require
 from ..errors import DataError, explain_read_errors
-from .options import TABLE_OPTIONS, ReadOptions
+from .images import OnError
 from .tables import dataset_fields, from_frame, refuse_masked
+
+TABLE_OPTIONS = ("labels", "ids", "drop")
+_BY_NAME = ("it names a column of a table or an array beside the samples; for other data give one "
+            "value for each sample")
+_MEANT_FOR = {
+    "key": "it chooses among the arrays of a .npz, .h5 or .h5ad file",
+    "labels": _BY_NAME,
+    "ids": _BY_NAME,
+    "size": "it is for images and folders of them",
+    "on_error": "only broken images in a folder can be left out (--skip-broken)",
+    "drop": "it names columns of a table",
+}
+
+
+class ReadOptions(NamedTuple):
+    """Options of `read`; `labels` and `ids` only if they are names."""
+
+    key: str | None = None
+    labels: str | None = None
+    ids: str | None = None
+    size: Sequence[int] | None = None
+    on_error: OnError = "raise"
+    drop: tuple[str, ...] | None = None
+
+    def allow(self, *allowed: str, source: str) -> None:
+        """Raise if an option was given that does nothing for this kind of source."""
+        for name, value in self._asdict().items():
+            if value not in (None, "raise") and name not in allowed:
+                raise DataError(f"{name}={value!r} cannot be given for {source}: "
+                                f"{_MEANT_FOR[name]}.")
 
 
 def from_memory(source: Any, options: ReadOptions) -> dict[str, Any]:
@@ -51,7 +81,6 @@ def _is_instance(source: Any, library: str, *names: str) -> bool:
 
 
 def is_arrow_or_polars(source: Any) -> bool:
-    """Tell tables of pyarrow and polars."""
     return (_is_instance(source, "pyarrow", "Table")
             or _is_instance(source, "polars", "DataFrame", "LazyFrame"))
 
@@ -64,9 +93,8 @@ def _from_torch(source: Any) -> dict[str, Any]:
     samples = [as_numpy(item[0] if paired else item) for item in items]
     shapes = {sample.shape for sample in samples}
     if len(shapes) != 1:
-        raise DataError(f"The {type(source).__name__} "
-                        + (f"holds items of different shapes, such as {sorted(shapes)[:2]}: make "
-                           "them equal, for example by a transform." if items else "is empty."))
+        problem = f"holds items of different shapes, such as {sorted(shapes)[:2]}: resize them"
+        raise DataError(f"The {type(source).__name__} {problem if items else 'is empty'}.")
     found: dict[str, Any] = {"samples": np.stack(samples)}
     if paired and len(items[0]) > 1 and np.ndim(items[0][1]) == 0:
         found["labels"] = np.array([np.asarray(item[1]).item() for item in items])
@@ -74,7 +102,6 @@ def _from_torch(source: Any) -> dict[str, Any]:
 
 
 def as_numpy(item: Any) -> NDArray[Any]:
-    """Convert a tensor on any device, or anything else that numpy takes."""
     if not _is_instance(item, "torch", "Tensor"):
         return np.asarray(item)
     tensor = item.detach().cpu()

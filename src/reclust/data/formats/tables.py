@@ -7,7 +7,7 @@ import re
 import tempfile
 import weakref
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
@@ -21,10 +21,9 @@ from ...utils.lazy import require
 from ...utils.values import is_missing
 from ..errors import DataError, explain_read_errors
 
-IN_MEMORY = 2**30
-"""Largest Parquet content, in bytes, that is read into memory; more is mapped from disk."""
+IN_MEMORY = 2**30  # largest Parquet content, in bytes, that is read into memory, not mapped
+# With fewer rows, numbers may count by chance; or from another number than 0 or 1, as years do.
 FEW_ROWS, MANY_ROWS = 10, 20
-"""With fewer rows, numbers may count by chance; or from another number than 0 or 1, as years do."""
 _ID_NAMES = re.compile(r"(?i:id|index|row|.*[_ ]id)|.*[a-z]I[dD]|Unnamed: 0")
 _DATES = ("datetime64", "timedelta64", "timestamp", "date32", "date64", "duration", "period")
 
@@ -41,7 +40,7 @@ class ReadTable(NamedTuple):
 def dataset_fields(table: ReadTable) -> dict[str, Any]:
     """Return the arguments for `assemble`, warning about columns that only number the rows."""
     names = table.names or [str(i) for i in range(table.values.shape[1])]
-    warn_of_row_numbers(names, lambda rows, columns: table.values[rows, columns].astype(np.float64))
+    _warn_of_row_numbers(names, table.values)
     return {"samples": table.values, "labels": table.labels, "ids": table.ids,
             "feature_names": table.names}
 
@@ -67,7 +66,10 @@ def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None,
 
 def _values(frame: Any) -> NDArray[Any]:
     """Return numbers (n, d), of the columns' common type or float64, with NaN if missing."""
-    plain = _without_objects(frame)
+    loose = [name for name, kind in frame.dtypes.items() if kind.kind == "O"]
+    plain = frame.copy(deep=False) if loose else frame
+    for name in loose:  # Decimal, None and the like
+        plain[name] = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
     kinds = set(plain.dtypes)
     kind = kinds.pop() if len(kinds) == 1 else None
     dtype = kind if isinstance(kind, np.dtype) else np.dtype(np.float64)
@@ -75,48 +77,21 @@ def _values(frame: Any) -> NDArray[Any]:
     return plain.to_numpy(dtype=dtype, **missing)  # type: ignore[no-any-return]
 
 
-def _without_objects(frame: Any) -> Any:
-    """Replace columns of Decimal, None and the like by floats."""
-    loose = [name for name, kind in frame.dtypes.items() if kind.kind == "O"]
-    plain = frame.copy(deep=False) if loose else frame
-    for name in loose:
-        plain[name] = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
-    return plain
-
-
-def check_numeric(frame: Any, where: str = "The DataFrame") -> None:
-    """Raise if columns are not numeric, and warn about columns that number the rows."""
-    check_names(list(frame.columns), (), where)
-    _check_dtypes(frame, where)
-    plain = _without_objects(frame)
-    warn_of_row_numbers([str(name) for name in frame.columns], lambda rows, columns:
-                        plain.iloc[rows, columns].to_numpy(dtype=np.float64, na_value=np.nan))
-
-
-def check_complete(frame: Any, where: str = "The DataFrame") -> None:
-    """Raise if a DataFrame of numbers has missing or infinite values."""
-    check_finite(_values(frame), [str(name) for name in frame.columns], where)
-
-
-def warn_of_row_numbers(names: Sequence[str],
-                        part: Callable[[slice, int | slice], NDArray[np.float64]]) -> None:
-    """Warn about columns that count the rows, or are named like ids and differ in every row.
-
-    `part` returns some rows and columns as numbers.
-    """
-    top = part(slice(MANY_ROWS), slice(None))
+def _warn_of_row_numbers(names: Sequence[str], values: NDArray[Any]) -> None:
+    """Warn about columns that count the rows, or are named like ids and differ in every row."""
+    top = values[:MANY_ROWS].astype(np.float64)
     if len(names) < 2 or len(top) < FEW_ROWS:
         return
     starts = top[0] == np.round(top[0]) if len(top) == MANY_ROWS else np.isin(top[0], (0, 1))
     counts = starts & (np.diff(top, axis=0) == 1).all(axis=0)
 
     def numbers_rows(i: int) -> bool:
+        column = values[:, i]
         if counts[i]:
-            return bool((np.diff(part(slice(None), i)) == 1).all())
-        if not _ID_NAMES.fullmatch(names[i].strip()):
-            return False
-        column = part(slice(None), i)
-        return bool((column == np.round(column)).all()) and len(np.unique(column)) == len(column)
+            return bool((np.diff(column.astype(np.float64)) == 1).all())
+        return (_ID_NAMES.fullmatch(names[i].strip()) is not None
+                and bool((column == np.round(column)).all())
+                and len(np.unique(column)) == len(column))
 
     found = [name for i, name in enumerate(names) if numbers_rows(i)]
     if found:
@@ -156,8 +131,8 @@ def check_names(names: Sequence[Any], wanted: Sequence[str | None], where: Path 
     """Raise if columns share a name, or if a wanted column does not exist."""
     twice = [repr(name) for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise DataError(f"{where}: several columns have the same name, {_some(twice)}; rename "
-                        "them.")
+        raise DataError(f"{where}: several columns have the same name, {_some(twice)}; "
+                        "rename them.")
     for name in wanted:
         if name is not None and name not in names:
             raise DataError(f"{where} has no column {name!r}; it has {_some(map(repr, names))}.")
@@ -183,7 +158,6 @@ def refuse_masked(values: Any) -> None:
 
 
 def _some(items: Any) -> str:
-    """Join at most ten items."""
     shown = list(items)
     return ", ".join(shown[:10]) + " …" * (len(shown) > 10)
 

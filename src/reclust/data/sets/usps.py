@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError, explain_read_errors
-from ..formats.hdf5 import open_hdf5
+from ..formats.arrays import open_hdf5
 from .download import RemoteFile
 from .known_set import Form, NamedSet, SetPart
 
@@ -29,9 +29,8 @@ def read_libsvm(path: Path) -> SetPart:
 def read_usps_hdf5(path: Path) -> list[SetPart]:
     """Read the groups `train` and `test`, each with `data` (n, 256) and `target` (n,)."""
     with open_hdf5(path) as file:
-        return [SetPart(_to_bytes(file.read(f"{part}/data").astype(np.float32), path),
-                        file.read(f"{part}/target").astype(np.int64))
-                for part in ("train", "test")]
+        return [SetPart(_to_bytes(file[f"{part}/data"][()].astype(np.float32), path),
+                        file[f"{part}/target"][()].astype(np.int64)) for part in ("train", "test")]
 
 
 def _to_bytes(values: NDArray[np.floating[Any]], path: Path) -> NDArray[np.uint8]:
