@@ -1,4 +1,4 @@
-"""Samples that are embeddings already."""
+"""`Embeddings`, for samples that are embeddings already."""
 
 import numpy as np
 import torch

@@ -210,21 +210,25 @@ def test_an_unknown_block_is_found_before_training():
 # Training
 
 
-@pytest.mark.parametrize("intervention", [None, small().intervention], ids=["plain", "brb"])
+@pytest.fixture(scope="module")
+def whole():
+    return train(X, small(), seeds=(3,))
+
+
 @pytest.mark.parametrize("objective", [DECObjective(), IDECObjective(1.0), DCNObjective(weight=1e-4)], ids=["dec", "idec", "dcn"])
-def test_pretraining_and_clustering(objective, intervention):
-    result = train(X, small(objective=objective, intervention=intervention), seeds=(3,))
+def test_pretraining_and_clustering(objective):
+    result = train(X, small(objective=objective), seeds=(3,))
     assert result.labels.shape == (1, len(X)) and not result.failed
     assert result.state["centers"].shape == (1, 3, 4)
     assert result.history["pretraining"]["loss"].values.shape == (2, 1)
-    assert ("fired" in result.history["clustering"]) == (intervention is not None)
+    assert "fired" in result.history["clustering"]
     model = result.model(0)  # in eval mode, so that running statistics decide
     assert (model.assign(model.embed(torch.from_numpy(X))).numpy() == result.labels[0]).mean() > 0.95
 
 
 @pytest.mark.parametrize("at", [("pretraining", 1), ("clustering", 1)])
-def test_stopping_and_resuming_gives_the_same_weights(tmp_path, at):
-    whole, checkpoint = train(X, small(), seeds=(3,)), Checkpoint(tmp_path / "run.ckpt", every=1)
+def test_stopping_and_resuming_gives_the_same_weights(tmp_path, whole, at):
+    checkpoint = Checkpoint(tmp_path / "run.ckpt", every=1)
     with pytest.raises(Stop):
         train(X, small(), seeds=(3,), checkpoint=checkpoint, monitors=[stop_at(*at)])
     again = train(X, small(), seeds=(3,), checkpoint=checkpoint)
@@ -241,12 +245,12 @@ def test_replicas_that_take_turns_are_what_each_would_be_alone():
         assert equal(together.only(i), train(X, settings, seeds=(seed,)))
 
 
-def test_one_pretrained_encoder_serves_many_clusterings(tmp_path):
+def test_one_pretrained_encoder_serves_many_clusterings(tmp_path, whole):
     settings = small()
     pretrained = train(X, replace(settings, clustering=None), seeds=(3,))
     pretrained.save(tmp_path / "encoder.reclust")
     start = Result.load(tmp_path / "encoder.reclust")
-    assert equal(train(X, settings, seeds=(3,), start=start), train(X, settings, seeds=(3,)))
+    assert equal(train(X, settings, seeds=(3,), start=start), whole)
     others = train(X, replace(settings, clustering=replace(settings.clustering, epochs=0)), seeds=(8, 9), start=start)
     assert all(torch.equal(stack[0], stack[1]) for stack in others.parameters.values())
 
@@ -297,5 +301,5 @@ def test_an_own_encoder_trains_from_given_or_fresh_weights(tmp_path):
     assert all(torch.equal(tensor, encoder.state_dict()[name]) for name, tensor in before.items())
     fresh.save(tmp_path / "own.reclust")
     loaded = Result.load(tmp_path / "own.reclust")
-    with pytest.raises(ValueError, match="OwnSimCLR of its user's own"):
+    with pytest.raises(ValueError, match="OwnSimCLR"):
         loaded.model(0)

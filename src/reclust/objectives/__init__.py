@@ -6,17 +6,7 @@ from .dec import DECObjective, IDECObjective, soft_assignment, target_distributi
 from .self_label import HeadObjective, SelfLabelObjective
 
 __all__ = [
-    "DCNObjective",
-    "DECObjective",
-    "GradientOnly",
-    "HeadObjective",
-    "IDECObjective",
-    "Objective",
-    "SelfLabelObjective",
-    "Staged",
-    "State",
-    "nearest",
-    "soft_assignment",
-    "squared_distances",
-    "target_distribution",
+    "DCNObjective", "DECObjective", "GradientOnly", "HeadObjective", "IDECObjective",
+    "Objective", "SelfLabelObjective", "Staged", "State", "nearest", "soft_assignment",
+    "squared_distances", "target_distribution",
 ]

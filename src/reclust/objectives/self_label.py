@@ -73,14 +73,8 @@ class SelfLabelObjective(_WithHead):
 
     The first view provides the labels and the other views are trained on them. Classes count
     equally however many confident samples each has in a batch; without any the loss is 0.
-
-    Parameters
-    ----------
-    threshold : float, default=0.99
-        Minimum confidence, in [0, 1), for a sample to be trained on.
-    evenness : float, default=0.0
-        Weight of the entropy of the batch's mean prediction. Labels follow the network they
-        train, so without it a class that augmented samples rarely reach can lose all of them.
+    `evenness` is the weight of the entropy of the batch's mean prediction: without it a class
+    that augmented samples rarely reach can lose all of them.
     """
 
     stage: ClassVar[str] = "self-labeling"

@@ -7,18 +7,7 @@ from .convolutional import ConvAutoencoder
 from .resnet import Backbone, ResNet
 
 __all__ = [
-    "Autoencoder",
-    "Backbone",
-    "Contrastive",
-    "ConvAutoencoder",
-    "Embeddings",
-    "EncoderDecoder",
-    "EncoderProjector",
-    "OwnAutoencoder",
-    "OwnSimCLR",
-    "Representation",
-    "ResNet",
-    "SimCLR",
-    "build_network",
-    "nt_xent",
+    "Autoencoder", "Backbone", "Contrastive", "ConvAutoencoder", "Embeddings", "EncoderDecoder",
+    "EncoderProjector", "OwnAutoencoder", "OwnSimCLR", "Representation", "ResNet", "SimCLR",
+    "build_network", "nt_xent",
 ]
