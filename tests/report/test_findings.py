@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from reclust import Curve
-from reclust.report.findings import Facts, findings
+from reclust.report.findings import findings
 
 
-def facts(**changes):
+def found(**changes):
     given = {"requested": 3, "sizes": np.array([40, 30, 30]), "replicas": 4, "failed": 0, "nmi": 0.9, "dimensions": 2.5, "ratio": 0.5,
              "label_change": Curve(np.arange(5), np.array([9, 9, 1, 1, 1.0])), "epochs": 5, "planned": 5, "batch_size": 2}
-    return Facts(**{**given, **changes})
+    return [one.title for one in findings(**{**given, **changes})]
 
 
 @pytest.mark.parametrize(("changes", "title"), [
@@ -21,5 +21,5 @@ def facts(**changes):
     ({"label_change": Curve(np.arange(3), np.array([1, 20, 20.0]))}, "Labels had not settled"),
 ])
 def test_findings(changes, title):
-    assert findings(facts()) == []
-    assert title in [one.title for one in findings(facts(**changes))]
+    assert found() == []
+    assert title in found(**changes)

@@ -19,20 +19,15 @@ from ..geometry import distance_ratio, extremes, squared_silhouette
 from ..training.history import AFTER_RESET
 from ..training.result import Model
 from ..version import __version__
-from . import cluster_parts as parts
-from .findings import Facts, findings
-from .fitted_model import FittedModel
+from . import parts
+from .findings import Finding, findings
 from .page import write
-from .parts import confusion, contact_sheet, curve, records
-from .versus_kmeans import CAVEAT, compare, exchanged
+from .versus_kmeans import CAVEAT, FittedModel, compare, exchanged
 
 Plain = dict[str, Any]
-MAX_SAMPLES = 20_000
-"""Samples used for everything but sizes and scores."""
-MAX_NUMBERS = 10**8
-"""Table cells used for profiles: sparse rows may have more than fit into memory."""
-SHOWN = 8
-"""Samples shown near each center, and far from it."""
+MAX_SAMPLES = 20_000  # used for everything but sizes and scores
+MAX_NUMBERS = 10**8  # table cells used for profiles: sparse rows may not fit into memory
+SHOWN = 8  # samples shown near each center, and far from it
 
 
 def write_fit_report(model: FittedModel, path: str | os.PathLike[str], X: Any, y: Any = None, *,
@@ -43,7 +38,6 @@ def write_fit_report(model: FittedModel, path: str | os.PathLike[str], X: Any, y
 
 
 def fit_data(model: FittedModel, X: Any, y: Any = None, *, title: str) -> Plain:
-    """Return everything the page shows as plain data."""
     samples = model.check_input(X)
     names = samples.feature_names or getattr(model, "feature_names_in_", None)
     fit = FitSample.draw(model, samples.array, y)
@@ -54,18 +48,18 @@ def fit_data(model: FittedModel, X: Any, y: Any = None, *, title: str) -> Plain:
     written = datetime.now(timezone.utc).isoformat(timespec="seconds")
     return {
         "title": title, "facts": _facts(fit),
-        "findings": [vars(finding) for finding in findings(_finding_facts(fit))],
+        "findings": [vars(finding) for finding in _findings(fit)],
         "verdict": {"kind": kind, "words": words, "rows": comparison.rows(), "caveat": CAVEAT},
         "clusters": _clusters(fit), "samples": _sheet(fit) if images else _profiles(fit, names),
         "map": _map(fit), "confidence": parts.histogram(fit.confidence),
         "ratio": None if fit.ratio is None else parts.histogram(fit.ratio),
         "used": len(fit.rows) if len(fit.rows) < fit.X.shape[0] else None,
         "curves": _curves(fit), "replicas": _replicas(fit), "known": _known(fit),
-        "settings": [*(records(model.preparation_.lens, "lens") if images else []),
-                     *records(result.settings[model.best_replica_])],
-        "provenance": records({**result.provenance, "seeds": result.seeds, "seconds": seconds}),
-        "about": [("Written", written), ("reclust", __version__)],
-    }
+        "settings": [*(parts.records(model.preparation_.lens, "lens") if images else []),
+                     *parts.records(result.settings[model.best_replica_])],
+        "provenance": parts.records(
+            {**result.provenance, "seeds": result.seeds, "seconds": seconds}),
+        "about": [("Written", written), ("reclust", __version__)]}
 
 
 @dataclass(frozen=True)
@@ -119,19 +113,19 @@ class FitSample:
 
     @cached_property
     def labelings(self) -> dict[int, np.ndarray]:
-        """Labels of the rows by replica, without failed ones."""
         return {i: replica.labels[self.rows] for i, replica in enumerate(self.model.replicas_)
                 if replica.failed is None}
 
     @cached_property
     def nmi(self) -> np.ndarray:
-        return parts.pairwise_nmi(list(self.labelings.values()))
+        labelings = self.labelings.values()
+        return np.array([[metrics.nmi(one, other) for other in labelings] for one in labelings])
 
     @cached_property
     def agreement(self) -> np.ndarray | None:
         """Share of the other replicas that agree on each sample, (m,); None for one replica."""
         others = [labels for i, labels in self.labelings.items() if i != self.model.best_replica_]
-        return parts.agreement(np.stack(others), self.labels) if others else None
+        return parts.agreement(others, self.labels) if others else None
 
 
 def _facts(fit: FitSample) -> list[tuple[str, str]]:
@@ -143,12 +137,12 @@ def _facts(fit: FitSample) -> list[tuple[str, str]]:
             (epochs, "epochs"), (f"{sum(result.seconds.values()):.3g} s", "training time")]
 
 
-def _finding_facts(fit: FitSample) -> Facts:
+def _findings(fit: FitSample) -> list[Finding]:
     model, result = fit.model, fit.model.result_
     settings, last = result.settings[model.best_replica_], list(result.history)[-1]
     assert settings.clustering is not None
     pairs = fit.nmi[np.tril_indices(len(fit.nmi), -1)]
-    return Facts(
+    return findings(
         requested=settings.n_clusters, sizes=fit.sizes, replicas=len(model.replicas_),
         failed=len(result.failed), nmi=float(pairs.mean()) if len(pairs) else None,
         dimensions=parts.effective_dimensions(fit.z),
@@ -158,21 +152,21 @@ def _finding_facts(fit: FitSample) -> Facts:
 
 
 def _clusters(fit: FitSample) -> list[Plain]:
-    k = fit.model.n_clusters_
     silhouette = squared_silhouette(torch.from_numpy(fit.z), torch.from_numpy(fit.labels)).numpy()
     columns = {"confidence": fit.confidence, "ratio": fit.ratio, "silhouette": silhouette,
                "agreement": fit.agreement}
-    means = {name: parts.mean_per_cluster(values, fit.labels, k)
-             for name, values in columns.items() if values is not None}
-    return [{"cluster": i, "size": fit.sizes[i],
-             **{name: means[name][i] if name in means else None for name in columns}}
-            for i in range(k)]
+    rows = []
+    for cluster, size in enumerate(fit.sizes):
+        own = fit.labels == cluster
+        means = {name: None if values is None or not own.any() else values[own].mean()
+                 for name, values in columns.items()}
+        rows.append({"cluster": cluster, "size": size, **means})
+    return rows
 
 
 def _map(fit: FitSample) -> Plain:
-    classes = None if fit.classes is None else fit.classes[fit.rows]
     made = parts.embedding_map(fit.z, fit.model.cluster_centers_, fit.labels, fit.rows,
-                               classes=classes)
+                               classes=None if fit.classes is None else fit.classes[fit.rows])
     return made | {"names": fit.ids(made["rows"])}
 
 
@@ -188,7 +182,7 @@ def _sheet(fit: FitSample) -> Plain | str:
     shown = np.where(found < 0, -1, fit.rows[found])
     images = dense_rows(fit.X, np.maximum(shown, 0).reshape(-1))
     images = preparation.first(images.reshape(*shown.shape, height, width, channels))
-    made = contact_sheet(images, shown, fit.model.labels_, classes=fit.classes)
+    made = parts.contact_sheet(images, shown, fit.model.labels_, classes=fit.classes)
     for cluster in made["clusters"]:
         cluster["names"] = fit.ids(cluster["samples"])
     return {"kind": "sheet", "nearest": SHOWN, **made}
@@ -212,8 +206,8 @@ def _curves(fit: FitSample) -> Plain:
         own = {name: type(one)(one.epochs, one.values[:, [kept]]) for name, one in flat.items()}
         for name in flat:
             shown = name != "fired" and not name.endswith(AFTER_RESET)
-            if shown and (line := curve(own, name)) is not None:
-                mean = curve(flat, name) if len(result) > 1 else None
+            if shown and (line := parts.curve(own, name)) is not None:
+                mean = parts.curve(flat, name) if len(result) > 1 else None
                 lines[f"{phase}.{name}"] = {"kept": line, "all": mean}
         if "fired" in own:
             fired = np.nan_to_num(own["fired"].values).any(axis=1)
@@ -243,4 +237,4 @@ def _known(fit: FitSample) -> Plain | None:
         return None
     deep, plain = fit.model.labels_, fit.model.baseline_.labels_
     return {"deep": metrics.scores(fit.classes, deep), "plain": metrics.scores(fit.classes, plain),
-            "confusion": confusion(fit.classes, deep)}
+            "confusion": parts.confusion(fit.classes, deep)}

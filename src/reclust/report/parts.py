@@ -1,6 +1,6 @@
-"""Parts of a report as plain data, shared by reports of studies and of single fits.
+"""Parts of a report as plain data.
 
-Shapes: m epochs, r replicas, n samples, s samples shown, d embedding size, k clusters.
+Shapes: m epochs or samples, r replicas, s samples shown, d embedding size, k clusters, f features.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import base64
 import dataclasses
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,15 +21,14 @@ from ..training.history import AFTER_RESET, Curve
 from ..utils.values import expanded
 
 Record = list[tuple[str, str]]
-THUMBNAIL = 32
-"""Largest side of a thumbnail in pixels."""
+Frame = tuple[tuple[int, int], np.ndarray, np.ndarray]  # (epochs, after a reset), z, centers
+THUMBNAIL = 32  # largest side in pixels
 
 
 def curve(columns: Mapping[str, Curve], name: str, *, limit: int = 100) -> dict[str, Any] | None:
-    """Compute mean and deviation over replicas of a history column, at most `limit` points.
+    """Compute mean and deviation over replicas of a history column, None if nothing is finite.
 
-    x counts trained epochs, so that values before and right after a reset share one x. None if
-    the column has no finite value.
+    x counts trained epochs, so that values before and right after a reset share one x.
     """
     own, after = columns[name], columns.get(name + AFTER_RESET)
     x, values = own.epochs + 1, own.values
@@ -51,13 +50,10 @@ def curve(columns: Mapping[str, Curve], name: str, *, limit: int = 100) -> dict[
 
 def scene(columns: Mapping[str, Curve], rows: np.ndarray, *, classes: np.ndarray | None = None,
           samples: int = 400, frames: int = 40) -> dict[str, Any] | None:
-    """Project one replica's embeddings over training onto a plane, one frame per moment.
+    """Project the recorded embeddings (m, s, d) and centers (m, k, d) of a replica onto one plane.
 
-    columns: history of the clustering phase with the curves of the `EmbeddingRows` monitor,
-    (m, s, d) and (m, k, d); without them the scene is None. rows, classes: of the samples, (s,).
-
-    All frames share one plane, that of the two largest variances. Each frame is centered and
-    scaled to the same spread, since scales change a lot during training.
+    None without the curves of the `EmbeddingRows` monitor. rows, classes: of the samples, (s,).
+    Every frame is scaled to the same spread, since scales change a lot during training.
     """
     taken = _frames(columns, frames)
     if not taken:
@@ -67,21 +63,36 @@ def scene(columns: Mapping[str, Curve], rows: np.ndarray, *, classes: np.ndarray
     centers = [np.asarray(points, dtype=np.float64) for _, _, points in taken]
     clusters = [((points[:, None] - own) ** 2).sum(-1).argmin(1)
                 for points, own in zip(z, centers, strict=True)]
-    placed = [standardized(points, own) for points, own in zip(z, centers, strict=True)]
-    directions = plane(np.concatenate([points for points, _ in placed]))
+    placed = [_standardized(points, own) for points, own in zip(z, centers, strict=True)]
+    directions = _plane(np.concatenate([points for points, _ in placed]))
     flat = np.stack([np.concatenate(pair) @ directions for pair in placed])
     # Outliers are clipped to the border.
     reach = 1.15 * float(np.quantile(np.abs(flat[:, : len(kept)]), 0.995)) or 1.0
     return {
         "frames": [{"epoch": epoch, "reset": moment == 1} for (epoch, moment), _, _ in taken],
-        "points": as_bytes(np.clip(flat / reach * 127 + 128, 0, 255)),
-        "clusters": as_bytes(np.stack(clusters)), "rows": rows[kept], "n_clusters": len(centers[0]),
-        "classes": None if classes is None else classes[kept],
-    }
+        "points": _as_bytes(np.clip(flat / reach * 127 + 128, 0, 255)),
+        "clusters": _as_bytes(np.stack(clusters)), "rows": rows[kept],
+        "n_clusters": len(centers[0]), "classes": None if classes is None else classes[kept]}
 
 
-Frame = tuple[tuple[int, int], np.ndarray, np.ndarray]
-"""(Trained epochs, 1 right after a reset), embeddings and centers."""
+def embedding_map(z: np.ndarray, centers: np.ndarray, labels: np.ndarray, rows: np.ndarray, *,
+                  classes: np.ndarray | None = None, samples: int = 1500) -> dict[str, Any]:
+    """Project embeddings (m, d) and centers (k, d) onto a plane, as a scene of one frame.
+
+    `share` is the share of the variance that the plane shows.
+    """
+    kept = spread(len(z), samples)
+    points, middles = _standardized(np.asarray(z, dtype=np.float64)[kept],
+                                    np.asarray(centers, dtype=np.float64))
+    flat = np.concatenate([points, middles]) @ _plane(points)
+    reach = 1.1 * float(np.quantile(np.abs(flat[: len(kept)]), 0.998)) or 1.0
+    total = float((points**2).sum())
+    return {
+        "frames": [{"epoch": -1, "reset": False}],
+        "points": _as_bytes(np.clip(flat / reach * 127 + 128, 0, 255)),
+        "clusters": labels[kept], "rows": rows[kept], "n_clusters": len(centers),
+        "classes": None if classes is None else [str(name) for name in classes[kept]],
+        "share": float((flat[: len(kept)] ** 2).sum()) / total if total else 1.0}
 
 
 def _frames(columns: Mapping[str, Curve], limit: int) -> list[Frame]:
@@ -105,18 +116,14 @@ def _frames(columns: Mapping[str, Curve], limit: int) -> list[Frame]:
             or (frame[0][0] - 1 in chosen and frame[0][1] == 0)]
 
 
-def standardized(points: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Shift and scale both so that the points have mean 0 and mean squared length 1."""
+def _standardized(points: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     mean = points.mean(0)
     scale = np.sqrt(((points - mean) ** 2).sum(1).mean()) or 1.0
     return (points - mean) / scale, (centers - mean) / scale
 
 
-def plane(points: np.ndarray) -> np.ndarray:
-    """Return the two directions of largest variance, (d, 2), padded with zeros if d is 1.
-
-    The sign of a direction is chosen so that the outermost point is on its positive side.
-    """
+def _plane(points: np.ndarray) -> np.ndarray:
+    """Return the two directions of largest variance, (d, 2), with the outermost point positive."""
     _, directions = np.linalg.eigh(points.T @ points)
     top = directions[:, ::-1][:, :2]
     along = points @ top
@@ -126,10 +133,7 @@ def plane(points: np.ndarray) -> np.ndarray:
 
 def sheet(data: Dataset, labels: np.ndarray, nearest: np.ndarray,
           farthest: np.ndarray) -> dict[str, Any]:
-    """Make a contact sheet of the samples nearest to each center and farthest from it, (k, s) each.
-
-    labels: clusters of all samples. -1 stands for no sample, in clusters with fewer than s.
-    """
+    """Make a contact sheet of the samples nearest to each center and farthest from it, (k, s)."""
     shown = np.concatenate([nearest, farthest], axis=1).astype(np.int64)
     assert data.image_shape is not None
     channels, height, width = data.image_shape
@@ -141,17 +145,16 @@ def sheet(data: Dataset, labels: np.ndarray, nearest: np.ndarray,
 
 def contact_sheet(images: np.ndarray, shown: np.ndarray, labels: np.ndarray, *,
                   classes: np.ndarray | None = None) -> dict[str, Any]:
-    """Combine images (k, s, h, w, 1 or 3) in [0, 1] into one picture with a row for each cluster.
-
-    shown: the samples, (k, s), or -1 for none. labels, classes: of all samples.
-    """
+    """Combine images (k, s, h, w, 1 or 3) in [0, 1] of the samples shown (k, s), -1 for none."""
     clusters = []
     for cluster, samples in enumerate(shown):
         members = np.flatnonzero(labels == cluster)
         entry: dict[str, Any] = {"size": len(members), "samples": samples}
         if classes is not None:
+            names, counts = np.unique(classes[members], return_counts=True)
+            most_frequent = np.argsort(-counts, kind="stable")[:3]
             entry |= {"classes": [str(name) for name in classes[samples]],
-                      "counts": _most_frequent(classes[members])}
+                      "counts": [(str(names[i]), int(counts[i])) for i in most_frequent]}
         clusters.append(entry)
     step = -(-max(images.shape[-3:-1]) // THUMBNAIL)
     small = np.clip(images[..., ::step, ::step, :] * 255, 0, 255).astype(np.uint8)
@@ -165,19 +168,13 @@ def contact_sheet(images: np.ndarray, shown: np.ndarray, labels: np.ndarray, *,
 def png(pixels: np.ndarray) -> bytes:
     """Encode bytes (h, w, 1 or 3) as PNG, so that reports do not need Pillow."""
     height, width, channels = pixels.shape
-    color_type = {1: 0, 3: 2}[channels]
-    header = struct.pack(">IIBBBBB", width, height, 8, color_type, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2}[channels], 0, 0, 0)
     lines = np.zeros((height, 1 + width * channels), dtype=np.uint8)  # a line begins with filter 0
     lines[:, 1:] = pixels.reshape(height, -1)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes(), 9)), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(content)) + kind + content
         + struct.pack(">I", zlib.crc32(kind + content)) for kind, content in chunks)
-
-
-def _most_frequent(classes: np.ndarray) -> list[tuple[str, int]]:
-    names, counts = np.unique(classes, return_counts=True)
-    return [(str(names[i]), int(counts[i])) for i in np.argsort(-counts, kind="stable")[:3]]
 
 
 def confusion(classes: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
@@ -190,6 +187,45 @@ def confusion(classes: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
     return {"classes": [str(names[row]) for row in rows],
             "clusters": [int(clusters[column]) for column in columns],
             "counts": table[rows][:, columns]}
+
+
+def histogram(values: np.ndarray, *, bins: int = 20) -> dict[str, Any]:
+    """Count finite values in equal bins of [0, 1], and return their median."""
+    known = values[np.isfinite(values)]
+    counts, _ = np.histogram(np.clip(known, 0.0, 1.0), bins=bins, range=(0.0, 1.0))
+    return {"counts": counts, "median": float(np.median(known)) if len(known) else None}
+
+
+def profiles(x: np.ndarray, labels: np.ndarray, k: int, names: Sequence[str], *,
+             count: int = 8) -> list[list[dict[str, Any]]]:
+    """Find the features of x (m, f) whose mean in a cluster deviates most, in standard deviations.
+
+    Constant features are left out.
+    """
+    x = np.asarray(x, dtype=np.float64)
+    mean, std = x.mean(0), x.std(0)
+    varying = std > 1e-12 * np.maximum(np.abs(mean), 1e-300)
+    made = []
+    for cluster in range(k):
+        members = x[labels == cluster]
+        own = members.mean(0) if len(members) else mean
+        deviation = np.where(varying, (own - mean) / np.where(varying, std, 1.0), 0.0)
+        order = np.argsort(-np.abs(deviation), kind="stable")[:count]
+        made.append([{"name": str(names[i]), "deviation": deviation[i], "mean": own[i],
+                      "overall": mean[i]} for i in order if varying[i]])
+    return made
+
+
+def agreement(labelings: Sequence[np.ndarray], reference: np.ndarray) -> np.ndarray:
+    """Return the share of labelings that agree with the reference on each sample, (m,)."""
+    return np.mean([metrics.matched(other, reference) == reference for other in labelings], axis=0)
+
+
+def effective_dimensions(z: np.ndarray) -> float:
+    """Return how many directions the variance of z (m, d) spreads over: 1 for a line, d at most."""
+    variances = np.linalg.eigvalsh(np.atleast_2d(np.cov(np.asarray(z, dtype=np.float64).T)))
+    variances = np.clip(variances, 0.0, None)
+    return float(variances.sum() ** 2 / (variances**2).sum()) if variances.sum() > 0 else 0.0
 
 
 def records(value: Any, name: str = "") -> Record:
@@ -218,6 +254,5 @@ def spread(n: int, limit: int) -> list[int]:
     return np.unique(positions.round().astype(int)).tolist() if n else []
 
 
-def as_bytes(numbers: np.ndarray) -> str:
-    """Encode integers from 0 to 255 as base64."""
+def _as_bytes(numbers: np.ndarray) -> str:
     return base64.b64encode(numbers.astype(np.uint8).tobytes()).decode()

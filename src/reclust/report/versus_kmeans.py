@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from .. import draws, metrics
+from ..data.accept import SampleSet
 from ..data.augmentation.affine import perturbation_of
+from ..data.preparation import Preparation
 from ..geometry import local_purity, squared_silhouette
 from ..interventions import Every, Exchange, WhenSettled
 from ..interventions.reclustering.kmeans import KMeans
 from ..objectives import nearest
-from ..training.result import Model
-from .fitted_model import FittedModel
+from ..training.history import Curve
+from ..training.result import Model, Result
 
 SAMPLES, VIEWS, BATCH_SIZE = 3000, 3, 512
-SAME = 0.9
-"""Adjusted Rand index from which two labelings count as the same."""
-MARGIN = 0.05
-"""Smallest difference in stability that counts."""
-
+SAME = 0.9  # adjusted Rand index from which two labelings count as the same
+MARGIN = 0.05  # smallest difference in stability that counts
 CAVEAT = ("No labels were used, so this cannot tell which result is closer to the groups you have "
           "in mind: stable clusters can still be the wrong ones. Among replicas, the one least "
           "affected by random changes (rotations and shifts of images, noise in tables) was kept, "
@@ -36,21 +35,33 @@ SELECTED = "not counted: replicas affected by such changes were replaced during 
 COPIED = "unknown for this model: its replicas were copied from each other during training"
 
 
+class FittedModel(Protocol):
+    """The part of a fitted estimator that a report reads."""
+
+    labels_: np.ndarray
+    cluster_centers_: np.ndarray
+    n_clusters_: int
+    ids_: np.ndarray | None
+    replicas_: list[Any]
+    best_replica_: int
+    history_: dict[str, dict[str, Curve]]
+    result_: Result
+    baseline_: Any
+    preparation_: Preparation
+    check_input: Callable[[Any], SampleSet]
+    map_samples: Callable[[Any, Callable[[Model, Tensor], Tensor]], np.ndarray]
+    map_batches: Callable[[Iterable[Tensor], Callable[[Model, Tensor], Tensor]], np.ndarray]
+    soft_labels: Callable[[Model, Tensor], Tensor]
+
+
 @dataclass(frozen=True)
 class KMeansComparison:
-    """Label-free measures as pairs (deep model, k-means).
+    """Label-free measures as pairs (deep model, k-means), and why some of them are not counted."""
 
-    agreement: adjusted Rand index between the two labelings. views: adjusted Rand index between
-    labels of samples and of random views of them. refits: mean adjusted Rand index between
-    replicas, or k-means runs; None for a single replica. neighbors: share of the ten nearest
-    neighbors in the same cluster. silhouettes: in input space and in the embedding.
-    unfair: measures that are not counted, and why.
-    """
-
-    agreement: float
-    views: tuple[float, float]
-    refits: tuple[float | None, float]
-    neighbors: tuple[float, float]
+    agreement: float  # adjusted Rand index between the two labelings
+    views: tuple[float, float]  # between labels of samples and of random views of them
+    refits: tuple[float | None, float]  # between replicas, or between k-means runs
+    neighbors: tuple[float, float]  # share of the ten nearest neighbors in the same cluster
     silhouettes_input: tuple[float, float]
     silhouettes_embedding: tuple[float, float]
     unfair: Mapping[str, str] = field(default_factory=dict)
@@ -65,8 +76,7 @@ class KMeansComparison:
         fair = [(deep, plain) for name, (deep, plain) in
                 (("views", self.views), ("refits", self.refits))
                 if name not in self.unfair and deep is not None]
-        votes = sum(int(np.sign(deep - plain)) for deep, plain in fair
-                    if abs(deep - plain) > MARGIN)
+        votes = sum(np.sign(deep - plain) for deep, plain in fair if abs(deep - plain) > MARGIN)
         intro = f"The two methods found different clusters {ari}. "
         if votes > 0:
             return "deep", intro + "Those of the deep model are more stable."
@@ -78,7 +88,6 @@ class KMeansComparison:
         return "unclear", f"{intro}{reason}: look at samples of both, or label a few to score them."
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the lines of the table in the report."""
         why = {name: f"; {reason}" for name, reason in self.unfair.items()}
         lines = (
             ("Same cluster after a small random change", self.views,
@@ -107,15 +116,14 @@ def compare(model: FittedModel, X: Any, rows: np.ndarray) -> KMeansComparison:
         agreement=metrics.ari(*labelings),
         views=_stability_under_views(model, X, rows),
         refits=(None if copied else _mean_ari(replicas), _kmeans_stability(model, x)),
-        neighbors=_pair(local_purity(x, own, neighbors=neighbors) for own in labelings),
-        silhouettes_input=_pair(squared_silhouette(x, own) for own in labelings),
-        silhouettes_embedding=_pair(squared_silhouette(z, own) for own in labelings),
+        neighbors=_means(local_purity(x, own, neighbors=neighbors) for own in labelings),
+        silhouettes_input=_means(squared_silhouette(x, own) for own in labelings),
+        silhouettes_embedding=_means(squared_silhouette(z, own) for own in labelings),
         unfair={**({"views": SELECTED, "refits": COPIED} if copied else {}),
                 **({"views": TRAINED} if augmented else {})})
 
 
 def exchanged(model: FittedModel) -> bool:
-    """Tell whether replicas were copied from each other during training."""
     intervention = model.result_.settings[model.best_replica_].intervention
     return (len(model.replicas_) > 1 and isinstance(intervention, (Every, WhenSettled))
             and any(isinstance(step, Exchange) for step in intervention.steps))
@@ -142,9 +150,8 @@ def _stability_under_views(model: FittedModel, X: Any, rows: np.ndarray) -> tupl
 
 def _kmeans_stability(model: FittedModel, x: Tensor) -> float:
     k, runs = len(model.baseline_.cluster_centers_), max(4, len(model.replicas_))
-    found = [KMeans().fit(x, k, key).labels.numpy()
-             for key in draws.fold(_key("k-means"), torch.arange(runs))]
-    return _mean_ari(found) or 0.0
+    keys = draws.fold(_key("k-means"), torch.arange(runs))
+    return _mean_ari([KMeans().fit(x, k, key).labels.numpy() for key in keys]) or 0.0
 
 
 def _mean_ari(labelings: Sequence[np.ndarray]) -> float | None:
@@ -152,7 +159,7 @@ def _mean_ari(labelings: Sequence[np.ndarray]) -> float | None:
     return float(np.mean(pairs)) if pairs else None
 
 
-def _pair(values: Iterable[Tensor]) -> tuple[float, float]:
+def _means(values: Iterable[Tensor]) -> tuple[float, float]:
     deep, plain = (float(one.mean()) for one in values)
     return deep, plain
 
