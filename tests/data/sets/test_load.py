@@ -47,7 +47,7 @@ def test_gtsrb_is_resized_as_pillow_does_by_default_and_keeps_file_names(formats
     original = np.random.default_rng(0).integers(0, 256, (47, 39, 3), dtype=np.uint8)
     path = tmp_path / "GTSRB-Training_fixed.zip"
     path.write_bytes(formats.zip_of({"GTSRB/Training/00017/00003_00029.ppm": formats.ppm(original)}))
-    part = load_module.gtsrb.read_train(path)
+    part = load_module.color.read_gtsrb_train(path)
     np.testing.assert_array_equal(part.images[0], np.asarray(image.fromarray(original).resize((32, 32))))
     assert part.labels.tolist() == [2] and part.ids.tolist() == ["GTSRB/Training/00017/00003_00029.ppm"]
 
@@ -57,7 +57,7 @@ def test_usps_bytes_are_cut_not_rounded(formats, tmp_path):
     values[0, :5] = [-1, 1, 0.999, 0.0, -0.9921569]
     path = tmp_path / "usps.bz2"
     path.write_bytes(formats.libsvm_bz2(values, np.array([9])))
-    part = load_module.usps.read_libsvm(path)
+    part = load_module.grey.read_libsvm(path)
     expected = ((values.astype(np.float32) + 1) / 2 * 255).astype(np.uint8)
     np.testing.assert_array_equal(part.images.reshape(1, 256), expected)
     assert expected[0, :4].tolist() == [0, 255, 254, 127] and part.labels.tolist() == [9]

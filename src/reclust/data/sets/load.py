@@ -13,12 +13,11 @@ import numpy as np
 from ..dataset import TRAIN, Dataset
 from ..errors import DataError
 from ..reading import read
-from . import cifar, gtsrb, mnist, optdigits, usps
+from . import color, grey
 from .download import VARIABLE, data_folder, fetch
 from .known_set import Form, NamedSet, SetPart
 
-SETS = {known.name: known
-        for family in (mnist, usps, optdigits, gtsrb, cifar) for known in family.SETS}
+SETS = {known.name: known for known in (*grey.SETS, *color.SETS)}
 
 
 def names() -> tuple[str, ...]:
@@ -61,11 +60,9 @@ def load(name: str, *, folder: str | os.PathLike[str] | None = None,
     (1797, 8, 8)
     """
     root, known = data_folder(folder), SETS.get(name)
-    original = None if known is None else _original(known, root)
-    if known is not None and original is not None:
+    if known and (original := _original(known, root)):
         return _from_form(known, *original)
-    packed = _packed(name, root)
-    if packed is not None:
+    if packed := _packed(name, root):
         return _from_npz(name, packed)
     if known is None:
         raise DataError(f"There is no set named {name!r} and no {root / name}.npz. Known: "
@@ -86,9 +83,9 @@ def local_files(name: str, *,
                 folder: str | os.PathLike[str] | None = None) -> tuple[Path, ...] | None:
     """Return the files that `load` would read, or None if it would download them."""
     root = data_folder(folder)
-    original, packed = _original(SETS[name], root), _packed(name, root)
-    if original is not None:
+    if original := _original(SETS[name], root):
         return tuple(original[1])
+    packed = _packed(name, root)
     return None if packed is None else (packed,)
 
 
@@ -132,15 +129,12 @@ def _from_form(known: NamedSet, form: Form, paths: Sequence[Path]) -> Dataset:
     known.check_whole(parts, where=", ".join(map(str, paths)) or known.name, exact=form.exact)
     ids = [part.ids for part in parts if part.ids is not None]
     whole = Dataset(
+        name=known.name, image_shape=known.image_shape, files=tuple(map(str, paths)),
         samples=np.concatenate([part.images for part in parts]),
         labels=np.concatenate([part.labels for part in parts]).astype(np.int64),
         split=(np.repeat(np.arange(len(parts), dtype=np.uint8), known.counts)
                if len(parts) > 1 else None),
-        ids=np.concatenate(ids) if ids else None,
-        name=known.name,
-        image_shape=known.image_shape,
-        files=tuple(map(str, paths)),
-    )
+        ids=np.concatenate(ids) if ids else None)
     return _described(whole, known, known.n_clusters)
 
 
@@ -152,8 +146,7 @@ def _from_npz(name: str, path: Path) -> Dataset:
         return found
     known = SETS[family]
     if found.labels is None:
-        raise DataError(f"{path} has no `labels`; a file of the set {family} needs `images` and "
-                        "`labels`.")
+        raise DataError(f"{path} has no `labels`; a file of the set {family} needs them.")
     if name == family:
         # Without a split in the file, the set is checked as one part.
         first = np.full(len(found), True) if found.split is None else found.split == TRAIN
@@ -167,12 +160,6 @@ def _from_npz(name: str, path: Path) -> Dataset:
 
 
 def _described(found: Dataset, known: NamedSet, n_clusters: int) -> Dataset:
-    return replace(
-        found,
-        n_clusters=n_clusters,
-        max_value=float(known.max_value),
-        resize_to=known.resize_to,
-        equalize=known.equalize,
-        citation=known.citation,
-        licence=known.licence,
-    )
+    return replace(found, n_clusters=n_clusters, max_value=float(known.max_value),
+                   resize_to=known.resize_to, equalize=known.equalize, citation=known.citation,
+                   licence=known.licence)
