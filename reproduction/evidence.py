@@ -12,7 +12,7 @@ import numpy as np
 
 from reclust.studies.store.reader import CELL, StoreReader
 from reclust.studies.tables import labels
-from reclust.studies.tables.paired import mean_interval
+from reclust.studies.tables.comparison import mean_interval
 from reclust.studies.tables.table import signed
 from reclust.training.history import Curve
 

@@ -15,7 +15,7 @@ from reclust.studies.tables.selection import (
     blocks,
     mean,
 )
-from reclust.studies.tables.table import Cell, Row, Table, number, score
+from reclust.studies.tables.table import Cell, Row, Table, number, plus_minus
 
 
 def variants_table(every: Sequence[Repetition], title: str) -> Table:
@@ -38,7 +38,8 @@ def n_init_table(found: Sequence[Pool]) -> Table:
     """Tabulate the accuracy of the selected replica and its regret by the number of replicas."""
     pairs = []
     for pool in found:
-        kept = [score(*pool.kept(n), None, extra={}) if n in pool.sizes else Cell() for n in SIZES]
+        kept = [Cell(plus_minus(*pool.kept(n)), numbers={"": pool.kept(n)[0]})
+                if n in pool.sizes else Cell() for n in SIZES]
         regrets = [number(pool.regret(n)) if n in pool.sizes else Cell() for n in SIZES]
         name = labels.dataset(pool.dataset)
         pairs.append((Row(f"{name}, selected of {len(pool.acc)} replicas", tuple(kept)),

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from scipy.special import stdtr, stdtrit
 
 from ..store.reader import CELL, StoreReader
 from . import labels
-from .paired import mean_interval, signed_rank_test, t_test
 from .table import Cell, Row, Table, number, signed
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Variant minus baseline of one data set, algorithm and start, in percent.
-
-    The interval of the mean difference is Student's, p values are two-sided; NaN for a single pair.
-    """
+    """Variant minus baseline of one cell, in percent; interval and p are NaN for a single pair."""
 
     dataset: str
     algorithm: str
@@ -35,7 +34,6 @@ class Comparison:
 
     @property
     def sign(self) -> str:
-        """Return "better" or "worse" if the interval excludes 0, else "open"."""
         return "better" if self.low > 0 else "worse" if self.high < 0 else "open"
 
 
@@ -52,13 +50,12 @@ def compare(reader: StoreReader, study: str, *, variant: str = "brb", baseline: 
         if seeds:
             before, after = (100 * np.array([own[name][seed] for seed in seeds])
                              for name in (baseline, variant))
-            differences = after - before
-            wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
-            low, high = mean_interval(differences, confidence)
+            change = after - before
             made.append(Comparison(
-                dataset, algorithm, bool(pretrained), len(seeds), wins, losses,
-                float(before.mean()), float(after.mean()), float(differences.mean()), low, high,
-                signed_rank_test(differences), t_test(differences)))
+                dataset, algorithm, bool(pretrained), len(seeds), int((change > 0).sum()),
+                int((change < 0).sum()), float(before.mean()), float(after.mean()),
+                float(change.mean()), *mean_interval(change, confidence),
+                signed_rank_test(change), t_test(change)))
     return made
 
 
@@ -96,3 +93,44 @@ def interval_cell(low: float, high: float) -> Cell:
 
 def _probability(p: float) -> Cell:
     return Cell("<0.0001", numbers={"": p}) if p < 5e-5 else number(p, 4)
+
+
+def mean_interval(differences: np.ndarray, confidence: float) -> tuple[float, float]:
+    """Return Student's confidence interval of the mean."""
+    mean, error = _mean_and_error(differences)
+    half = float(stdtrit(len(differences) - 1, (1 + confidence) / 2)) * error
+    return mean - half, mean + half
+
+
+def t_test(differences: np.ndarray) -> float:
+    """Two-sided p of a mean of 0; NaN if all differences are 0."""
+    mean, error = _mean_and_error(differences)
+    return 2 * float(stdtr(len(differences) - 1, -abs(mean / error))) if error else math.nan
+
+
+def _mean_and_error(differences: np.ndarray) -> tuple[float, float]:
+    count = len(differences)
+    error = float(differences.std(ddof=1) / math.sqrt(count)) if count > 1 else math.nan
+    return float(differences.mean()), error
+
+
+def signed_rank_test(differences: np.ndarray) -> float:
+    """Two-sided exact p of Wilcoxon's test; importing scipy.stats takes longer than a table."""
+    own = differences[differences != 0]
+    if not len(own) or len(differences) < 2:
+        return math.nan
+    _, which, counts = np.unique(np.abs(own), return_inverse=True, return_counts=True)
+    doubled = (2 * np.cumsum(counts) - counts + 1)[which]  # twice the mean rank: an integer
+    positive = int(doubled[own > 0].sum())
+    p = _rank_sum_distribution(tuple(sorted(doubled.tolist())))
+    return min(1.0, 2 * float(min(p[: positive + 1].sum(), p[positive:].sum())))
+
+
+@lru_cache(maxsize=64)  # cells without equal differences have the same ranks
+def _rank_sum_distribution(ranks: tuple[int, ...]) -> np.ndarray:
+    """Probability of each sum of positive ranks if every sign is a coin flip."""
+    p = np.zeros(sum(ranks) + 1)
+    p[0] = 1.0
+    for rank in ranks:
+        p = (p + np.concatenate([np.zeros(rank), p[:-rank]])) / 2
+    return p

@@ -14,12 +14,10 @@ MEASURES = {
     "inter_class_distance": "inter-class distance",
     "silhouette_predicted": "silhouette, predicted labels",
 }
-PERCENT = frozenset({"acc", "nmi", "ari", "accuracy"})
-"""Measures between 0 and 1 that are shown in percent."""
-
+PERCENT = frozenset({"acc", "nmi", "ari", "accuracy"})  # between 0 and 1, shown in percent
+# Okabe and Ito's palette, safe for colour-blind readers.
 COLORS = {"none": "#0072B2", "brb": "#000000", "recluster": "#E69F00", "reset": "#009E73"}
 OTHER_COLORS = ("#CC79A7", "#56B4E9", "#D55E00", "#999999", "#F0E442")
-"""Okabe and Ito's palette, safe for colour-blind readers."""
 STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
 
 

@@ -13,8 +13,7 @@ from pathlib import Path
 from ...utils.files import write_text
 from .table import Cell, Table
 
-FORMATS = ("md", "tex", "csv", "txt")
-"""File extensions that `write` knows."""
+FORMATS = ("md", "tex", "csv", "txt")  # file extensions
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 _LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",

@@ -10,15 +10,13 @@ from ..store.reader import StoreReader
 from . import labels
 from .table import Cell, Row, Table, number
 
-PARTS = ("reset", "embedding", "clustering", "momentum")
-"""Parts of one firing of BRB."""
-INTERVAL = 20
-"""Epochs over which the paper spreads the time of one firing."""
+PARTS = ("reset", "embedding", "clustering", "momentum")  # of one firing of BRB
+INTERVAL = 20  # epochs over which the paper spreads the time of one firing
 
 
 @dataclass(frozen=True)
 class CellTime:
-    """Mean seconds of the runs of one cell: of one firing by part, and of one epoch of training."""
+    """Mean seconds of one firing by part, and of one epoch of training, over runs of a cell."""
 
     dataset: str
     algorithm: str
@@ -30,16 +28,6 @@ class CellTime:
     @property
     def firing(self) -> float:
         return sum(self.parts.values())
-
-    @property
-    def total(self) -> float:
-        """Seconds of an epoch with a firing."""
-        return self.epoch + self.firing
-
-    @property
-    def share(self) -> float:
-        """Share of the firing in such an epoch, in percent."""
-        return 100 * self.firing / self.total
 
     @property
     def overhead(self) -> float:
@@ -54,8 +42,8 @@ def cell_times(reader: StoreReader, study: str) -> list[CellTime]:
     fired_in: dict[str, list[tuple[float, int]]] = {}
     for *cell, group, count, epochs, firings in reader.trained(study):
         groups.setdefault(tuple(cell), []).append((group, count))
-        fired_in.setdefault(group, []).append(
-            (trained.setdefault(tuple(cell), (epochs, firings))[1], count))
+        known = trained.setdefault(tuple(cell), (epochs, firings))
+        fired_in.setdefault(group, []).append((known[1], count))
     # All runs of a group share its time equally, including those that never fire.
     fired = {group: _mean(own) for group, own in fired_in.items()}
     shares, made = reader.shares(), []
@@ -70,8 +58,8 @@ def cell_times(reader: StoreReader, study: str) -> list[CellTime]:
             parts = {part: _mean([(seconds(group, part) / fired[group], count)
                                   for group, count in own]) for part in PARTS}
             whole = _mean([(seconds(group, "training", "centers"), count) for group, count in own])
-            made.append(CellTime(dataset, algorithm, bool(pretrained), variant, parts,
-                                 whole / epochs))
+            made.append(
+                CellTime(dataset, algorithm, bool(pretrained), variant, parts, whole / epochs))
     return made
 
 
@@ -84,8 +72,9 @@ def runtime_tables(reader: StoreReader, study: str) -> list[Table]:
     tables: dict[str, list[Row]] = {}
     for one in cell_times(reader, study):
         method = labels.method(one.algorithm, "none", pretrained=one.pretrained)
-        numbers = {**one.parts, "brb": one.firing, "epoch": one.epoch, "total": one.total,
-                   "share": one.share, "overhead": one.overhead}
+        total = one.epoch + one.firing
+        numbers = {**one.parts, "brb": one.firing, "epoch": one.epoch, "total": total,
+                   "share": 100 * one.firing / total, "overhead": one.overhead}
         tables.setdefault(f"{study}: {method} on {labels.dataset(one.dataset)}", []).append(
             Row(labels.variant(one.variant), tuple(
                 _cell(study, one, name, given) for name, given in numbers.items())))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from ...utils.values import value
@@ -11,12 +12,10 @@ from .. import published
 from ..listing import as_published
 from ..store.reader import CELL, StoreReader
 from . import labels
-from .table import Cell, Row, Table, score
+from .table import Cell, Row, Table, grouped, plus_minus, signed
 
-BASELINES = "baselines"
-"""Study whose runs are shown above those of other studies."""
-COLOUR_BASELINES = f"{BASELINES}-of-colours"
-"""Baselines of `best-of-colours`, which prepares samples differently."""
+BASELINES = "baselines"  # study whose runs are shown above those of other studies
+COLOUR_BASELINES = f"{BASELINES}-of-colours"  # the same for the samples of `best-of-colours`
 AVERAGE = "average"
 SPREADS = {"stderr": "Mean ± standard error of the runs",
            "std": "Mean ± standard deviation of the runs", "best": "Best run"}
@@ -63,11 +62,11 @@ def _laid_out(reader: StoreReader, study: str, layout: Layout, entries: Sequence
               finished: str) -> list[Table]:
     above = _baselines(reader, study, layout)
     made = []
-    for which, members in _grouped(entries, layout.tables):
+    for which, members in _sorted_groups(entries, layout.tables):
         columns = list(dict.fromkeys(entry[layout.columns] for entry in members))
         builder = _Builder(study.removesuffix("-mini"), layout, columns,
                            compared=as_published(study, reader.protocol(study)))
-        blocks = [builder.block(own) for _, own in _grouped(members, layout.blocks)]
+        blocks = [builder.block(own) for _, own in _sorted_groups(members, layout.blocks)]
         fitting = [one for one in above if one["dataset"] in columns]
         title = ", ".join([study, *map(labels.value, layout.tables, which),
                            "/".join(map(labels.measure, layout.measures))])
@@ -80,9 +79,8 @@ class _Builder:
     """Rows of one table, with the paper's numbers beside them if `compared`."""
 
     def __init__(self, study: str, layout: Layout, columns: list[Any], *, compared: bool) -> None:
-        self.study, self.layout, self.compared = study, layout, compared
+        self.layout, self.compared, self.named = layout, compared, columns
         self.paper = study + published.BEST if layout.show == "best" else study
-        self.named = columns
         self.columns = [*columns, *[AVERAGE] * (bool(layout.average) and len(columns) > 1)]
 
     @property
@@ -94,37 +92,36 @@ class _Builder:
                       for name in names for measure in measures))
 
     def block(self, entries: Sequence[Entry]) -> tuple[Row, ...]:
-        rows = [(_label(dict(zip(self.layout.rows, which, strict=True))),
-                 {entry[self.layout.columns]: entry for entry in own})
-                for which, own in _grouped(entries, self.layout.rows)]
-        cells = [[self._number(own, column, measure) for column in self.columns
-                  for measure in self.layout.measures] for _, own in rows]
-        means = zip(*([mean for mean, *_ in row] for row in cells), strict=True)
-        best = [max((mean for mean in column if not math.isnan(mean)), default=None)
-                if len(rows) > 1 else None for column in means]
-        return tuple(
-            Row(label, tuple(score(mean, spread, paper, extra=extra, best=mean == top)
-                             for (mean, spread, paper, extra), top in zip(row, best, strict=True)))
-            for (label, _), row in zip(rows, cells, strict=True))
+        rows = []
+        for which, members in _sorted_groups(entries, self.layout.rows):
+            own = {entry[self.layout.columns]: entry for entry in members}
+            rows.append(Row(_label(dict(zip(self.layout.rows, which, strict=True))), tuple(
+                self._cell(own, column, measure) for column in self.columns
+                for measure in self.layout.measures)))
+        if len(rows) < 2:
+            return tuple(rows)
+        best = [max((cell.numbers[""] for cell in column if "" in cell.numbers), default=None)
+                for column in zip(*(row.cells for row in rows), strict=True)]
+        return tuple(Row(row.label, tuple(
+            replace(cell, best=cell.numbers.get("", math.nan) == top)
+            for cell, top in zip(row.cells, best, strict=True))) for row in rows)
 
-    def _number(self, own: Mapping[Any, Entry], column: Any,
-                measure: str) -> tuple[float, float | None, float | None, dict]:
-        """Return mean, spread, the paper's mean, and further numbers for CSV files."""
+    def _cell(self, own: Mapping[Any, Entry], column: Any, measure: str) -> Cell:
         if column == AVERAGE:
-            parts = [self._number(own, each, measure) for each in self.named]
-            papers = [paper for _, _, paper, _ in parts if paper is not None]
-            known = sum(papers) / len(papers) if len(papers) == len(parts) else None
-            return sum(mean for mean, *_ in parts) / len(parts), None, known, {}
+            parts = [self._cell(own, each, measure).numbers for each in self.named]
+            mean, paper = (sum(float(part.get(name, math.nan)) for part in parts) / len(parts)
+                           for name in ("", "paper"))
+            return _score(mean, math.nan, paper, {})
         entry, show = own.get(column), self.layout.show
         if entry is None:
-            return math.nan, None, None, {}
+            return Cell()
         factor = 100 if measure in labels.PERCENT else 1
         mean = factor * entry[f"{measure}_{'best' if show == 'best' else 'mean'}"]
-        spread = None if show == "best" else factor * entry[f"{measure}_{show}"]
+        spread = math.nan if show == "best" else factor * entry[f"{measure}_{show}"]
         comparable = self.compared and set(CELL) <= set(entry)
         found = published.find(self.paper, entry, measure) if comparable else None
-        extra = {"runs": float(entry["runs"])} | ({} if spread is None else {show: spread})
-        return mean, spread, None if found is None else found.mean, extra
+        extra = {"runs": float(entry["runs"])} | ({} if show == "best" else {show: spread})
+        return _score(mean, spread, math.nan if found is None else found.mean, extra)
 
     def others(self) -> tuple[Row, ...]:
         """Return the rows of other methods in the paper's table."""
@@ -138,6 +135,17 @@ class _Builder:
             Cell(f"{own[name, column].mean:.2f}", numbers={"": own[name, column].mean})
             if (name, column) in own else Cell()
             for column in self.columns for own in found.values())) for name in names)
+
+
+def _score(mean: float, spread: float, paper: float, extra: Mapping[str, float]) -> Cell:
+    """Format a mean ± its spread, with the paper's number and the difference beside it."""
+    if math.isnan(mean):
+        return Cell(numbers=extra)
+    text, numbers = plus_minus(mean, spread), {"": mean, **extra}
+    if math.isnan(paper):
+        return Cell(text, numbers=numbers)
+    numbers |= {"paper": paper, "difference": mean - paper}
+    return Cell(text, f"{paper:.2f}, {signed(mean - paper)}", numbers)
 
 
 def _baselines(reader: StoreReader, study: str, layout: Layout) -> list[dict[str, Any]]:
@@ -165,11 +173,9 @@ def _note(layout: Layout, blocks: Sequence[Sequence[Row]]) -> str:
     return f"{SPREADS[layout.show]}{unit}{paper}; the best of each block and column is bold."
 
 
-def _grouped(entries: Sequence[Entry], by: Sequence[str]) -> list[tuple[tuple, list[Any]]]:
+def _sorted_groups(entries: Sequence[Entry], by: Sequence[str]) -> list[tuple[tuple, list[Any]]]:
     """Group entries by these columns, sorted by each in the order of its first appearance."""
-    found: dict[tuple, list[Any]] = {}
-    for entry in entries:
-        found.setdefault(tuple(entry[name] for name in by), []).append(entry)
+    found = grouped(entries, lambda entry: tuple(entry[name] for name in by))
     order = [list(dict.fromkeys(column)) for column in zip(*found, strict=True)]
     return sorted(found.items(), key=lambda item: [
         known.index(given) for known, given in zip(order, item[0], strict=True)])

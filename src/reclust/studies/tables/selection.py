@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
 from ...utils.choices import LABEL_FREE_SCORES as SCORES
 from ..store.reader import StoreReader
 from . import labels
-from .table import Cell, Row, Table, number, plus_minus
+from .table import Cell, Row, Table, grouped, number, plus_minus
 
-Member = TypeVar("Member")
-Key = TypeVar("Key", bound=Hashable)
-
-DEFAULT_SCORE = "shared_information"
-"""Score by which a fit selects a replica by default."""
-SIZES = (1, 2, 5, 10, 20, 50)
-"""Values of n_init to compare."""
+DEFAULT_SCORE = "shared_information"  # by which a fit selects a replica
+SIZES = (1, 2, 5, 10, 20, 50)  # values of n_init
 
 
 @dataclass(frozen=True)
 class Repetition:
-    """Replicas that trained together, as in one fit with n_init = r.
+    """Replicas of one fit with n_init = r: acc (r,) in percent, scores (r,), seconds in total.
 
-    `acc` and each of `scores` are (r,), accuracies in percent; `seconds` is the total with
-    pretraining. `prepared` is appended to the name of the data set if its samples were not prepared
-    as published.
+    `prepared` is appended to the name of a data set that was not prepared as published.
     """
 
     dataset: str
@@ -44,7 +36,6 @@ class Repetition:
         return labels.dataset(self.dataset) + self.prepared
 
     def kept(self, name: str = DEFAULT_SCORE) -> float:
-        """Return the accuracy of the replica with the highest score."""
         return float(self.acc[int(np.argmax(self.scores[name]))])
 
 
@@ -52,7 +43,7 @@ def repetitions(reader: StoreReader, study: str, prepared: str = "") -> list[Rep
     """Return the groups of a study, in the order of its plan."""
     rows = reader.finished(study, ("dataset", "variant", "group"), ("acc", "seconds", *SCORES))
     made = []
-    for (dataset, variant, _), members in _grouped(rows, key=lambda row: row[:3]).items():
+    for (dataset, variant, _), members in grouped(rows, lambda row: row[:3]).items():
         acc, seconds, *scores = np.array([row[3:] for row in members], float).T
         known = [np.where(np.isnan(own), -np.inf, own) for own in scores]
         made.append(Repetition(dataset, variant, 100 * acc, dict(zip(SCORES, known, strict=True)),
@@ -62,10 +53,10 @@ def repetitions(reader: StoreReader, study: str, prepared: str = "") -> list[Rep
 
 def selection_tables(reader: StoreReader, study: str) -> list[Table]:
     """Tabulate the accuracy of the mean replica, of the best, and of the one each score keeps."""
-    headings = ("", "repetitions", "mean replica", "best replica", *map(labels.measure, SCORES),
-                "seconds")
     return [Table(
-        f"{study}: the replica selected without labels, ACC", headings,
+        f"{study}: the replica selected without labels, ACC",
+        ("", "repetitions", "mean replica", "best replica", *map(labels.measure, SCORES),
+         "seconds"),
         blocks(repetitions(reader, study), _selection_row),
         "Mean ± standard error over repetitions, each of which trains all replicas again. A column "
         "named after a score shows the replica it rates highest. Seconds: of one repetition.")]
@@ -86,13 +77,13 @@ def blocks(every: Sequence[Repetition],
         tuple(Row(f"{samples}, {variant}", (
             number(len(own), 0), *cells(own),
             number(float(np.mean([one.seconds for one in own])), 0)))
-            for variant, own in _grouped(members, key=lambda one: one.variant).items())
-        for samples, members in _grouped(every, key=lambda one: one.samples).items())
+            for variant, own in grouped(members, lambda one: one.variant).items())
+        for samples, members in grouped(every, lambda one: one.samples).items())
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Independently trained replicas of all repetitions: acc (r,) in percent and scores (r,)."""
+    """Independent replicas of all repetitions: acc (r,) in percent and scores (r,)."""
 
     dataset: str
     acc: np.ndarray
@@ -122,23 +113,14 @@ def _best_of(values: np.ndarray, scores: np.ndarray, n: int) -> tuple[float, flo
 
 
 def pools(every: Iterable[Repetition], variant: str = "independent") -> list[Pool]:
-    found = _grouped((one for one in every if one.variant == variant), key=lambda one: one.dataset)
+    found = grouped((one for one in every if one.variant == variant), lambda one: one.dataset)
     return [Pool(dataset, np.concatenate([one.acc for one in own]),
                  np.concatenate([one.scores[DEFAULT_SCORE] for one in own]))
             for dataset, own in found.items()]
 
 
-def _grouped(members: Iterable[Member], key: Callable[[Member], Key]) -> dict[Key, list[Member]]:
-    found: dict[Key, list[Member]] = {}
-    for one in members:
-        found.setdefault(key(one), []).append(one)
-    return found
-
-
 def mean(values: Sequence[float], digits: int = 2, *, best: bool = False) -> Cell:
     """Format a mean ± its standard error."""
-    middle = float(np.mean(values))
-    several = len(values) > 1
-    stderr = float(np.std(values, ddof=1) / math.sqrt(len(values))) if several else math.nan
-    text = plus_minus(middle, stderr, digits)
-    return Cell(text, numbers={"": middle, "stderr": stderr}, best=best)
+    middle, count = float(np.mean(values)), len(values)
+    stderr = float(np.std(values, ddof=1) / math.sqrt(count)) if count > 1 else math.nan
+    return Cell(plus_minus(middle, stderr, digits), "", {"": middle, "stderr": stderr}, best)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 MINUS = "−"  # as wide as a plus sign, so that columns line up
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: its text, and in parentheses `aside`.
-
-    `numbers` go to CSV files, by the suffix of their column; "" is the main number of the cell.
-    """
+    """Text, with `aside` in parentheses; `numbers` by column suffix go to CSV files."""
 
     text: str = ""
     aside: str = ""
@@ -30,7 +28,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """Blocks of rows under column headings, the first of which is that of the row labels."""
+    """Blocks of rows under column headings; the first column has the row labels."""
 
     title: str
     columns: tuple[str, ...]
@@ -42,17 +40,11 @@ class Table:
         return [row for block in self.blocks for row in block]
 
 
-def score(mean: float, spread: float | None, published: float | None, *,
-          extra: Mapping[str, float | str], best: bool = False) -> Cell:
-    """Format a mean ± its spread, with the paper's number and the difference beside it."""
-    if math.isnan(mean):
-        return Cell(numbers=extra)
-    text = plus_minus(mean, math.nan if spread is None else spread)
-    numbers = {"": mean, **extra}
-    if published is None:
-        return Cell(text, numbers=numbers, best=best)
-    numbers |= {"paper": published, "difference": mean - published}
-    return Cell(text, f"{published:.2f}, {signed(mean - published)}", numbers, best)
+def grouped(members: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
+    found: dict[Any, list[Any]] = {}
+    for member in members:
+        found.setdefault(key(member), []).append(member)
+    return found
 
 
 def plus_minus(mean: float, spread: float, digits: int = 2) -> str:
@@ -61,13 +53,12 @@ def plus_minus(mean: float, spread: float, digits: int = 2) -> str:
 
 def signed(number: float, digits: int = 2) -> str:
     text = f"{abs(number):.{digits}f}"
-    zero = float(text) == 0
-    return f"{'' if zero else '+' if number > 0 else MINUS}{text}"
+    return ("" if float(text) == 0 else "+" if number > 0 else MINUS) + text
 
 
-def number(given: float, digits: int = 2, *, best: bool = False) -> Cell:
+def number(given: float, digits: int = 2) -> Cell:
     """Format a number; NaN gives an empty cell."""
     if math.isnan(given):
         return Cell(numbers={"": given})
     text = f"{given:.{digits}f}" if given >= 0 else signed(given, digits)
-    return Cell(text, numbers={"": given}, best=best)
+    return Cell(text, numbers={"": given})
