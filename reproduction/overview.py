@@ -9,7 +9,7 @@ import numpy as np
 from reclust.studies.figures.files import STYLE
 from reclust.studies.figures.panels import panels
 from reclust.studies.store.reader import StoreReader
-from reclust.utils.lazy import require
+from reclust.utils.exceptions import require
 
 from .cells import SETS, agreements, improvements
 

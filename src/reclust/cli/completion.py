@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..utils.lazy import require
+from ..utils.exceptions import require
 from .arguments import add_command
 
 PATH_METAVARS = ("FILE", "STORE", "DATA", "MODEL", "FOLDER", "NAME_OR_FILE")

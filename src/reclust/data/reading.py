@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..utils.exceptions import warn
-from ..utils.lazy import require
+from ..utils.exceptions import require, warn
 from .dataset import Dataset, as_integers, as_split, assemble
 from .errors import DataError, explain_read_errors
 from .formats.arrays import load_array, map_npy, open_hdf5, read_npz

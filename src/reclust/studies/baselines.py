@@ -24,8 +24,7 @@ from ..training.result import Result, provenance
 from ..utils import choices
 from ..utils.choices import Precision
 from ..utils.device import choose_device
-from ..utils.exceptions import StopTraining
-from ..utils.lazy import require
+from ..utils.exceptions import StopTraining, require
 from ..utils.values import read_as, value
 from .catalog import named
 from .execute import Conditions, pretrained

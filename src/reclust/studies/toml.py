@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..estimators.presets import PAPER_INTERVENTIONS
-from ..utils.lazy import require
+from ..utils.exceptions import require
 from ..utils.values import default_of, expanded, kind_named
 from .study import Study, Variant
 

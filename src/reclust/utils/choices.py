@@ -1,7 +1,4 @@
-"""Names that users choose from, in the library and on the command line.
-
-Nothing is imported here, so that `reclust --help` starts without torch.
-"""
+"""Names that users choose from; without torch, so that `reclust --help` starts fast."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""Exceptions and warnings of the library."""
+"""Exceptions and warnings of the library, and imports of optional packages."""
 
 from __future__ import annotations
 
+import importlib
 import sys
 import warnings
+from types import ModuleType
 
 
 class ReclustWarning(UserWarning):
@@ -28,9 +30,7 @@ class TrainingFailed(RuntimeError):
 
 
 class StopTraining(Exception):
-    """Raise this in a monitor to stop training at the end of an epoch.
-
-    The checkpoint is written first, and the exception reaches the caller of `train` or `fit`.
+    """Raise this in a monitor to stop training after an epoch, once the checkpoint is written.
 
     Examples
     --------
@@ -52,3 +52,13 @@ def warn(message: str) -> None:
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message, or its class if it has none."""
     return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def require(module: str, *, purpose: str, extra: str = "data") -> ModuleType:
+    """Import an optional module, or raise an ImportError that says how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise ImportError(f"{purpose} needs {package}: pip install 'reclust[{extra}]' "
+                          f"(or {package} alone).") from error

@@ -34,8 +34,7 @@ def progress_bar(total: float, progress: ProgressOption, *, desc: str = "", **op
     class CallbackBar(tqdm):
         def update(self, n: float = 1) -> None:
             self.n += n
-            done = min(1.0, self.n / self.total) if self.total else 1.0
-            report(done, self.desc)
+            report(min(1.0, self.n / self.total) if self.total else 1.0, self.desc)
 
     bar = CallbackBar(total=total, disable=True)
     bar.set_description_str(desc)

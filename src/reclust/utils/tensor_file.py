@@ -1,7 +1,4 @@
-"""One file of tensors with a JSON header (safetensors), written atomically and read without pickle.
-
-docs/reference/files.md describes the format. A checksum over the whole file detects damage.
-"""
+"""Files of tensors with a JSON header and a checksum, as docs/reference/files.md describes."""
 
 from __future__ import annotations
 

@@ -110,8 +110,7 @@ def squared_error(made: Tensor, x: Tensor) -> Tensor:
 
 
 @triton.jit
-def _squared_error_backward(made, x, grad, to_made, size, BLOCK: tl.constexpr,
-                            EXACT: tl.constexpr):
+def _squared_error_backward(made, x, grad, to_made, size, BLOCK: tl.constexpr, EXACT: tl.constexpr):
     replica = tl.program_id(1).to(tl.int64)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside, place = at < size, replica * size + at
@@ -163,17 +162,13 @@ def _adam(weight, working, gradient, first, second, steps, lr, squared_norm, siz
 def adam_(weight: Tensor, working: Tensor | None, gradient: Tensor, first: Tensor, second: Tensor,
           steps: Tensor, *, lr: Tensor, betas: tuple[float, float], eps: float, decay: float,
           clip: tuple[float, Tensor] | None) -> None:
-    """Update stacked weights (r, ...) at their steps (r,), which include this one.
-
-    `clip` holds the largest norm and the squared norms (r,) of the gradients.
-    """
+    """Update weights (r, ...) at steps (r,); `clip`: largest norm, squared norms (r,)."""
     size = weight[0].numel()
     largest, squared = (0.0, lr) if clip is None else clip
     _adam[(triton.cdiv(size, BLOCK), len(weight))](
         weight, working, gradient.contiguous(), first, second, steps, lr, squared, size,
         LOG_BETA1=math.log(betas[0]), LOG_BETA2=math.log(betas[1]), BETA1=betas[0],
-        BETA2=betas[1], EPS=eps, DECAY=decay, CLIP=largest, BLOCK=BLOCK,
-    )
+        BETA2=betas[1], EPS=eps, DECAY=decay, CLIP=largest, BLOCK=BLOCK)
 
 
 def _exact(like: Tensor) -> tl.dtype:

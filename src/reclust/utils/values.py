@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import MISSING
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 from math import inf, isfinite
 from typing import Any, TypeVar
@@ -61,7 +62,6 @@ def choice(*options: Any, default: Any = MISSING) -> Any:
 
 
 def check_int(name: str, given: Any, least: int) -> int:
-    """Return `given` as an int; numpy integers pass, floats and booleans do not."""
     is_integer = isinstance(given, numbers.Integral) and not isinstance(given, bool)
     _check(is_integer and given >= least, name, f"an integer of at least {least}", given)
     return int(given)
@@ -74,7 +74,6 @@ def check_ints(name: str, given: Any, least: int) -> tuple[int, ...]:
 
 
 def check_float(name: str, given: Any) -> float:
-    """Return `given` as a float; numpy numbers pass, booleans and strings do not."""
     _check(isinstance(given, numbers.Real) and not isinstance(given, bool), name, "a number", given)
     return float(given)
 
@@ -129,30 +128,27 @@ def value(cls: type[T]) -> type[T]:
     >>> Pull(strength=0.2)
     Pull(strength=0.2)
     """
-    finish = getattr(cls, "__post_init__", None)
+    finish = getattr(cls, "__post_init__", lambda self: None)
 
     def check_fields(self: Any) -> None:
         for field in dataclasses.fields(self):
             if "check" in field.metadata:
                 checked = field.metadata["check"](field.name, getattr(self, field.name))
                 object.__setattr__(self, field.name, checked)
-        if finish is not None:
-            finish(self)
+        finish(self)
 
     cls.__post_init__ = check_fields  # type: ignore[attr-defined]
     made = dataclasses.dataclass(frozen=True, eq=not issubclass(cls, Shorthand))(cls)
-    if not _is_registered(made, default=made):
-        raise ValueError(f"A value named {made.__name__} already exists in "
-                         f"{_KINDS[made.__name__].__module__}: choose another name.")
+    known = _KINDS.get(made.__name__, made)
+    if _full_name(known) != _full_name(made):  # a notebook cell that runs again redefines classes
+        raise ValueError(f"A value named {made.__name__} already exists in {known.__module__}: "
+                         "choose another name.")
     _KINDS[made.__name__] = made
     return made
 
 
-def _is_registered(kind: type, default: type | None = None) -> bool:
-    """Compare by name, since a notebook cell that runs again redefines its classes."""
-    known = _KINDS.get(kind.__name__, default)
-    return known is not None and all(getattr(known, name) == getattr(kind, name)
-                                     for name in ("__module__", "__qualname__"))
+def _full_name(kind: type | None) -> str | None:
+    return kind and f"{kind.__module__}.{kind.__qualname__}"
 
 
 def same(one: Any, other: Any) -> bool:
@@ -185,28 +181,24 @@ def storable(thing: Any) -> Any:
 
 
 def to_json(thing: Any, *, defaults: bool = True) -> Any:
-    """Convert values, numbers, strings, None, sequences and mappings to plain JSON.
-
-    Without `defaults`, it stays the same when a class gains a field.
-    """
+    """Convert to plain JSON, which without `defaults` stays the same when a class gains a field."""
     if isinstance(thing, np.generic):
         thing = thing.item()
     if thing is None or isinstance(thing, (bool, int, float, str)):
         return thing
+    convert = partial(to_json, defaults=defaults)
     if isinstance(thing, (tuple, list)):
-        return [to_json(item, defaults=defaults) for item in thing]
+        return [convert(item) for item in thing]
     if isinstance(thing, Mapping):
-        return {"mapping": {str(name): to_json(item, defaults=defaults)
-                            for name, item in thing.items()}}
+        return {"mapping": {str(name): convert(item) for name, item in thing.items()}}
     thing = expanded(thing)
     kind = type(thing)
-    if not _is_registered(kind):
+    if _full_name(_KINDS.get(kind.__name__)) != _full_name(kind):
         raise TypeError(f"{kind.__name__} cannot be written to a file: decorate the class with "
                         "@reclust.value, and import its module before loading the file.")
-    fields = {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)
+    fields = {field.name: convert(getattr(thing, field.name)) for field in dataclasses.fields(thing)
               if defaults or getattr(thing, field.name) != default_of(field)}
-    return {"kind": kind.__name__,
-            "fields": {name: to_json(item, defaults=defaults) for name, item in fields.items()}}
+    return {"kind": kind.__name__, "fields": fields}
 
 
 def default_of(field: dataclasses.Field[Any]) -> Any:
@@ -217,7 +209,7 @@ def default_of(field: dataclasses.Field[Any]) -> Any:
 def from_json(data: Any) -> Any:
     """Invert `to_json`; sequences come back as tuples, and only registered classes are created."""
     if isinstance(data, list):
-        return tuple(from_json(item) for item in data)
+        return tuple(map(from_json, data))
     if not isinstance(data, dict):
         return data
     if data.keys() == {"mapping"}:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ...utils.lazy import require
+from ...utils.exceptions import require
 from ..errors import explain_read_errors
 
 NUMERIC = "biuf"  # kinds of dtype that hold numbers

@@ -14,8 +14,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...utils.exceptions import warn
-from ...utils.lazy import require
+from ...utils.exceptions import require, warn
 from ..errors import DataError, explain_read_errors
 from .tables import ReadTable, check_names, from_frame
 

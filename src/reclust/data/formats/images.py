@@ -12,8 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...utils.exceptions import warn
-from ...utils.lazy import require
+from ...utils.exceptions import require, warn
 from ..errors import DataError, explain_read_errors
 
 OnError = Literal["raise", "skip"]

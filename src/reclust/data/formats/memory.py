@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ...utils.lazy import require
+from ...utils.exceptions import require
 from ..errors import DataError, explain_read_errors
 from .images import OnError
 from .tables import dataset_fields, from_frame, refuse_masked

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...utils.exceptions import warn
-from ...utils.lazy import require
+from ...utils.exceptions import require, warn
 from ...utils.values import is_missing
 from ..errors import DataError, explain_read_errors
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...utils.lazy import require
+from ...utils.exceptions import require
 from ..errors import explain_read_errors
 from .download import RemoteFile
 from .known_set import Form, NamedSet, SetPart

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ...utils.lazy import require
+from ...utils.exceptions import require
 from .. import BRB, Intervention, Target
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
+from ...utils.exceptions import require
 from ...utils.files import write_bytes
-from ...utils.lazy import require
 from ...utils.values import value
 from .. import execute
 from ..execute import Attempt, Conditions, Failed, Stopped, StopRequested, Tick

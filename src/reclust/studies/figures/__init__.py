@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ...utils.lazy import require
+from ...utils.exceptions import require
 from ..store.reader import StoreReader
 from ..tables import labels
 from . import bars, curves

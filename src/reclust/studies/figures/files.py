@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...utils.lazy import require
+from ...utils.exceptions import require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...utils.lazy import require
+from ...utils.exceptions import require
 from ..figures import FIGURES, MissingData, figure, save, source
 from ..store.reader import StoreReader
 

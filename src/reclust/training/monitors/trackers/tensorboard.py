@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from ....utils.lazy import require
+from ....utils.exceptions import require
 from .base import Tracker
 
 
