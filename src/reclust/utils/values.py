@@ -148,7 +148,7 @@ def value(cls: type[T]) -> type[T]:
 
 
 def _full_name(kind: type | None) -> str | None:
-    return kind and f"{kind.__module__}.{kind.__qualname__}"
+    return None if kind is None else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def same(one: Any, other: Any) -> bool:
