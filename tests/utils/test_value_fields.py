@@ -76,7 +76,7 @@ WHOLE = {  # parameter -> what makes something with this number, before any trai
     "batch_size": lambda given: estimator(int, float, batch_size=given).fit(X),
     "random_state": lambda given: estimator(int, float, random_state=given).fit(X),
     "interval": lambda given: BRB(given),
-    "each number in seeds": lambda given: train(X, small_settings(), seeds=[given]),
+    "each seed": lambda given: train(X, small_settings(), seeds=[given]),
     "n_clusters of Settings": lambda given: small_settings(n_clusters=given),
     "epochs of Schedule": lambda given: Schedule(given),
     "batch_size of Schedule": lambda given: Schedule(1, batch_size=given),

@@ -27,20 +27,14 @@ class Dataset:
         Images (n, h, w) or (n, h, w, c), or a table (n, d): dense, memory-mapped or sparse.
     labels, split, ids
         Classes (n,), parts (n,) with 0 for train and 1 for test, and names (n,), or None.
-    name
-        Name in messages.
-    image_shape
-        (c, h, w), or None for tables.
-    n_clusters
-        Number of classes, if known.
-    max_value
-        Pixel value that stands for 1.0, such as 255 for bytes.
+    name, n_clusters
+        Name in messages, and number of classes if known.
+    image_shape, max_value
+        (c, h, w), or None for tables, and the pixel value that stands for 1.0, such as 255.
     resize_to, equalize
         Size (h, w) and histogram equalisation that `prepare` applies by default.
-    citation, licence
-        How to cite the data, and its terms.
-    files, feature_names
-        Paths that were read, and names of the columns of a table.
+    citation, licence, files, feature_names
+        How to cite the data, its terms, the paths that were read, and names of columns.
 
     Examples
     --------
@@ -107,8 +101,7 @@ class Dataset:
     def _part(self, which: int, name: str) -> Dataset:
         part = np.flatnonzero(self.split == which)
         if self.split is None or not len(part):
-            raise DataError(f"{self.name} has no {name} part; use it whole, or give `split` "
-                            "(0 train, 1 test).")
+            raise DataError(f"{self.name} has no {name} part; give `split` (0 train, 1 test).")
         return self.take(part)
 
 
@@ -145,9 +138,8 @@ def _layout(samples: Any, where: str) -> tuple[Samples, tuple[int, int, int] | N
         samples = samples.astype(np.uint8 if samples.ndim == 2 else np.float32)
     if samples.ndim == 2:
         return samples, None
-    samples = samples[..., 0] if images and samples.shape[3] == 1 else samples
-    height, width, *channels = samples.shape[1:]
-    return samples, (channels[0] if channels else 1, height, width)
+    height, width, channels = (*samples.shape[1:], 1)[:3]
+    return samples[..., 0] if images and channels == 1 else samples, (channels, height, width)
 
 
 def channels_come_first(shape: tuple[int, ...]) -> bool:

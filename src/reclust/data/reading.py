@@ -36,9 +36,9 @@ def read(source: Any, *, key: str | None = None, labels: PerSample = None, ids: 
     ----------
     source
         An array, tensor, list, DataFrame, pyarrow or polars table, sparse matrix, AnnData, torch
-        Dataset, or a path: .npy (memory-mapped), .npz (numpy.savez or scipy.sparse.save_npz), .csv,
-        .tsv or .txt (also .gz), .parquet, .h5, .hdf5, .h5ad, an image or a folder of images. Arrays
-        are tables (n, d), grey images (n, h, w), or images (n, h, w, c) or (n, c, h, w).
+        Dataset, or a path: .npy (memory-mapped), .npz, .csv, .tsv or .txt (also .gz), .parquet,
+        .h5, .hdf5, .h5ad, an image or a folder of images. Arrays are tables (n, d), grey images
+        (n, h, w), or images (n, h, w, c) or (n, c, h, w).
     key
         Name of the array to take from a file that holds several.
     labels, ids
@@ -71,8 +71,8 @@ def read(source: Any, *, key: str | None = None, labels: PerSample = None, ids: 
     if not isinstance(source, (str, os.PathLike)):
         return assemble(name="data", files=(), **from_memory(source, options) | values)
     path = Path(source).expanduser()
-    found = _from_path(path, options)
-    return assemble(name=_without_gz(path).stem, files=(str(path),), **found | values)
+    return assemble(name=_without_gz(path).stem, files=(str(path),),
+                    **_from_path(path, options) | values)
 
 
 def _from_path(path: Path, options: ReadOptions) -> dict[str, Any]:
@@ -84,8 +84,7 @@ def _from_path(path: Path, options: ReadOptions) -> dict[str, Any]:
     if suffix.removesuffix(".gz") in _TEXT or suffix == ".parquet":
         options.allow(*TABLE_OPTIONS, source="a table")
         read_table = read_parquet if suffix == ".parquet" else read_csv
-        return dataset_fields(read_table(path, labels=options.labels, ids=options.ids,
-                                         drop=options.drop or ()))
+        return dataset_fields(read_table(path, **options.columns()))
     if suffix == ".npy":
         options.allow(source="a .npy file, which holds one array without names")
         return {"samples": map_npy(path)}
@@ -122,11 +121,11 @@ def _from_images(path: Path, options: ReadOptions) -> dict[str, Any]:
         raise DataError(f"labels={options.labels!r} for images; needed: 'folder' or one for each.")
     images, names = read_images(path, size=options.size, on_error=options.on_error)
     found: dict[str, Any] = {"samples": images, "ids": np.array(names), "max_value": 255.0}
-    if options.labels == "folder":
-        outside = [name for name in names if "/" not in name]
-        if outside:
-            raise DataError(f"{path}: {len(outside)} of {len(names)} images are in no folder below "
-                            f"it, such as {outside[0]}; labels='folder' needs a folder per class.")
+    outside = [name for name in names if "/" not in name]
+    if options.labels and outside:
+        raise DataError(f"{path}: {len(outside)} of {len(names)} images are in no folder below it, "
+                        f"such as {outside[0]}; labels='folder' needs a folder per class.")
+    if options.labels:
         found["labels"] = np.array([name.partition("/")[0] for name in names])
     return found
 

@@ -58,7 +58,6 @@ class Precision:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Type of everything that is stored."""
         return torch.float64 if self.precision == "float64" else torch.float32
 
     @property
@@ -74,7 +73,6 @@ class Precision:
         return torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False)
 
     def training(self) -> AbstractContextManager[None]:
-        """Return the context for a training step: TF32 products on a GPU."""
         return _TF32 if self.device.type == "cuda" else nullcontext()
 
 

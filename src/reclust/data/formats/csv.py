@@ -19,8 +19,7 @@ from ..errors import DataError, explain_read_errors
 from .tables import ReadTable, check_names, from_frame
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
-_HEAD = 50
-"""Lines from which delimiter, header and decimal mark are guessed."""
+_HEAD = 50  # lines from which delimiter, header and decimal mark are guessed
 
 
 class _Dialect(NamedTuple):

@@ -21,10 +21,9 @@ T = TypeVar("T")
 FORMATS = ("PNG", "JPEG", "PPM", "BMP", "GIF", "TIFF", "WEBP")
 SUFFIXES = {".png", ".jpg", ".jpeg", ".jfif", ".ppm", ".pgm", ".pbm", ".bmp", ".gif", ".tif",
             ".tiff", ".webp"}
+# Photos for which Pillow needs plugins, and raw ones, of which it would read a preview.
 UNSUPPORTED = {".heic", ".heif", ".avif", ".jxl", ".cr2", ".cr3", ".nef", ".arw", ".dng"}
-"""Photos for which Pillow needs plugins, and raw ones, of which it would read a preview."""
-_LARGE = 1 << 14
-"""Pixels above which a smaller size is recommended."""
+_LARGE = 1 << 14  # pixels above which a smaller size is recommended
 _ORIENTATION, _PHOTOMETRIC = 0x0112, 262
 _GREY = {"1", "L", "LA", "I", "I;16", "I;16B"}
 _PAGED = {"GIF", "TIFF", "WEBP", "PNG"}  # not JPEG: photos of many phones contain previews
@@ -41,7 +40,6 @@ class _Header(NamedTuple):
 
 
 def holds_images(path: str | os.PathLike[str]) -> bool:
-    """Tell folders and files with the name of an image."""
     path = Path(path).expanduser()
     return path.is_dir() or (path.suffix.lower() in SUFFIXES and path.is_file())
 
@@ -83,8 +81,7 @@ def read_images(place: Path, *, size: Sequence[int] | None = None,
     _warn_of_losses(names, [headers[path] for path in pixels], folder)
     if size is None and height * width > _LARGE:
         warn(f"The images in {folder} keep their size of {height} x {width}, which takes much time "
-             "and memory: a smaller size often works as well, such as size=(64, 64), on the "
-             "command line --size 64 64.")
+             "and memory: a smaller one often works as well, such as size=(64, 64) (--size 64 64).")
     return np.stack(list(pixels.values())), names  # bytes and floats together become floats
 
 
@@ -117,7 +114,6 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _each(paths: Iterable[Path], read: Callable[[Path], T]) -> tuple[dict[Path, T], list[str]]:
-    """Apply `read` to every path and collect the errors."""
     results, errors = {}, []
     for path in paths:
         try:
@@ -200,7 +196,6 @@ def _report(errors: list[str], n: int, folder: Path, on_error: OnError) -> None:
         raise DataError(f"None of the {n} images in {folder} can be read. {shown}")
     if on_error == "raise":
         raise DataError(f"{len(errors)} of {n} images in {folder} cannot be read. Remove them, or "
-                        "leave them out with on_error='skip' (on the command line --skip-broken). "
-                        f"{shown}")
+                        f"use on_error='skip' (on the command line --skip-broken). {shown}")
     _LOG.warning("%d of %d images in %s cannot be read and are left out: %s", len(errors), n,
                  folder, shown)

@@ -20,8 +20,7 @@ _BY_NAME = ("it names a column of a table or an array beside the samples; for ot
             "value for each sample")
 _MEANT_FOR = {
     "key": "it chooses among the arrays of a .npz, .h5 or .h5ad file",
-    "labels": _BY_NAME,
-    "ids": _BY_NAME,
+    "labels": _BY_NAME, "ids": _BY_NAME,
     "size": "it is for images and folders of them",
     "on_error": "only broken images in a folder can be left out (--skip-broken)",
     "drop": "it names columns of a table",
@@ -45,6 +44,9 @@ class ReadOptions(NamedTuple):
                 raise DataError(f"{name}={value!r} cannot be given for {source}: "
                                 f"{_MEANT_FOR[name]}.")
 
+    def columns(self) -> dict[str, Any]:
+        return {"labels": self.labels, "ids": self.ids, "drop": self.drop or ()}
+
 
 def from_memory(source: Any, options: ReadOptions) -> dict[str, Any]:
     """Return the arguments for `assemble` from an object of any supported kind."""
@@ -55,8 +57,7 @@ def from_memory(source: Any, options: ReadOptions) -> dict[str, Any]:
             for library in ("pandas", "pyarrow"):
                 require(library, purpose="Reading tables of pyarrow and polars")
             source = (source.collect() if hasattr(source, "collect") else source).to_pandas()
-        return dataset_fields(from_frame(source, labels=options.labels, ids=options.ids,
-                                         drop=options.drop or ()))
+        return dataset_fields(from_frame(source, **options.columns()))
     if _is_instance(source, "anndata", "AnnData"):
         return from_anndata(source, options)
     options.allow(source=f"a {type(source).__name__}, which holds samples without names")
