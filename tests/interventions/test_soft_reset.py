@@ -1,4 +1,4 @@
-"""Laws of resets, reclustering and momentum, and BRB in somebody else's loop."""
+"""Laws of resets, reclustering and momentum, and BRB in a custom loop."""
 
 import math
 
