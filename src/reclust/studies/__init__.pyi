@@ -22,6 +22,10 @@ from .runner import (
     RunSummary as RunSummary,
     run as run,
 )
+from .store.queries import (
+    Failure as Failure,
+    Status as Status,
+)
 from .store.reader import StoreReader as StoreReader
 from .store.records import (
     Kept as Kept,
@@ -32,10 +36,6 @@ from .store.store import (
     PlannedRun as PlannedRun,
     Store as Store,
     export as export,
-)
-from .store.summaries import (
-    Failure as Failure,
-    Status as Status,
 )
 from .study import (
     Study as Study,

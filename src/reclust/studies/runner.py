@@ -28,8 +28,8 @@ from .backends import Backend, InProcess
 from .backends.base import missing_pretraining
 from .execute import Conditions, Failed, Stopped, group_checkpoint
 from .groups import Group
+from .store.queries import Failure
 from .store.store import Store
-from .store.summaries import Failure
 from .study import Study
 
 _LOG = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..store.summaries import over_one_epoch
+from ..store.queries import over_one_epoch
 from ..tables import labels
 from .runs import Runs, in_order
 

@@ -19,8 +19,8 @@ from ...utils.files import check_writable
 from ...utils.progress import ProgressOption, progress_bar
 from ...utils.values import value
 from ...version import __version__
+from ..store.queries import Status, over_one_epoch
 from ..store.reader import CELL, StoreReader
-from ..store.summaries import Status, over_one_epoch
 from ..study import Study
 from .gallery import gallery, sources
 from .run_details import Found, RunDetails, samples_in

@@ -1,23 +1,55 @@
-"""Connection to a store, and the queries that its reader is made of."""
+"""Connection to a store, the queries that its reader is made of, and summaries of runs."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from typing_extensions import Self
 
 from ...training.history import Curve
 from . import schema
 
+# Columns that runs of one cell of a table share, besides the factors of their study.
 CELL = ("dataset", "algorithm", "pretrained", "variant")
-"""Columns that runs of one cell of a table share, besides the factors of their study."""
 CACHE_KIB = 1 << 16
+
+
+@dataclass(frozen=True)
+class Status:
+    """Progress of a study, and the seconds that its finished runs took."""
+
+    study: str
+    planned: int
+    finished: int
+    failed: int
+    seconds: float
+
+    @property
+    def waiting(self) -> int:
+        return self.planned - self.finished - self.failed
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failed run and its error."""
+
+    study: str
+    run: str
+    dataset: str
+    algorithm: str
+    variant: str
+    pretrained: bool
+    seed: int
+    error: str
 
 
 class StoreConnection:
@@ -47,7 +79,6 @@ class StoreConnection:
         return [name for (name,) in self._db.execute("SELECT name FROM studies ORDER BY name")]
 
     def check_known(self, what: str, name: str, known: Iterable[str]) -> None:
-        """Raise a KeyError that lists what is known."""
         if name not in (known := list(known)):
             raise KeyError(f"{self.path} has no {what} {name!r}; it has "
                            f"{', '.join(known) or 'none yet'}.")
@@ -121,3 +152,24 @@ def marks(values: Sequence[Any]) -> str:
 
 def as_list(names: str | Sequence[str]) -> Sequence[str]:
     return [names] if isinstance(names, str) else names
+
+
+def spread(values: Sequence[float | None]) -> dict[str, float]:
+    """Compute mean, standard deviation, standard error and maximum of the known values."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return dict.fromkeys(("mean", "std", "stderr", "best"), math.nan)
+    mean = math.fsum(known) / len(known)
+    squares = np.square(np.subtract(known, mean)).tolist()
+    std = math.sqrt(math.fsum(squares) / (len(known) - 1)) if len(known) > 1 else math.nan
+    return {"mean": mean, "std": std, "stderr": std / math.sqrt(len(known)), "best": max(known)}
+
+
+def over_one_epoch(epochs: np.ndarray, looked: np.ndarray) -> np.ndarray:
+    """Select the epochs whose change of labels, since the last evaluation, is over one epoch.
+
+    If the first epoch was evaluated, all were, even if a compact store has dropped some.
+    """
+    if len(looked) and looked[0] > 0:
+        return np.isin(epochs - 1, looked)
+    return np.ones(len(epochs), dtype=bool)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +12,7 @@ import numpy as np
 from ...training.history import Curve, History
 from ...utils.values import from_json
 from . import schema
-from .queries import CELL, StoreConnection, as_list, marks, measure_sql
-from .summaries import Failure, Status, clustering_epochs, spread
+from .queries import CELL, Failure, Status, StoreConnection, as_list, marks, measure_sql, spread
 
 if TYPE_CHECKING:
     import pandas
@@ -49,12 +48,12 @@ class StoreReader(StoreConnection):
         """Summarize the progress of one study or all."""
         self._check_study(study)
         rows = self._db.execute(
-            "SELECT p.study, count(*), total(r.state = 'finished'), total(r.state = 'failed'), "
+            "SELECT p.study, count(*), count(*) FILTER (WHERE r.state = 'finished'), "
+            "count(*) FILTER (WHERE r.state = 'failed'), "
             "total(r.seconds) FILTER (WHERE r.state = 'finished') "
             "FROM plan p LEFT JOIN runs r USING (run) WHERE ? IN (p.study, '') GROUP BY p.study",
             (study or "",))
-        return [Status(name, planned, int(finished), int(failed), seconds)
-                for name, planned, finished, failed, seconds in rows]
+        return [Status(*row) for row in rows]
 
     def failures(self, study: str | None = None) -> list[Failure]:
         """List the failed runs of one study or all."""
@@ -63,28 +62,16 @@ class StoreReader(StoreConnection):
             "SELECT p.study, p.run, p.dataset, p.algorithm, p.variant, p.pretrained, p.seed, "
             "r.error FROM plan p JOIN runs r USING (run) WHERE r.state = 'failed' "
             "AND ? IN (p.study, '') ORDER BY p.study, p.position", (study or "",))
-        return [Failure(name, run, dataset, algorithm, variant, bool(pretrained), seed, error)
-                for name, run, dataset, algorithm, variant, pretrained, seed, error in rows]
+        return [Failure(*row[:5], bool(row[5]), *row[6:]) for row in rows]
 
     def means(self, study: str, *, by: str | Sequence[str] = CELL,
               measures: str | Sequence[str] = ("acc", "nmi", "ari")) -> list[dict]:
         """Aggregate the finished runs of a study.
 
-        Parameters
-        ----------
-        study
-            Its name.
-        by
-            Any of study, dataset, algorithm, pretrained, variant, seed, group and the factors.
-        measures
-            acc, nmi, ari, seconds, or the name of a further measure.
-
-        Returns
-        -------
-        list of dict
-            One for each combination of `by`, in the order of the plan, with the number of `runs`
-            and MEASURE_mean, _std (n - 1), _stderr and _best. Sums are exact, so that the order in
-            which runs finished does not matter.
+        `by` are any of study, dataset, algorithm, pretrained, variant, seed, group and the factors;
+        `measures` are acc, nmi, ari, seconds, or names of further ones. Returns a dict for each
+        combination of `by`, in the order of the plan, with the number of `runs` and MEASURE_mean,
+        _std (n - 1), _stderr and _best. The order in which runs finished does not matter.
         """
         by, measures = as_list(by), as_list(measures)
         width, cells = len(by), {}  # type: int, dict[tuple, list[tuple]]
@@ -112,7 +99,6 @@ class StoreReader(StoreConnection):
             (study, *(variants or ()))).fetchall()
 
     def has(self, study: str, variant: str) -> bool:
-        """Tell whether a study has finished runs of this variant."""
         return bool(self.finished(study, (), ("run",), [variant]))
 
     def trained(self, study: str) -> list[tuple]:
@@ -136,11 +122,10 @@ class StoreReader(StoreConnection):
             "AND f.name = 'fired' ORDER BY found.place", (study,))
         made = []
         for *named, _, _, position, settings, epochs, shape, points in rows:
-            fired = 0
+            fired = np.zeros(0)
             if points is not None:
-                marks = schema.unpack_curve(epochs, shape, points)[1][:, position]
-                fired = int(np.count_nonzero(marks == 1))
-            made.append((*named, clustering_epochs(settings), fired))
+                fired = schema.unpack_curve(epochs, shape, points)[1][:, position]
+            made.append((*named, _clustering_epochs(settings), int(np.count_nonzero(fired == 1))))
         return made
 
     def shares(self) -> dict[str, dict[str, float]]:
@@ -174,10 +159,7 @@ class StoreReader(StoreConnection):
         return frame
 
     def seconds(self, study: str) -> pandas.DataFrame:
-        """Return finished runs as `runs` does, with their seconds by part as further columns.
-
-        These are shares of what the group took, including its pretraining.
-        """
+        """Return finished runs as `runs` does, with their shares of the group's seconds by part."""
         import pandas
 
         frame, parts = self.runs(study), self.shares()
@@ -199,8 +181,7 @@ class StoreReader(StoreConnection):
                phase: str = "clustering") -> pandas.DataFrame:
         """Return the curves of finished runs, with the columns run, epoch and one per name.
 
-        By default these are all curves with one number per epoch. Epoch -1 is the start of the
-        phase. Values are missing at epochs that were not evaluated.
+        By default these are all with one number per epoch. Epoch -1 is the start of the phase.
         """
         import pandas
 
@@ -210,8 +191,8 @@ class StoreReader(StoreConnection):
             wanted = {name: curve for name, curve in curves.items() if curve.values.ndim == 2}
             if wanted:
                 epochs = np.unique(np.concatenate([curve.epochs for curve in wanted.values()]))
-                columns = {name: _at(epochs, curve)[:, list(members)].T.ravel()
-                           for name, curve in wanted.items()}
+                columns = {name: pandas.DataFrame(curve.values[:, list(members)], curve.epochs)
+                           .reindex(epochs).to_numpy().T.ravel() for name, curve in wanted.items()}
                 parts.append(pandas.DataFrame({
                     "run": np.repeat(list(members.values()), len(epochs)),
                     "epoch": np.tile(epochs, len(members)), **columns}))
@@ -248,17 +229,13 @@ class StoreReader(StoreConnection):
         """Return a stored array of a run: labels, centers, or another of its study."""
         group, position = self._place(run)
         return schema.unpack_array(*self._row(
-            "SELECT dtype, shape, content FROM arrays WHERE group_key = ? AND name = ?",
-            group, name))[position]
+            "SELECT dtype, shape, content FROM arrays WHERE group_key = ? AND name = ?", group, name
+        ))[position]
 
     def settings(self, run: str) -> Settings:
         """Return the settings of a run."""
-        return self._parse(self._one("SELECT c.content FROM runs r JOIN contents c "
-                                     "ON c.hash = r.settings WHERE r.run = ?", run))
-
-    @cached_property
-    def _parse(self) -> Callable[[str], Settings]:
-        return lru_cache(lambda text: from_json(json.loads(text)))  # many runs share settings
+        return _parse(self._one("SELECT c.content FROM runs r JOIN contents c "
+                                "ON c.hash = r.settings WHERE r.run = ?", run))
 
     def provenance(self, run: str) -> dict[str, Any]:
         """Return versions, commit, device, data and time of a run."""
@@ -268,8 +245,13 @@ class StoreReader(StoreConnection):
         return {**json.loads(content), "finished_at": finished_at}
 
 
-def _at(epochs: np.ndarray, curve: Curve) -> np.ndarray:
-    """Align a curve to more epochs, with NaN at those that it lacks."""
-    values = np.full((len(epochs), *curve.values.shape[1:]), np.nan, dtype=curve.values.dtype)
-    values[np.searchsorted(epochs, curve.epochs)] = curve.values
-    return values
+@lru_cache(maxsize=256)  # many runs share settings
+def _parse(settings: str) -> Settings:
+    return from_json(json.loads(settings))
+
+
+@lru_cache(maxsize=256)
+def _clustering_epochs(settings: str) -> int:
+    """Read the epochs in Python, since SQLite refuses JSON with infinities."""
+    clustering = json.loads(settings)["fields"].get("clustering")
+    return clustering["fields"]["epochs"] if clustering else 0

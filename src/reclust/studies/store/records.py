@@ -18,25 +18,16 @@ from . import schema
 from .reader import StoreReader
 from .store import Store, insert
 
-LARGE_ARRAYS = ("labels", "test_labels", "centers")
-"""Arrays that a compact store leaves out: they grow with the data or mean nothing without it."""
-SAMPLE_CURVES = ("nearest", "farthest")
-"""Curves of row numbers of samples, left out as well."""
-SMALL = 64
-"""Curves with more numbers per epoch are kept only around two interventions."""
+LARGE_ARRAYS = ("labels", "test_labels", "centers")  # left out: they grow with the data
+SAMPLE_CURVES = ("nearest", "farthest")  # row numbers of samples, left out as well
+SMALL = 64  # curves with more numbers per epoch are kept only around two interventions
 PAGE_BYTES = 1024
-AROUND = (-1, 0, 1, 2, 4)
-"""Epochs kept around each intervention, where curves jump and recover."""
-BITS, BITS_OF_LARGE = 12, 7
-"""Bits of a mantissa kept: a precision of 1/8000, for large curves, which are only drawn, 1/250."""
+AROUND = (-1, 0, 1, 2, 4)  # epochs kept around each intervention, where curves jump and recover
+BITS, BITS_OF_LARGE = 12, 7  # of a mantissa: a precision of 1/8000, for large curves of 1/250
 
+# Name that a study of a store gets among those of other stores; None leaves it out.
 StudyName = Callable[[StoreReader, str], str | None]
-"""Name that a study of a store gets among those of other stores; None leaves it out."""
 Paths = Sequence[str | os.PathLike[str]]
-
-
-def _same_name(reader: StoreReader, study: str) -> str:
-    return study
 
 
 @value
@@ -55,7 +46,8 @@ class Kept:
     curves: tuple[str, ...] | None = None
 
 
-def gather(stores: Paths, path: str | os.PathLike[str], *, study: StudyName = _same_name) -> None:
+def gather(stores: Paths, path: str | os.PathLike[str], *,
+           study: StudyName = lambda reader, name: name) -> None:
     """Write several stores into a new one; `study` can give parts of a study the same name.
 
     Of several runs for one seed of a cell, a finished one is planned, from the group with the
@@ -75,8 +67,8 @@ def gather(stores: Paths, path: str | os.PathLike[str], *, study: StudyName = _s
                             "SELECT * FROM plan WHERE study = ? ORDER BY position", (name,)):
                         cells = plans.setdefault(new, {})
                         cells.setdefault(tuple(cell), []).append((run, group))
-        found = made._db.execute("SELECT run FROM runs WHERE state = 'finished'")
-        finished = {run for (run,) in found}
+        finished = {run for (run,) in made._db.execute(
+            "SELECT run FROM runs WHERE state = 'finished'")}
         unfinished = Counter(group for cells in plans.values() for runs in cells.values()
                              for run, group in runs if run not in finished)
 
@@ -94,7 +86,7 @@ def gather(stores: Paths, path: str | os.PathLike[str], *, study: StudyName = _s
 
 @contextmanager
 def gathered(stores: Iterable[str | os.PathLike[str]], *,
-             study: StudyName = _same_name) -> Iterator[StoreReader]:
+             study: StudyName = lambda reader, name: name) -> Iterator[StoreReader]:
     """Read several stores as one, see `gather`."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "gathered.sqlite"
@@ -137,13 +129,12 @@ def _write_compact(stores: Paths, path: Path, kept: Kept) -> None:
                  "group_key, name")):
             insert(db, table, reader._db.execute(
                 f"SELECT * FROM {table} WHERE {some} ORDER BY {order}").fetchall())
-        groups = reader._db.execute(f"{planned} GROUP BY group_key ORDER BY group_key").fetchall()
-        for (group,) in groups:
+        for (group,) in reader._db.execute(f"{planned} GROUP BY 1 ORDER BY 1").fetchall():
             insert(db, "curves", list(_smaller_curves(reader, group, kept)))
     with Store(path) as made:  # one file without a log
-        for statement in ("journal_mode = DELETE", f"page_size = {PAGE_BYTES}"):
-            made._db.execute(f"PRAGMA {statement}")
-        made._db.execute("VACUUM")
+        for statement in ("PRAGMA journal_mode = DELETE", f"PRAGMA page_size = {PAGE_BYTES}",
+                          "VACUUM"):
+            made._db.execute(statement)
 
 
 def _smaller_curves(reader: StoreReader, group: str, kept: Kept) -> Iterator[tuple]:
@@ -177,7 +168,6 @@ def _kept_epochs(epochs: np.ndarray, fired: Sequence[int], width: int, every: in
 def _rounded(values: np.ndarray, bits: int) -> np.ndarray:
     """Round half up to this many bits of the mantissa, so that values compress well."""
     values = np.ascontiguousarray(values, dtype=np.float32)
-    spare = 23 - bits
-    mask = np.uint32(0xFFFFFFFF << spare & 0xFFFFFFFF)
-    fewer = (values.view(np.uint32) + np.uint32(1 << (spare - 1))) & mask
+    unit = 1 << (23 - bits)
+    fewer = (values.view(np.uint32) + np.uint32(unit // 2)) & np.uint32(2**32 - unit)
     return np.where(np.isfinite(values), fewer.view(np.float32), values)

@@ -45,8 +45,7 @@ CREATE TABLE arrays (
 );
 """  # noqa: E501
 
-GROUP_TABLES = ("runs", "groups", "curves", "arrays")
-"""Tables with rows of groups, which are replaced together; measures follow their runs."""
+GROUP_TABLES = ("runs", "groups", "curves", "arrays")  # replaced together
 
 
 def check(connection: sqlite3.Connection, path: Path, *, create: bool = False) -> None:
