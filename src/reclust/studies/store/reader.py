@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +63,7 @@ class StoreReader(StoreConnection):
             "SELECT p.study, p.run, p.dataset, p.algorithm, p.variant, p.pretrained, p.seed, "
             "r.error FROM plan p JOIN runs r USING (run) WHERE r.state = 'failed' "
             "AND ? IN (p.study, '') ORDER BY p.study, p.position", (study or "",))
-        return [Failure(*row[:5], bool(row[5]), *row[6:]) for row in rows]
+        return [replace(Failure(*row), pretrained=bool(row[5])) for row in rows]
 
     def means(self, study: str, *, by: str | Sequence[str] = CELL,
               measures: str | Sequence[str] = ("acc", "nmi", "ari")) -> list[dict]:
