@@ -8,16 +8,9 @@ from typing import TYPE_CHECKING
 from ...utils.exceptions import require
 from ..store.reader import StoreReader
 from ..tables import labels
-from . import bars, curves
-from .distance_ratios import DISTANCE_RATIOS
-from .embeddings import EMBEDDING, RESET_CLOSEUP
+from . import bars, borders, curves, embeddings, hyperparameters
 from .files import STYLE, save
-from .n_init import N_INIT
-from .radar import RADAR
 from .runs import Choice, FigureSpec, MissingData, Runs
-from .runtime import RUNTIME
-from .sensitivity import SENSITIVITY
-from .voronoi import VORONOI
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,9 +19,10 @@ __all__ = ["Choice", "FIGURES", "FigureSpec", "MissingData", "draw", "figure", "
 
 FIGURES: dict[str, FigureSpec] = {spec.name: spec for spec in (
     curves.LEARNING_CURVES, curves.ANALYSIS, curves.ANALYSIS_SILHOUETTE, bars.RELATIVE_CHANGE,
-    RADAR, DISTANCE_RATIOS, VORONOI, SENSITIVITY, curves.SILHOUETTE, curves.RECONSTRUCTION, RUNTIME,
-    EMBEDDING, RESET_CLOSEUP, bars.EMBEDDING_RESET, bars.MOMENTUM_RESET, bars.NMI_BARS,
-    bars.ARI_BARS, curves.CONTROLS, curves.SOFT_RESET_COMPONENTS, N_INIT,
+    bars.RADAR, borders.DISTANCE_RATIOS, borders.VORONOI, hyperparameters.SENSITIVITY,
+    curves.SILHOUETTE, curves.RECONSTRUCTION, bars.RUNTIME, embeddings.EMBEDDING,
+    embeddings.RESET_CLOSEUP, bars.EMBEDDING_RESET, bars.MOMENTUM_RESET, bars.NMI_BARS,
+    bars.ARI_BARS, curves.CONTROLS, curves.SOFT_RESET_COMPONENTS, hyperparameters.N_INIT,
 )}
 
 

@@ -1,4 +1,4 @@
-"""Figures of grouped bars: scores by data set, BRB with and without a part, relative changes."""
+"""Figures of bars: scores by data set, relative changes (and a radar chart), seconds by part."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..store.reader import CELL
 from ..tables import labels
+from ..tables.runtime import cell_times
 from .panels import legend, panels, variant_name
 from .runs import Choice, FigureSpec, Runs
 
@@ -16,8 +18,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Numbers = Mapping[tuple[str, str], tuple[float, float]]
-"""(data set, variant) -> mean and standard error."""
+Numbers = Mapping[tuple[str, str], tuple[float, float]]  # (data set, variant) -> mean, stderr
+RADAR_LINES = (("#0072B2", "-"), ("#D55E00", "--"), ("#009E73", "-."))
+PARTS = (("epoch", "one epoch of training", "#999999"), ("clustering", "clustering", "#0072B2"),
+         ("embedding", "embedding", "#E69F00"), ("reset", "weight reset", "#009E73"),
+         ("momentum", "momentum reset", "#CC79A7"))
 
 
 def means(runs: Runs, measure: str) -> Numbers:
@@ -28,8 +33,7 @@ def means(runs: Runs, measure: str) -> Numbers:
             for key, own in grouped.groupby(level=[0, 1], sort=False)}
 
 
-def draw_bars(axes: Axes, numbers: Numbers, datasets: Sequence[str],
-              variants: Sequence[str]) -> None:
+def draw_bars(axes: Axes, numbers: Numbers, datasets: Sequence[str], variants: list[str]) -> None:
     colors, width = labels.colors(variants), 0.8 / len(variants)
     for i, variant in enumerate(variants):
         place = np.arange(len(datasets)) + (i - (len(variants) - 1) / 2) * width
@@ -38,25 +42,21 @@ def draw_bars(axes: Axes, numbers: Numbers, datasets: Sequence[str],
         axes.bar(place, mean, width, yerr=spread, color=colors[variant],
                  label=variant_name(variant), edgecolor="white", linewidth=0.5,
                  error_kw={"linewidth": 0.8, "ecolor": "0.35"})
-    axes.set_xticks(range(len(datasets)),
-                    [labels.dataset(dataset).replace(" ", "\n", 1) for dataset in datasets])
+    names = [labels.dataset(dataset).replace(" ", "\n", 1) for dataset in datasets]
+    axes.set_xticks(range(len(datasets)), names)
     axes.tick_params(axis="x", length=0)
 
 
 def draw_by_start(measure: str, runs: Runs, choice: Choice) -> Figure:
-    """Draw one panel with and one without pretraining."""
-    runs = runs.chosen(choice)
     starts, datasets = sorted(runs.values("pretrained"), reverse=True), runs.values("dataset")
-    width = max(3.0, 1.0 + 0.6 * len(datasets))
-    figure, grid = panels(1, len(starts), width=width, sharey=True)
+    figure, grid = panels(1, len(starts), width=max(3.0, 1.0 + 0.6 * len(datasets)), sharey=True)
     for axes, start in zip(grid[0], starts, strict=True):
-        own = runs.only(pretrained=start)
+        own = runs.only(pretrained=[start])
         counts = own.frame.groupby("dataset")["algorithm"].nunique()
-        complete = own.only(datasets=[  # a mean over some of the algorithms would mislead
+        complete = own.only(dataset=[  # a mean over some of the algorithms would mislead
             name for name in own.values("dataset")
             if counts[name] == runs.frame["algorithm"].nunique()])
         draw_bars(axes, means(complete, measure), datasets, runs.variants)
-        axes.tick_params(axis="x", labelsize=7)
         axes.set_title(labels.value("pretrained", start))
     algorithms = "/".join(map(labels.algorithm, runs.values("algorithm")))
     grid[0, 0].set_ylabel(f"{labels.measure(measure)} (%), {algorithms}")
@@ -66,35 +66,31 @@ def draw_by_start(measure: str, runs: Runs, choice: Choice) -> Figure:
 
 def draw_by_algorithm(runs: Runs, choice: Choice) -> Figure:
     """Draw one panel for each algorithm, on an axis that begins near the lowest bar."""
-    runs = runs.chosen(choice)
     algorithms, datasets = runs.values("algorithm"), runs.values("dataset")
-    width = max(1.7, 0.62 * len(datasets) + 0.3)
-    figure, grid = panels(1, len(algorithms), width=width, sharey=True)
-    numbers = [means(runs.only(algorithms=[algorithm]), "acc") for algorithm in algorithms]
+    figure, grid = panels(1, len(algorithms), width=max(1.7, 0.62 * len(datasets) + 0.3),
+                          sharey=True)
+    numbers = [means(runs.only(algorithm=[algorithm]), "acc") for algorithm in algorithms]
     variants = sorted(runs.values("variant"), key=lambda variant: variant != "brb")
     for axes, algorithm, own in zip(grid[0], algorithms, numbers, strict=True):
         draw_bars(axes, own, datasets, variants)
         axes.tick_params(axis="x", labelsize=6.5)
-        axes.set_title(", ".join(dict.fromkeys(
-            labels.method(algorithm, "none", pretrained=start)
-            for start in runs.values("pretrained"))))
+        axes.set_title(", ".join(labels.method(algorithm, "none", pretrained=start)
+                                 for start in runs.values("pretrained")))
     lowest = min(mean - spread for own in numbers for mean, spread in own.values())
-    grid[0, 0].set_ylim(bottom=max(0.0, 10 * np.floor((lowest - 10) / 10)))
-    grid[0, 0].set_ylabel("accuracy (%)")
+    grid[0, 0].set(ylim=(max(0.0, 10 * np.floor((lowest - 10) / 10)), None), ylabel="accuracy (%)")
     legend(figure, grid[0, 0])
     return figure
 
 
 def draw_relative_change(runs: Runs, choice: Choice) -> Figure:
-    runs = runs.chosen(choice)
     changes = {key: (change, 0.0) for key, change in relative_changes(runs).items()}
     figure, ((axes,),) = panels(width=max(3.4, 1.0 + 0.75 * len(runs.values("dataset"))))
-    draw_bars(axes, changes, runs.values("dataset"),
-              [variant for variant in runs.variants if variant != "none"])
+    variants = [variant for variant in runs.variants if variant != "none"]
+    draw_bars(axes, changes, runs.values("dataset"), variants)
     axes.axhline(0, color="black", linewidth=0.8)
-    axes.set_ylabel("relative change of accuracy (%)")
-    algorithm, pretrained = runs.values("algorithm")[0], runs.values("pretrained")[0]
-    axes.set_title(labels.method(algorithm, "none", pretrained=pretrained))
+    first = runs.frame.iloc[0]
+    axes.set(ylabel="relative change of accuracy (%)",
+             title=labels.method(first.algorithm, "none", pretrained=first.pretrained))
     legend(figure, axes)
     return figure
 
@@ -106,6 +102,69 @@ def relative_changes(runs: Runs) -> dict[tuple[str, str], float]:
     return {(dataset, variant): 100 * (mean / found[dataset, "none"][0] - 1)
             for (dataset, variant), (mean, _) in found.items()
             if variant != "none" and (dataset, "none") in found}
+
+
+def draw_radar(runs: Runs, choice: Choice) -> Figure:
+    from matplotlib.ticker import MaxNLocator
+
+    datasets = runs.values("dataset")
+    runs.require("brb" in runs.values("variant"), "no run with the variant brb")
+    angles = np.linspace(0, 2 * np.pi, len(datasets), endpoint=False)
+    figure, ((axes,),) = panels(height=3.4, subplot_kw={"projection": "polar"})
+    highest = 0.0
+    for algorithm, (color, style) in zip(runs.values("algorithm"), RADAR_LINES, strict=False):
+        changes = relative_changes(runs.only(algorithm=[algorithm]))
+        values = np.array([changes.get((dataset, "brb"), np.nan) for dataset in datasets])
+        if np.isnan(values).all():
+            continue
+        around, closed = np.append(angles, angles[0]), np.append(values, values[0])
+        axes.plot(around, closed, color=color, linestyle=style, marker="o", markersize=3,
+                  label=f"{labels.algorithm(algorithm)}+BRB")
+        axes.fill(around, closed, color=color, alpha=0.15)
+        highest = max(highest, np.nanmax(np.abs(values)))
+    axes.plot(np.linspace(0, 2 * np.pi, 100), np.zeros(100), color="black", linewidth=0.8,
+              label=variant_name("none"))
+    axes.set_xticks(angles, [labels.dataset(dataset) for dataset in datasets])
+    axes.tick_params(axis="x", pad=6)
+    axes.set_rlabel_position(180 / len(datasets))  # between two data sets
+    axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+    axes.tick_params(axis="y", labelsize=6, labelcolor="0.3")
+    axes.grid(color="0.85", linewidth=0.6)
+    axes.set_rmin(min(0.0, *(line.get_ydata().min() for line in axes.lines)) - 0.15 * highest)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:+.0f} %" if value else "")
+    starts = " and ".join(labels.value("pretrained", start) for start in runs.values("pretrained"))
+    axes.set_title(f"relative change of accuracy, {starts}")
+    legend(figure, axes)
+    return figure
+
+
+def draw_runtime(runs: Runs, choice: Choice) -> Figure:
+    known = set(runs.frame[list(CELL)].itertuples(index=False, name=None))
+    cells = [one for one in cell_times(runs.reader, runs.study)
+             if tuple(getattr(one, name) for name in CELL) in known]
+    runs.require(cells, "no run with an intervention")
+    several = len({(one.dataset, one.algorithm, one.pretrained) for one in cells}) > 1
+    figure, ((axes,),) = panels(height=0.9 + 0.28 * len(cells), width=5.2)
+    left = np.zeros(len(cells))
+    for part, name, color in PARTS:
+        values = np.array([one.epoch if part == "epoch" else one.parts[part] for one in cells])
+        axes.barh(range(len(cells)), values, left=left, color=color, label=name, edgecolor="white",
+                  linewidth=0.4)
+        left += values
+    for i, one in enumerate(cells):
+        axes.text(left[i], i, f"  +{one.overhead:.1f} %", va="center", fontsize=7)
+    names = [labels.method(one.algorithm, one.variant, pretrained=one.pretrained)
+             + f", {labels.dataset(one.dataset)}" if several else labels.variant(one.variant)
+             for one in cells]
+    axes.set_yticks(range(len(cells)), names)
+    if not several:
+        method = labels.method(cells[0].algorithm, "none", pretrained=cells[0].pretrained)
+        axes.set_title(f"{method}, {labels.dataset(cells[0].dataset)}")
+    axes.invert_yaxis()
+    axes.set(xlim=(0, 1.18 * left.max()),
+             xlabel="seconds of an epoch with a reset;\nbeside it what BRB adds to 20 epochs")
+    legend(figure, axes, ncols=3)
+    return figure
 
 
 RELATIVE_CHANGE = FigureSpec(
@@ -124,3 +183,9 @@ MOMENTUM_RESET = FigureSpec(
     "momentum-reset", ("momentum-reset",), draw_by_algorithm,
     "Accuracy with and without the momentum reset, and with a reset of the step count as well. "
     "Mean and standard error; the axis does not begin at 0.")
+RADAR = FigureSpec(
+    "radar", ("from-scratch", "acc-table"), draw_radar,
+    "Relative improvement of accuracy by BRB, by data set.",
+    defaults={"algorithms": ("dec", "idec"), "pretrained": False})
+RUNTIME = FigureSpec("runtime", ("runtime",), draw_runtime,
+                     "Seconds of one epoch of training and of one reset by part.")

@@ -23,9 +23,8 @@ def draw_curves(columns: tuple[str, ...], runs: Runs, choice: Choice) -> Figure:
 
 def draw_learning_curves(runs: Runs, choice: Choice) -> Figure:
     """Draw accuracy, and in a single panel the highest mean reached without resets."""
-    chosen = runs.chosen(choice)
-    figure = curve_panels([chosen], ["accuracy"])
-    curves = chosen.curves("accuracy")
+    figure = curve_panels([runs], ["accuracy"])
+    curves = runs.curves("accuracy")
     base = curves[curves["variant"].isin(WITHOUT_RESETS)]
     means = base.groupby(["variant", "epoch"])["accuracy"].mean()
     if len(means) and len(figure.axes) == 1:
@@ -45,9 +44,8 @@ def draw_silhouette(runs: Runs, choice: Choice) -> Figure:
 
 def draw_reconstruction(runs: Runs, choice: Choice) -> Figure:
     """Draw the loss by epoch, and where it jumps right after each reset."""
-    chosen, name = runs.chosen(choice), "reconstruction_loss_after_reset"
-    figure = curve_panels([chosen], ["reconstruction_loss"])
-    after = chosen.curves(name).dropna(subset=[name])
+    figure, name = curve_panels([runs], ["reconstruction_loss"]), "reconstruction_loss_after_reset"
+    after = runs.curves(name).dropna(subset=[name])
     for axes, (_, own) in zip(figure.axes, after.groupby("dataset", sort=False), strict=True):
         mean = own[own["variant"] == "brb"].groupby("epoch")[name].mean()
         axes.plot(mean.index, mean, linestyle="none", marker="^", markersize=4, color="#D55E00",

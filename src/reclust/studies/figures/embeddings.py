@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CLASSES = ("#332288", "#DDCC77", "#117733", "#CC6677", "#88CCEE", "#882255", "#44AA99", "#999933",
-           "#AA4499", "#666666")
-"""Tol's muted palette, safe for colour-blind readers."""
+           "#AA4499", "#666666")  # Tol's muted palette, safe for colour-blind readers
 MARKERS = "os^Dv<>pdh"
 
 
@@ -32,8 +31,7 @@ class Moment:
 
 def moment(runs: Runs, run: str, epoch: int, *, name: str, after_reset: bool = False) -> Moment:
     """Load the end of an epoch (-1: the start), or the moment after the reset at its start."""
-    ending = AFTER_RESET if after_reset else ""
-    made = []
+    ending, made = AFTER_RESET if after_reset else "", []
     for curve in runs.columns(run, "embedding" + ending, "centers" + ending):
         known = ", ".join(map(str, curve.epochs))
         runs.require(epoch in curve.epochs, f"no embeddings at epoch {epoch}, only at {known},")
@@ -67,8 +65,7 @@ def scatter(axes: Axes, shown: Moment, classes: np.ndarray) -> None:
 
 def frame(axes: Axes) -> None:
     """Draw a box without ticks, since the axes have no unit."""
-    axes.set_xticks([])
-    axes.set_yticks([])
+    axes.set(xticks=[], yticks=[])
     axes.spines[:].set(visible=True, color="0.6")
 
 
@@ -82,10 +79,9 @@ def same_limits(several: list[Axes], moments: list[Moment], margin: float = 0.05
 
 
 def draw_embedding(runs: Runs, choice: Choice) -> Figure:
-    runs = runs.chosen(choice)
     figure, grid = panels(len(runs.variants), 2, width=2.6, height=2.3)
     for row, variant in zip(grid, runs.variants, strict=True):
-        run = runs.only(variants=[variant]).frame["run"].iloc[0]
+        run = runs.only(variant=[variant]).frame["run"].iloc[0]
         (curve,) = runs.columns(run, "embedding")
         classes = runs.reader.array(run, "shown_classes")
         for axes, epoch in zip(row, (-1, int(curve.epochs.max())), strict=True):
@@ -100,7 +96,6 @@ def draw_embedding(runs: Runs, choice: Choice) -> Figure:
 def draw_closeup(runs: Runs, choice: Choice) -> Figure:
     from matplotlib.figure import Figure
 
-    runs = runs.chosen(choice)
     run = runs.frame["run"].iloc[0]
     before, after = runs.columns(run, "embedding", "embedding_after_reset")
     resets = [epoch for epoch in runs.resets_of(run, choice.epoch) if epoch in after.epochs]
@@ -136,15 +131,13 @@ def _draw_nmi(axes: Axes, runs: Runs, run: str, epoch: int, later: int) -> None:
     span = max(later + 1 - epoch, 5)
     left, right = max(0, epoch - span), min(measured.epochs.max() + 1, later + 1 + span)
     seen = values[(epochs >= left) & (epochs <= right)]
-    axes.set_xlim(left, right)
-    axes.set_ylim(seen.min() - 0.1 * np.ptp(seen) - 0.1, seen.max() + 0.25 * np.ptp(seen) + 0.1)
-    for number, place in (("1", epoch), ("2", epoch), ("3", later + 1)):
-        left_of = number == "1"
-        axes.annotate(f"({number})", (place, 1), xycoords=("data", "axes fraction"),
-                      xytext=(-2 if left_of else 2, -2), textcoords="offset points",
-                      ha="right" if left_of else "left", va="top", fontsize=7)
-    axes.set_xlabel("epochs")
-    axes.set_ylabel("NMI (%)")
+    low, high, height = seen.min(), seen.max(), np.ptp(seen)
+    for number, place, shift in (("(1)", epoch, -2), ("(2)", epoch, 2), ("(3)", later + 1, 2)):
+        axes.annotate(number, (place, 1), (shift, -2), xycoords=("data", "axes fraction"),
+                      textcoords="offset points", ha="right" if shift < 0 else "left", va="top",
+                      fontsize=7)
+    axes.set(xlabel="epochs", ylabel="NMI (%)", xlim=(left, right),
+             ylim=(low - 0.1 * height - 0.1, high + 0.25 * height + 0.1))
 
 
 EMBEDDING = FigureSpec(

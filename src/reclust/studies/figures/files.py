@@ -21,8 +21,7 @@ STYLE: dict[str, Any] = {
     "svg.fonttype": "none",  # text stays text: a third of the size, and searchable
     "svg.hashsalt": "reclust",  # identifiers would be random otherwise
 }
-LONG_PATH = 400
-"""Characters from which the coordinates of a path are rounded to tenths."""
+LONG_PATH = 400  # characters from which the coordinates of a path are rounded to tenths
 _COORDINATES, _DIGITS = re.compile(r'\b(?:d|x|y)="[^"]*"'), re.compile(r"-?\d+\.\d{3,}")
 _IDENTIFIER = re.compile(r'(?<=["#])([A-Za-z]\w*)[0-9a-f]{10}(?=["()])')
 _UNDATED = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {"Software": None}}

@@ -16,11 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH = 3.4
-"""Inches of a column of text."""
 
-
-def panels(rows: int = 1, columns: int = 1, *, width: float = WIDTH, height: float = 2.4,
+def panels(rows: int = 1, columns: int = 1, *, width: float = 3.4, height: float = 2.4,
            **options: Any) -> tuple[Figure, np.ndarray]:
     """Make a figure with a grid of axes (rows, columns) of this size in inches each."""
     from matplotlib.figure import Figure
@@ -34,11 +31,9 @@ def variant_name(variant: str) -> str:
 
 
 def title(runs: Runs, variant: str = "none") -> str:
-    """Return algorithm, data set and start of a figure that shows one of each."""
-    algorithm, dataset, start = (
-        runs.values(name)[0] for name in ("algorithm", "dataset", "pretrained"))
-    return (f"{labels.method(algorithm, variant)}, {labels.dataset(dataset)}, "
-            f"{labels.value('pretrained', start)}")
+    first = runs.frame.iloc[0]
+    return (f"{labels.method(first.algorithm, variant)}, {labels.dataset(first.dataset)}, "
+            f"{labels.value('pretrained', first.pretrained)}")
 
 
 def legend(figure: Figure, axes: Axes, **options: Any) -> None:
@@ -77,7 +72,7 @@ def banded(axes: Axes, curves: pandas.DataFrame, column: str, variants: Sequence
         spread = (scale * wide.std(axis=1, ddof=1) / np.sqrt(runs)).fillna(0.0)
         # Epochs are measured at their end and the start is epoch -1: add one for epochs trained.
         epochs = wide.index.to_numpy() + 1
-        style = "-" if variant == "brb" else labels.STYLES[1 + i % (len(labels.STYLES) - 1)]
+        style = "-" if variant == "brb" else labels.STYLES[i % len(labels.STYLES)]
         form: dict[str, Any] = {"color": colors[variant], "label": variant_name(variant),
                                 "zorder": 3 + (variant == "brb")}
         if points:
@@ -102,7 +97,7 @@ def curve_panels(several: Sequence[Runs], columns: Sequence[str]) -> Figure:
     height = 2.4 if len(columns) == 1 else 1.7
     figure, grid = panels(len(columns), len(cells), height=height, sharex="col")
     for place, (runs, (dataset, algorithm, pretrained)) in zip(grid.T, cells, strict=True):
-        own = runs.only(datasets=[dataset], algorithms=[algorithm], pretrained=pretrained)
+        own = runs.only(dataset=[dataset], algorithm=[algorithm], pretrained=[pretrained])
         shown = curves[runs.study][curves[runs.study]["run"].isin(own.frame["run"])]
         fired = set().union(*(resets[runs.study].get(run, ()) for run in own.frame["run"]))
         for axes, column in zip(place, columns, strict=True):

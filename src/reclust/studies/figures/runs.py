@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-CURVES = ("training-curves", "acc-table")
-"""Studies that record distances, norms and reconstruction; the first records more often."""
+CURVES = ("training-curves", "acc-table")  # the first records more often
 
 
 class MissingData(LookupError):
@@ -22,7 +21,7 @@ class MissingData(LookupError):
 
 @dataclass(frozen=True)
 class Choice:
-    """Selection of what to draw; None leaves it to the figure. `epoch` picks a reset."""
+    """Selection of what to draw; None leaves it to the figure; `epoch` picks a reset."""
 
     study: str | None = None
     datasets: tuple[str, ...] | None = None
@@ -44,11 +43,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """A figure: the studies that have its data, the function that draws it, and its caption.
+    """A figure: studies with its data, the function that draws it, caption, recorded measures.
 
-    `measures` must have been recorded beside the scores. `defaults` are the datasets, algorithms,
-    variants and start (pretrained) to show. Of several studies, the one with most of that is drawn;
-    `by_dataset` decides so for each data set on its own.
+    `defaults` are the datasets, algorithms, variants and start (pretrained) to show, from the study
+    that has most of them, or from one for each data set (`by_dataset`).
     """
 
     name: str
@@ -62,7 +60,7 @@ class FigureSpec:
 
 @dataclass(frozen=True)
 class Runs:
-    """Finished runs of the study that a figure shows."""
+    """Finished runs of one study that a figure shows."""
 
     reader: StoreReader
     spec: FigureSpec
@@ -74,7 +72,9 @@ class Runs:
         """Load the chosen study, else the one with most of the data, full or mini."""
         known, study = reader.studies(), choice.study
         names = [study] if study else [*spec.studies, *(f"{name}-mini" for name in spec.studies)]
-        found = [cls._load(reader, spec, name) for name in names if name in known]
+        frames = {name: reader.runs(name) for name in names if name in known}
+        found = [cls(reader, spec, name, frame[frame["state"] == "finished"].reset_index(drop=True))
+                 for name, frame in frames.items()]
         if not found:
             mini = " --mini" if any(name.endswith("-mini") for name in known) and not study else ""
             others = f", or choose another one with --study: {', '.join(known)}" if known else ""
@@ -84,12 +84,7 @@ class Runs:
                 f"--store {reader.path}`{others}.")
         runs = max(found, key=lambda one: one._extent(choice.filters(spec.defaults)))
         runs.require(not runs.frame.empty, "no finished run")
-        return runs
-
-    @classmethod
-    def _load(cls, reader: StoreReader, spec: FigureSpec, study: str) -> Runs:
-        frame = reader.runs(study)
-        return cls(reader, spec, study, frame[frame["state"] == "finished"].reset_index(drop=True))
+        return runs._chosen(choice)
 
     def _extent(self, filters: Mapping[str, list[Any]]) -> tuple[int, int]:
         """Count the cells and the runs that pass the filters."""
@@ -98,44 +93,13 @@ class Runs:
             frame = frame[frame[column].isin(values)]
         return len(frame[list(CELL)].drop_duplicates()), len(frame)
 
-    @property
-    def source(self) -> str:
-        """The study and its number of runs for each cell, for a caption."""
-        counts = self.frame.groupby(list(CELL)).size()
-        few, many = counts.min(), counts.max()
-        each = f"{few}" if few == many else f"{few} to {many}"
-        return f"`{self.study}`, {each} run{'s' if many > 1 else ''} each"
-
-    def require(self, found: object, what: str) -> None:
-        """Raise `MissingData` with what is missing unless it was found."""
-        if not found:
-            spec, path = self.spec, self.reader.path
-            measures = f", with the measures {', '.join(spec.measures)}" if spec.measures else ""
-            raise MissingData(
-                f"{spec.name} finds {what} in the study {self.study} of {path}: finish "
-                f"`reclust study run {spec.studies[0]} --store {path}`{measures}.")
-
-    def only(self, *, datasets: Sequence[str] | None = None, pretrained: bool | None = None,
-             algorithms: Sequence[str] | None = None,
-             variants: Sequence[str] | None = None) -> Runs:
-        """Keep the runs of these kinds, at least one."""
-        frame = self.frame
-        filters = {"dataset": datasets, "algorithm": algorithms, "variant": variants,
-                   "pretrained": None if pretrained is None else [pretrained]}
-        for column, values in filters.items():
-            if values is not None:
-                frame = frame[frame[column].isin(list(values))]
-                self.require(len(frame), f"no {column} among {', '.join(map(str, values))}")
-        return replace(self, frame=frame)
-
-    def chosen(self, choice: Choice) -> Runs:
+    def _chosen(self, choice: Choice) -> Runs:
         """Keep what was chosen, else the defaults.
 
         Defaults that the study lacks are replaced by its first value, since mini studies have other
         data sets; variants by all, if the study has none of the default interventions.
         """
-        frame = self.only(datasets=choice.datasets, algorithms=choice.algorithms,
-                          pretrained=choice.pretrained, variants=choice.variants).frame
+        frame = self.only(**choice.filters({})).frame
         for column, values in choice.filters(self.spec.defaults).items():
             found = {*values} & {*frame[column]}
             if column == "variant" and choice.variants is None and "none" in values \
@@ -145,17 +109,38 @@ class Runs:
         return replace(self, frame=frame)
 
     def by_dataset(self, choice: Choice) -> list[Runs]:
-        """Return what was chosen, each data set from the study that has most of it."""
-        chosen = self.chosen(choice)
+        """Return these runs, each data set from the study that has most of it."""
         if not self.spec.by_dataset:
-            return [chosen]
+            return [self]
         studies: dict[str, list[str]] = {}
-        for dataset in chosen.values("dataset"):
+        for dataset in self.values("dataset"):
             own = Runs.select(self.reader, self.spec, replace(choice, datasets=(dataset,)))
             studies.setdefault(own.study, []).append(dataset)
-        each = [replace(choice, study=study, datasets=tuple(datasets))
+        return [Runs.select(self.reader, self.spec,
+                            replace(choice, study=study, datasets=tuple(datasets)))
                 for study, datasets in studies.items()]
-        return [Runs.select(self.reader, self.spec, one).chosen(one) for one in each]
+
+    def only(self, **filters: Sequence[Any]) -> Runs:
+        """Keep the runs with these values of columns, at least one."""
+        frame = self.frame
+        for column, values in filters.items():
+            frame = frame[frame[column].isin(values)]
+            self.require(len(frame), f"no {column} among {', '.join(map(str, values))}")
+        return replace(self, frame=frame)
+
+    @property
+    def source(self) -> str:
+        few, many = self.frame.groupby(list(CELL)).size().agg(["min", "max"])
+        each = f"{few}" if few == many else f"{few} to {many}"
+        return f"`{self.study}`, {each} run{'s' if many > 1 else ''} each"
+
+    def require(self, found: object, what: str) -> None:
+        if not found:
+            spec, path = self.spec, self.reader.path
+            measures = f", with the measures {', '.join(spec.measures)}" if spec.measures else ""
+            raise MissingData(
+                f"{spec.name} finds {what} in the study {self.study} of {path}: finish "
+                f"`reclust study run {spec.studies[0]} --store {path}`{measures}.")
 
     def values(self, column: str) -> list[Any]:
         """Return the distinct values of a column, in the order of the plan."""
@@ -181,12 +166,10 @@ class Runs:
 
     def resets_of(self, run: str, epoch: int | None = None) -> list[int]:
         """Return the epochs at whose start one run was reset; `epoch` must be among them."""
-        fired = self.reader.history(run, ["fired"]).get("clustering", {}).get("fired")
-        found = [] if fired is None else fired.epochs[fired.values == 1].tolist()
+        found = sorted(self.resets().get(run, ()))
         self.require(found, "no run with a reset")
-        known = ", ".join(map(str, found))
-        missing = f"no reset at epoch {epoch}, only at {known},"
-        self.require(epoch is None or epoch in found, missing)
+        only = f"only at {', '.join(map(str, found))},"
+        self.require(epoch is None or epoch in found, f"no reset at epoch {epoch}, {only}")
         return found
 
     def columns(self, run: str, *names: str) -> list[Any]:

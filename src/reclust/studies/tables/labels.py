@@ -18,7 +18,7 @@ PERCENT = frozenset({"acc", "nmi", "ari", "accuracy"})  # between 0 and 1, shown
 # Okabe and Ito's palette, safe for colour-blind readers.
 COLORS = {"none": "#0072B2", "brb": "#000000", "recluster": "#E69F00", "reset": "#009E73"}
 OTHER_COLORS = ("#CC79A7", "#56B4E9", "#D55E00", "#999999", "#F0E442")
-STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
+STYLES = ("--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
 
 
 def dataset(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Voronoi cells of the centres in a two-dimensional embedding, before and after a reset."""
+"""Figures of the borders between clusters around a reset: distance ratios and Voronoi cells."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...training.history import around_resets
+from ..tables import labels
 from .embeddings import CLASSES, MARKERS, Moment, frame, moment, same_limits
 from .panels import legend, panels, title
 from .runs import Choice, FigureSpec, Runs
@@ -14,12 +16,45 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-CLOSE = 0.9
-"""Ratio of the distances to the two nearest centres above which a sample is close to a border."""
+CLOSE = 0.9  # ratio of the distances to the two nearest centres from which a sample is marked
+MOMENTS = (("before the reset", "#0072B2", "-"), ("right after it", "#D55E00", "--"),
+           ("an epoch later", "#000000", ":"))
 
 
-def draw(runs: Runs, choice: Choice) -> Figure:
-    runs = runs.chosen(choice)
+def draw_ratios(runs: Runs, choice: Choice) -> Figure:
+    figure, grid = panels(1, len(runs.values("dataset")), width=2.6, sharey=True)
+    for axes, dataset in zip(grid[0], runs.values("dataset"), strict=True):
+        own = runs.only(dataset=[dataset])
+        epoch, shares = ratio_shares(own, choice.epoch)
+        edges = np.linspace(0, 1, shares.shape[1] + 1)
+        for values, (name, color, style) in zip(shares, MOMENTS, strict=True):
+            axes.stairs(100 * values, edges, color=color, ls=style, linewidth=1.2, label=name)
+        first = own.frame.iloc[0]
+        method = labels.method(first.algorithm, "brb", pretrained=first.pretrained)
+        axes.set(title=f"{method}, {labels.dataset(dataset)}, epoch {epoch}", xlim=(0, 1),
+                 xlabel=r"distance ratio $\rho = d_1 / d_2$")
+    grid[0, 0].set_ylabel("samples (%)")
+    legend(figure, grid[0, 0])
+    return figure
+
+
+def ratio_shares(runs: Runs, epoch: int | None) -> tuple[int, np.ndarray]:
+    """Return the epoch of a reset, by default the first, and mean shares (3, bins) over runs."""
+    name, found = "distance_ratio_histogram", []
+    for run in runs.frame["run"]:
+        runs.columns(run, name, f"{name}_after_reset")
+        around = around_resets(runs.reader.history(run)["clustering"], name)
+        resets = runs.resets_of(run, epoch)
+        known = [at for at in around.epochs.tolist() if at in resets]
+        epoch = known[0] if epoch is None and known else epoch
+        runs.require(epoch in known, f"no distance ratios around the reset at epoch {epoch}")
+        counts = around.values[around.epochs.tolist().index(epoch)]
+        found.append(counts / counts.sum(-1, keepdims=True))
+    assert epoch is not None
+    return epoch, np.mean(found, axis=0)
+
+
+def draw_voronoi(runs: Runs, choice: Choice) -> Figure:
     run = runs.frame["run"].iloc[0]
     (after,) = runs.columns(run, "embedding_after_reset")
     epoch = int(after.epochs[0]) if choice.epoch is None else choice.epoch
@@ -68,7 +103,13 @@ def _draw_samples(axes: Axes, shown: Moment, classes: np.ndarray) -> None:
                  marker="X", linewidths=0.9, zorder=4, label="centres")
 
 
+DISTANCE_RATIOS = FigureSpec(
+    "distance-ratios", ("training-curves",), draw_ratios,
+    "Histogram of the ratio of the distances to the two nearest centres, before and after a reset; "
+    "mean over runs.", ("ratios",),
+    {"datasets": ("gtsrb", "optdigits", "mnist"), "algorithms": ("dcn",), "variants": ("brb",),
+     "pretrained": True})
 VORONOI = FigureSpec(
-    "voronoi", ("voronoi",), draw,
+    "voronoi", ("voronoi",), draw_voronoi,
     "Voronoi cells of the centres in two dimensions before and after a reset.", ("embeddings",),
     {"datasets": ("usps",), "algorithms": ("dec",), "variants": ("brb",), "pretrained": True})

@@ -1,4 +1,4 @@
-"""Accuracy by reset factor, interval and learning rate."""
+"""Figures of accuracy by hyperparameter: settings of BRB, and the number of replicas."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..tables import labels
-from .panels import panels
+from ..tables.selection import SIZES, pools, repetitions
+from .panels import legend, panels
 from .runs import Choice, FigureSpec, Runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def draw(runs: Runs, choice: Choice) -> Figure:
+def draw_sensitivity(runs: Runs, choice: Choice) -> Figure:
     import pandas
 
-    runs = runs.chosen(choice)
     for factor in ("keep", "interval", "lr"):
         runs.require(factor in runs.frame, f"no factor {factor!r}")
     rates = sorted(runs.values("lr"), reverse=True)
@@ -33,8 +33,7 @@ def draw(runs: Runs, choice: Choice) -> Figure:
         low, high = means[dataset].min(), means[dataset].max()
         for axes, rate in zip(row, rates, strict=True):
             table = means[dataset, rate].unstack("keep")
-            shown = axes.imshow(table.to_numpy(), cmap="cividis", vmin=low, vmax=high,
-                                aspect="auto")
+            shown = axes.imshow(table, cmap="cividis", vmin=low, vmax=high, aspect="auto")
             axes.set_xticks(range(table.shape[1]), [f"{keep:g}" for keep in table.columns])
             axes.set_yticks(range(table.shape[0]), [f"{interval:g}" for interval in table.index])
             for i, j in np.argwhere(table.notna().to_numpy()):
@@ -50,7 +49,30 @@ def draw(runs: Runs, choice: Choice) -> Figure:
     return figure
 
 
+def draw_n_init(runs: Runs, choice: Choice) -> Figure:
+    found = [pool for pool in pools(repetitions(runs.reader, runs.study))
+             if pool.dataset in runs.values("dataset")]
+    runs.require(found, "no independent replicas")
+    figure, ((axes,),) = panels()
+    for i, pool in enumerate(found):
+        color, sizes = labels.OTHER_COLORS[i % len(labels.OTHER_COLORS)], pool.sizes
+        kept = [pool.kept(n)[0] for n in sizes]
+        best = [own + pool.regret(n) for n, own in zip(sizes, kept, strict=True)]
+        axes.plot(sizes, kept, color=color, marker="o", markersize=3, linewidth=1.2,
+                  label=labels.dataset(pool.dataset))
+        axes.plot(sizes, best, color=color, linestyle="--", linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_xticks(SIZES, list(map(str, SIZES)))
+    axes.minorticks_off()
+    axes.set(xlabel="replicas (n_init)", ylabel="accuracy of the kept replica (%)")
+    legend(figure, axes)
+    return figure
+
+
 SENSITIVITY = FigureSpec(
-    "sensitivity", ("sensitivity",), draw,
+    "sensitivity", ("sensitivity",), draw_sensitivity,
     "Mean accuracy over algorithms and seeds for each setting of BRB, with pretraining; empty if "
     "an algorithm is missing.")
+N_INIT = FigureSpec("n-init", ("best",), draw_n_init,
+                    "Accuracy of the replica selected without labels, by the number of replicas; "
+                    "dashed: the best of them.")
