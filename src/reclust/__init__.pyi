@@ -6,12 +6,8 @@ from . import (
     studies as studies,
 )
 from .estimators import presets as presets
-from .estimators.deep_clustering import (
-    DCN as DCN,
-    DEC as DEC,
-    IDEC as IDEC,
-    DeepClustering as DeepClustering,
-)
+from .estimators.algorithms import DCN as DCN, DEC as DEC, IDEC as IDEC
+from .estimators.deep_clustering import DeepClustering as DeepClustering
 from .estimators.load import load as load
 from .estimators.self_labeling import SelfLabeling as SelfLabeling
 from .estimators.suggest_k import (

@@ -114,8 +114,8 @@ def test_a_model_looks_through_its_lens_wherever_it_is(tmp_path):
 @pytest.mark.parametrize(("lens", "X", "message"), [
     (Lens(light="removed"), np.zeros((9, 4, 4)), "Lens\\(light='removed'\\) needs images of 3 channels, got 1"),
     (Lens(least_side=9), np.zeros((9, 4)), "needs images: pass image_shape"),
-    ("large", np.zeros((9, 4)), "lens must be 'auto', None or a Lens"),
-    (28, np.zeros((9, 4, 4)), "lens must be 'auto', None or a Lens"),
+    ("large", np.zeros((9, 4)), "lens must be an instance of Lens"),
+    (28, np.zeros((9, 4, 4)), "lens must be an instance of Lens"),
 ])
 def test_a_lens_that_does_not_go_with_the_samples_is_refused(lens, X, message):
     with pytest.raises(ValueError, match=message):
@@ -140,7 +140,7 @@ def test_self_labeling_goes_through_the_lens_and_leaves_colours_alone():
     fitted = IDEC(2, lens=Lens(light="removed"), augment="affine", representation=Autoencoder((8,)), pretrain_epochs=1, epochs=1,
                   intervention=None, random_state=0, device="cpu").fit(images)
     labeling = SelfLabeling(fitted, epochs=1, warmup_epochs=2, threshold=0.1, device="cpu").fit(images)
-    assert labeling._how(fitted.preparation_, Affine()).training.views == ("clean", Affine())
+    assert labeling._self_label(fitted.preparation_, (3, 4, 4), Affine()).training.views == ("clean", Affine())
     assert labeling.predict(images).shape == (60,)
 
 

@@ -73,7 +73,7 @@ def test_estimators_stream_what_is_too_large(tmp_path, monkeypatch, form):
 
 
 def test_a_baseline_on_a_part_still_labels_everybody(monkeypatch):
-    monkeypatch.setattr(baseline, "ROWS", 100)
+    monkeypatch.setattr(baseline, "MAX_ROWS", 100)
     model = IDEC(4, epochs=11, pretrain_epochs=1, batch_size=64, representation=Autoencoder((8,)), random_state=0).fit(X)
     standardised = (X - X.mean(0)) / X.std(0)
     own = model.baseline_.cluster_centers_[model.baseline_.labels_]

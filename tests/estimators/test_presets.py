@@ -133,7 +133,7 @@ def test_estimators_take_replicas_and_selection_from_the_preset():
     assert found(preset="best", lens=None).lens == Lens() and found(lens=Lens(20)).lens == Lens(20)
     assert clone(IDEC(10, preset=best)).preset == best
     for wrong in ("worst", 3):
-        with pytest.raises(ValueError, match="preset must be one of everyday, paper, best, or complete settings"):
+        with pytest.raises(ValueError, match="preset must be one of everyday, paper, best"):
             found(preset=wrong)
 
 

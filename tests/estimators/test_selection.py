@@ -13,6 +13,7 @@ from sklearn.metrics import (
 )
 from support import blobs, small_settings
 
+import reclust
 from reclust import (
     BRB,
     IDEC,
@@ -39,6 +40,8 @@ from reclust.estimators.selection import (
     SharedInformation,
     Silhouette,
     SizeEntropy,
+    consensus,
+    vote_weights,
 )
 from reclust.interventions import Exchange
 
@@ -163,8 +166,6 @@ def test_combinations_are_of_ranks_and_of_numbers(family):
     assert Product((one, other))(candidates)[:4].tolist() == pytest.approx([100, 0, 300, 0])
     for combined in (MeanRank, Product):
         assert combined((one, other))(candidates)[4] == -torch.inf
-        with pytest.raises(ValueError, match="needs at least one selector"):
-            combined(())
 
 
 @every
@@ -183,17 +184,6 @@ def test_embeddings_that_all_fall_together_are_no_division_by_zero(family):
 
 def jitter(x, keys):
     return x + 0.1 * draws.normal(keys, x.shape[keys.ndim:], dtype=x.dtype)
-
-
-def test_a_result_from_a_file_says_which_augmentation_it_misses(tmp_path, family):
-    own = replicas(family, 0, 2)
-    own.settings = [replace(settings, augment=jitter) for settings in own.settings]
-    scores = Consistency()(Candidates(own, INPUTS))
-    own.save(tmp_path / "r.reclust")
-    loaded = Result.load(tmp_path / "r.reclust")
-    with pytest.raises(ValueError, match=r"in no file: pass Consistency\(augment="):
-        Consistency()(Candidates(loaded, INPUTS))
-    assert torch.equal(Consistency(jitter)(Candidates(loaded, INPUTS)), scores)
 
 
 def test_images_and_tables_have_a_perturbation_of_their_own(monkeypatch, family):
@@ -292,11 +282,9 @@ def test_ones_own_selector_is_asked_and_obeyed():
     assert quick(n_init=1, select=lambda candidates: pytest.fail("there is nothing to choose")).fit(X[:40]).best_replica_ == 0
 
 
-@pytest.mark.parametrize(("select", "message"), [
-    ("consistency", "select must be a callable"), (3, "select must be a callable"), (lambda candidates: torch.zeros(5), "scores of shape \\(5,\\)"),
-])
-def test_selectors_that_cannot_choose_are_refused(select, message):
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize("select", ["consistency", Consistency])
+def test_selectors_that_cannot_choose_are_refused(select):
+    with pytest.raises(ValueError, match="select must be an instance of Callable"):
         quick(select=select).fit(X[:40])
 
 
@@ -308,3 +296,60 @@ def test_images_without_augmentation_have_scores_too(shape, augment):
     model = quick(n_clusters=3, augment=augment).fit(images)
     assert all(0 <= replica.score <= 1 for replica in model.replicas_)
     assert (model.predict(images) == model.labels_).all()
+
+
+# A vote of the replicas
+
+
+RNG = np.random.default_rng(0)
+REFERENCE = RNG.integers(4, size=60)
+OTHERS = RNG.integers(4, size=(3, 60))
+
+
+def test_what_all_agree_on_stays_whatever_the_names():
+    renamed = np.stack([np.array(names)[REFERENCE] for names in ([3, 2, 1, 0], [0, 1, 2, 3], [7, 5, 9, 2])])
+    assert (consensus(renamed, REFERENCE, np.ones(3)) == REFERENCE).all()
+
+
+def test_one_replica_with_all_the_weight_decides_up_to_names():
+    voted = consensus(OTHERS, REFERENCE, np.array([0.0, 1.0, 0.0]))
+    assert len(set(zip(voted, OTHERS[1], strict=True))) == 4
+    assert (consensus(OTHERS, REFERENCE, np.zeros(3)) == REFERENCE).all()
+
+
+def test_the_majority_wins_on_each_sample_and_the_reference_wins_ties():
+    labels = np.tile(REFERENCE, (3, 1))
+    labels[1:, 0], labels[1, 1] = (REFERENCE[0] + 1) % 4, (REFERENCE[1] + 1) % 4
+    assert (consensus(labels, REFERENCE, np.ones(3)) == np.r_[labels[1, 0], REFERENCE[1:]]).all()
+    assert (consensus(labels[:2], REFERENCE, np.ones(2)) == REFERENCE).all()
+
+
+def test_the_order_of_replicas_does_not_matter():
+    weights = np.array([0.1, 0.2, 0.3])
+    assert (consensus(OTHERS, REFERENCE, weights) == consensus(OTHERS[::-1], REFERENCE, weights[::-1])).all()
+
+
+def test_clusters_that_the_reference_does_not_have_abstain():
+    few = np.minimum(REFERENCE, 1)
+    assert set(consensus(np.stack([REFERENCE, REFERENCE]), few, np.ones(2))) == {0, 1}
+
+
+@pytest.mark.parametrize(("scores", "weights"), [
+    ([0.1, 0.2, 0.3], [0, 0, 1]), ([0.1, 0.1, 0.1, 0.3, 0.25], [0, 0, 0, 1, 0.75]), ([-10.0, -30.0, -20.0], [1, 0, 0]), ([0.5, 0.5], [1, 1]),
+    ([-np.inf, 0.2, 0.1, 0.4], [0, 0, 0, 1]), ([np.nan], [1]), ([-np.inf, -np.inf], [1, 1]),
+])
+def test_weights_know_no_scale_and_leave_out_the_lower_half(scores, weights):
+    assert vote_weights(np.array(scores)) == pytest.approx(weights)
+
+
+def test_an_estimator_keeps_the_consensus_beside_its_labels(tmp_path):
+    X, _ = blobs(n=80)
+    given = {"pretrain_epochs": 2, "epochs": 2, "batch_size": 40, "representation": Autoencoder((16, 8)), "intervention": None, "random_state": 0, "device": "cpu"}
+    model = IDEC(4, n_init=4, consensus=True, **given).fit(X)
+    scores, labels = (np.array([getattr(one, name) for one in model.replicas_]) for name in ("score", "labels"))
+    assert (model.consensus_labels_ == consensus(labels, model.labels_, vote_weights(scores))).all()
+    model.save(tmp_path / "m.reclust")
+    assert (reclust.load(tmp_path / "m.reclust").consensus_labels_ == model.consensus_labels_).all()
+    alone = IDEC(4, consensus=True, **given).fit(X)
+    assert (alone.consensus_labels_ == alone.labels_).all()
+    assert "consensus_labels_" not in vars(IDEC(4, n_init=2, **given).fit(X))

@@ -134,13 +134,13 @@ def _channels_last(X: np.ndarray, image_shape: Sequence[int] | None) -> np.ndarr
     if len(shape) == 3 and channels_come_first(shape):
         return np.moveaxis(X, 1, -1)
     if len(shape) == 2 and image_shape is None and max(shape) > 4 * min(shape):
-        warn(f"X of shape {X.shape} is read as grey images of {shape[0]} × {shape[1]}. For series of "
-             f"several channels, pass rows, X.reshape(len(X), -1); for images, image_shape={shape}.")
+        warn(f"X of shape {X.shape} is read as grey images of {shape[0]} × {shape[1]}. For series "
+             f"of several channels, use X.reshape(len(X), -1); for images, image_shape={shape}.")
     # Too few rows for an image: probably channels that come first, as in torch.
     if len(shape) == 3 and shape[2] not in (1, 3) and (
             2 * shape[0] <= min(shape[1:]) or shape[0] < shape[1] == shape[2]):
-        warn(f"X is read as images of {shape[0]} × {shape[1]} with {shape[2]} channels. If channels "
-             f"come first, use np.moveaxis(X, 1, -1); if not, pass image_shape={shape}.")
+        warn(f"X is read as images of {shape[0]} × {shape[1]} with {shape[2]} channels. If "
+             f"channels come first, use np.moveaxis(X, 1, -1); if not, pass image_shape={shape}.")
     return X
 
 
@@ -155,5 +155,5 @@ def full_image_shape(sample_shape: tuple[int, ...],
     grey = {(height, width)} if channels == 1 else set()
     if sample_shape not in {(math.prod(shape),), shape, *grey}:
         raise ValueError(f"image_shape={sides} does not match samples of shape {sample_shape}: use "
-                         "(height, width) or (height, width, channels), the same in fit and predict.")
+                         "(height, width) or (height, width, channels).")
     return shape

@@ -37,8 +37,8 @@ def warn_about_columns(X: Any, scaling: Scaling, names: Sequence[str] | None) ->
     skewed = long_tailed_columns(X)
     if len(skewed):
         found = [column_name(names, column) for column in skewed.tolist()]
-        warn(f"{len(skewed)} of {X.shape[1]} columns have long tails ({listed(found)}). Amounts that "
-             "span powers of ten usually cluster better as logarithms: use np.log1p on them.")
+        warn(f"{len(skewed)} of {X.shape[1]} columns have long tails ({listed(found)}). Amounts "
+             "that span powers of ten usually cluster better as logarithms: use np.log1p on them.")
 
 
 def column_name(names: Sequence[str] | None, column: int) -> str:

@@ -21,7 +21,7 @@ from .streams import StreamedInputs, dense_rows
 MIN_ROWS = 5
 """Fewer new rows may be unusual by chance."""
 FAR = 10
-"""Standard deviations from the mean, in the median, that suggest other units; at most 1.5 in a fit."""
+"""Median distance from the mean, in standard deviations, that suggests other units."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Preparation:
         X, shape = samples.array, samples.image_shape
         if shape is None:
             if lens != Lens():
-                raise ValueError(f"{lens} needs images: pass image_shape=(height, width) for flat rows.")
+                raise ValueError(f"{lens} needs images: pass image_shape=(height, width).")
             if not standardize:
                 return cls(None, IDENTITY, IDENTITY)
             # A feature that was constant in the fit has no trained weights: it stays 0 in predict.
@@ -97,7 +97,7 @@ class Preparation:
         """Suggest a lens for colour images whose brightness varies."""
         if self.channels == 3 and light_is_uneven(
                 self.first(self._channels_first(dense_rows(X, some_rows(X))))):
-            warn("Brightness varies a lot between images. If objects differ in colour, not brightness, "
+            warn("Brightness varies a lot between images. If objects differ in color only, "
                  f"pass lens={replace(self.lens, light='removed')} (--light removed); to keep "
                  f"brightness without this warning, pass lens={self.lens} (--light kept).")
 
@@ -108,11 +108,12 @@ class Preparation:
             low, high = self.first.shift.item(), (self.first.shift + self.first.scale).item()
             brightest, times = float(rows.max()), 10 if samples.n_samples >= 10 else 200
             if 0 < brightest < high / times or brightest > times * high > 0:
-                warn(f"The brightest pixel is {brightest:g}, but the model was fitted on values from "
-                     f"{low:g} to {high:g}: use the same scale, such as 0 to 255 or 0 to 1.")
+                warn(f"The brightest pixel is {brightest:g}, but the model was fitted on values "
+                     f"from {low:g} to {high:g}: use the same scale, such as 0 to 255 or 0 to 1.")
         elif (self.first.scale != 1).any() and len(rows) >= MIN_ROWS:  # standardised
             far = np.flatnonzero(np.median(np.abs(self.first(rows)), axis=0) > FAR).tolist()
-            found = [f"{column_name(samples.feature_names, i)} (about {np.median(rows[:, i]):.3g}, in the "
-                     f"fit {self.first.shift[i]:.3g} ± {self.first.scale[i]:.3g})" for i in far]
+            names = samples.feature_names
+            found = [f"{column_name(names, i)} (about {np.median(rows[:, i]):.3g}, in the fit "
+                     f"{self.first.shift[i]:.3g} ± {self.first.scale[i]:.3g})" for i in far]
             if found:
-                warn(f"Columns differ a lot from those of the fit: {listed(found)}. Use the same units.")
+                warn(f"Columns differ a lot from the fit: {listed(found)}. Use the same units.")

@@ -55,8 +55,8 @@ def prepare(dataset: Dataset, *, size: tuple[int, int] | None = None, equalized:
             statistics: Literal["after_resize", "before_resize"] = "after_resize") -> Prepared:
     """Prepare a data set for `train`.
 
-    Images are equalised, scaled to [0, 1], resized (bilinear) and seen through the lens. Tables stay
-    as they are, memory-mapped or sparse.
+    Images are equalised, scaled to [0, 1], resized (bilinear) and seen through the lens. Tables
+    stay as they are, memory-mapped or sparse.
 
     Parameters
     ----------
@@ -109,8 +109,8 @@ def scale(images: NDArray[Any], max_value: float) -> NDArray[np.float32]:
     """Scale pixels 0..max_value to float32 in [0, 1]."""
     scaled = images.astype(np.float32) / np.float32(max_value)
     if not (scaled.min() >= 0 and scaled.max() <= 1):  # also false for NaN
-        raise DataError(f"Pixels are {images.min()}..{images.max()}, expected 0..{max_value:g}. Pass "
-                        "images that are not standardised, or the largest value as max_value=.")
+        raise DataError(f"Pixels are {images.min()}..{images.max()}, expected 0..{max_value:g}. "
+                        "Pass images before standardising, or their largest value as max_value=.")
     return scaled
 
 
@@ -128,7 +128,8 @@ def equalize(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
     n, channels, height, width = images.shape
     planes = images.reshape(n * channels, height * width)
     offsets = 256 * np.arange(len(planes))[:, None]
-    histogram = np.bincount((planes + offsets).ravel(), minlength=256 * len(planes)).reshape(-1, 256)
+    histogram = np.bincount((planes + offsets).ravel(), minlength=256 * len(planes))
+    histogram = histogram.reshape(-1, 256)
     brightest = np.take_along_axis(histogram, planes.max(axis=1, keepdims=True), axis=1)
     step = (height * width - brightest) // 255
     below = np.cumsum(histogram, axis=1) - histogram

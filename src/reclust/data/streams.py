@@ -14,7 +14,7 @@ from torch import Tensor
 from .. import draws
 
 RUN_SIZE = 2**22
-"""Numbers in a run of neighbouring samples that are read together."""
+"""Numbers in a run of neighboring samples that are read together."""
 RUNS_PER_GROUP = 16
 """Runs that are shuffled into each other."""
 
@@ -43,7 +43,7 @@ class StreamedInputs:
         return tuple(self.load(dense_rows(self.samples, slice(0, 1))).shape[1:])
 
     def order(self, key: Tensor) -> Tensor:
-        """Shuffle runs of neighbours, then samples within groups of runs, so that reads stay local."""
+        """Shuffle runs of neighbors, then samples within groups of runs: reads stay local."""
         n = self.n_samples
         length = max(1, RUN_SIZE // max(1, int(np.prod(self.sample_shape))))
         runs = torch.arange(n, device=key.device) // length

@@ -1,4 +1,4 @@
-"""Plain k-means beside every fit, to tell whether the deep model was worth it."""
+"""K-means on the same samples, to tell whether the deep model is worth it."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from ..data.preparation import Preparation
 from ..interventions.reclustering.kmeans import KMeans
 from ..objectives import nearest
 
-ROWS = 50_000
-"""Samples that k-means looks at; the others go to the nearest of its centres."""
-NUMBERS = 2**26
-"""Numbers that it looks at, so that of wide and sparse rows no more than this becomes dense at once."""
+MAX_ROWS = 50_000
+"""Samples that k-means uses; the others are assigned to the nearest center."""
+MAX_NUMBERS = 2**26
+"""Numbers that k-means uses, so that wide sparse rows do not fill the memory."""
 CHUNK = 4096
-RESTARTS = 10
-"""As many as reclustering has: with fewer, what k-means can find is often missed, and a deep model looks better than it is."""
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """K-means on the standardised samples: labels_ (n,), cluster_centers_ (k, features), inertia_ over all samples."""
+    """K-means on the standardized samples: labels (n,), centers (k, features) and inertia."""
 
     labels_: np.ndarray
     cluster_centers_: np.ndarray
     inertia_: float
 
 
-def k_means_baseline(X: Any, preparation: Preparation, k: int, *, seed: int, device: torch.device) -> Baseline:
-    """The best of `RESTARTS` on X (n, ...) as a network would see it, one row a sample."""
-
+def k_means_baseline(X: Any, preparation: Preparation, k: int, *, seed: int,
+                     device: torch.device) -> Baseline:
+    """Cluster X (n, ...) as the network sees it, flattened."""
     n, key = X.shape[0], draws.fold(draws.key(seed, device=device), "baseline")
     width = math.prod(preparation.sample_shape or X.shape[1:])
-    chunk = max(1, min(CHUNK, NUMBERS // 8 // width))
+    chunk = max(1, min(CHUNK, MAX_NUMBERS // 8 // width))
 
     def flat(rows: np.ndarray) -> Iterator[Tensor]:
         for start in range(0, len(rows), chunk):
-            yield preparation.network_input(X[rows[start : start + chunk]]).flatten(1).float().to(device)
+            part = preparation.network_input(X[rows[start : start + chunk]])
+            yield part.flatten(1).float().to(device)
 
-    some = draws.permutation(key, n)[: min(ROWS, max(2 * k, NUMBERS // width))].sort().values.cpu().numpy()
-    centers = KMeans(n_init=RESTARTS)(torch.cat(list(flat(some))), k, key)
+    count = min(MAX_ROWS, max(2 * k, MAX_NUMBERS // width))
+    some = draws.permutation(key, n)[:count].sort().values.cpu().numpy()
+    centers = KMeans()(torch.cat(list(flat(some))), k, key)
     labels, inertia = [], 0.0
     for samples in flat(np.arange(n)):
         labels.append(nearest(samples, centers))

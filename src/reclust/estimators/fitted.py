@@ -17,11 +17,11 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
 )
-from sklearn.utils import ClassifierTags
+from sklearn.utils import ClassifierTags, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from ..data.accept import SampleSet, accept, is_dataframe
+from ..data.accept import SampleSet, accept, as_array, is_dataframe
 from ..data.preparation import Preparation
 from ..objectives import soft_assignment
 from ..training.history import Curve
@@ -29,6 +29,13 @@ from ..training.result import Model, Result
 from ..utils.device import choose_device
 from ..utils.exceptions import warn
 from .model_file import FittedState, write_model
+
+
+def check_labels(y: Any, samples: SampleSet) -> np.ndarray:
+    """Return known classes as an array, one per sample."""
+    y = column_or_1d(as_array(y))
+    check_consistent_length(samples.array, y)
+    return y
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,8 @@ class Replica:
     failed: tuple[str, int] | None = None
 
 
-class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
+                       BaseEstimator):
     """Base class of the estimators, which fit and then call `_adopt` and `_label`."""
 
     device: str
@@ -93,8 +101,8 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     def export_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write preparation, encoder and assignment as one ONNX graph; needs the extra `onnx`.
 
-        The graph maps X (n, features) in float32 to label (n,) and embedding (n, d). Images are flat
-        rows of height × width × channels.
+        The graph maps X (n, features) in float32 to label (n,) and embedding (n, d). Images are
+        flat rows of height × width × channels.
         """
         from .onnx import export_onnx
 
@@ -107,8 +115,8 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         fitted = self.preparation_.image_shape
         samples = self._accept(X, fitted, reset=False)
         if samples.image_shape != fitted:
-            raise ValueError(f"X has images of shape {samples.array.shape[1:]}, but {type(self).__name__} "
-                             "was fitted on a table.")
+            raise ValueError(f"X has images of shape {samples.array.shape[1:]}, but the model was "
+                             "fitted on a table.")
         self.preparation_.warn_if_units_differ(samples)
         return samples
 
@@ -145,9 +153,9 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
                               for batch in batches]).numpy()
 
     def soft_labels(self, model: Model, z: Tensor) -> Tensor:
-        """Return the Student-t similarity to each centre, which sums to 1, for embeddings (B, d)."""
+        """Return the Student-t similarity of embeddings (B, d) to each center, summing to 1."""
         q = soft_assignment(z, model.state["centers"])
-        return q.nan_to_num(nan=1 / q.shape[-1])  # squares overflow far from all centres
+        return q.nan_to_num(nan=1 / q.shape[-1])  # squares overflow far from all centers
 
     @contextmanager
     def _restore_on_error(self) -> Iterator[None]:
@@ -163,7 +171,8 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             self.__dict__.update(before)
             raise
 
-    def _adopt(self, result: Result, preparation: Preparation, scores: list[float], best: int) -> None:
+    def _adopt(self, result: Result, preparation: Preparation, scores: list[float],
+               best: int) -> None:
         """Take over the chosen replica of a trained result."""
         assert result.labels is not None
         self.result_, self.best_replica_, self.preparation_ = result, best, preparation
@@ -183,8 +192,8 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             warn("The encoder maps all samples to nearly one point. Check that the samples differ, "
                  "use standardize=True, or pretrain longer.")
         elif self.n_clusters_ < n_clusters:
-            warn(f"{n_clusters - self.n_clusters_} of {n_clusters} clusters ended without samples. Use "
-                 "a smaller n_clusters, or reset more often (BRB).")
+            warn(f"{n_clusters - self.n_clusters_} of {n_clusters} clusters ended without samples. "
+                 "Use a smaller n_clusters, or reset more often (BRB).")
 
     def _is_collapsed(self, X: Any) -> bool:
         z = self.map_samples(X[:: max(1, X.shape[0] // 1000)], lambda model, z: z)

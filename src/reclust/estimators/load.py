@@ -9,7 +9,7 @@ from typing import Any
 from ..representations import Representation
 from ..utils import tensor_file
 from ..utils.values import NotStored
-from . import deep_clustering, self_labeling  # noqa: F401  (registers the estimators)
+from . import algorithms, self_labeling  # noqa: F401  (registers the estimators)
 from .fitted import FittedClustering
 from .model_file import read_model
 
@@ -39,7 +39,7 @@ def load(path: str | os.PathLike[str], *, representation: Representation | None 
     >>> from reclust import IDEC, load
     >>> X = np.repeat([[0.0, 0.0], [5.0, 5.0]], 20, axis=0)
     >>> X += np.random.default_rng(0).normal(size=X.shape)
-    >>> model = IDEC(2, pretrain_epochs=1, epochs=2, random_state=0).fit(X)
+    >>> model = IDEC(2, pretrain_epochs=1, epochs=2, intervention=None, random_state=0).fit(X)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     model.save(f"{folder}/model.reclust")
     ...     loaded = load(f"{folder}/model.reclust")
@@ -51,8 +51,8 @@ def load(path: str | os.PathLike[str], *, representation: Representation | None 
     state = read_model(path)
     known = FittedClustering.subclasses
     if state.estimator not in known:
-        raise ValueError(f"{path} holds an unknown estimator {state.estimator!r}: import the module "
-                         "that defines it first.")
+        raise ValueError(f"{path} holds an unknown estimator {state.estimator!r}: import the "
+                         "module that defines it first.")
     if representation is not None:
         settings = [replace(one, representation=representation) for one in state.result.settings]
         state = replace(state, result=replace(state.result, settings=settings))

@@ -40,8 +40,7 @@ class FittedState:
 
 
 def write_model(path: str | os.PathLike[str], state: FittedState) -> None:
-    """Raise TypeError if the objective cannot be stored, since the model could not predict without it."""
-    to_json(state.result.settings[state.best_replica].objective)
+    to_json(state.result.settings[state.best_replica].objective)  # raises for custom classes
     header, tensors = state.result.pack()
     parameters = dict(state.parameters)
     if not isinstance(parameters.get("random_state", 0), Integral):
@@ -53,7 +52,7 @@ def write_model(path: str | os.PathLike[str], state: FittedState) -> None:
         "feature_names_in": state.feature_names_in,
         "ids": None if state.ids is None else state.ids.tolist(),
         "best_replica": state.best_replica,
-        "scores": [None if math.isnan(score) else score for score in state.scores],  # no NaN in JSON
+        "scores": [None if math.isnan(score) else score for score in state.scores],
         "image_shape": state.preparation.image_shape,
         "lens": to_json(state.preparation.lens),
         "baseline_inertia": state.baseline.inertia_,

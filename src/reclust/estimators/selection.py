@@ -1,13 +1,14 @@
-"""Choosing among replicas without labels: scores of which the highest wins."""
+"""Choosing among replicas without labels: scores, of which the highest wins, and a vote."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,51 +17,52 @@ from ..data.augmentation.affine import Augmentation, perturbation_of
 from ..data.inputs import Inputs
 from ..geometry import class_distances, squared_silhouette
 from ..training.result import Model, Result
-from ..utils.values import NotStored, check_int, value
+from ..utils.values import choice, integer, value
 
 CHUNK = 4096
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Trained replicas and the samples they were trained on; no labels of any kind but their own.
+    """Trained replicas and their samples, of which the same m <= limit are used for each replica.
 
-    Shapes: m samples looked at. What is computed of a replica is kept, so that several scores share it.
+    Embeddings and labels are cached, so that several scores share them.
     """
 
     result: Result
     inputs: Inputs
     limit: int = 10_000
-    """At most so many samples are looked at, the same for each replica."""
 
     @cached_property
     def rows(self) -> Tensor:
-        """(m,)."""
+        """Row numbers of the used samples, (m,)."""
         key = draws.fold(draws.key(0, device=self.inputs.device), "selection")
         return draws.permutation(key, self.inputs.n_samples)[: self.limit]
 
     @cached_property
     def models(self) -> dict[int, Model]:
-        """The replicas that did not fail, on the device and in the precision of the samples."""
-        dtype = self.inputs.take(self.rows[:1]).dtype
-        return {replica: self.result.model(replica).to(self.inputs.device, dtype) for replica in self.result.living}
+        """Replicas that did not fail, on the device and in the precision of the samples."""
+        device, dtype = self.inputs.device, self.inputs.take(self.rows[:1]).dtype
+        return {replica: self.result.model(replica).to(device, dtype)
+                for replica in self.result.living}
 
     @cached_property
     def embeddings(self) -> dict[int, Tensor]:
-        """Of the samples as they are, (m, d) for each living replica."""
+        """Embeddings (m, d) of each replica that did not fail."""
         return self._embed(self.inputs.take)
 
     @cached_property
     def labels(self) -> dict[int, Tensor]:
-        """Of the samples as they are, (m,) for each living replica."""
+        """Labels (m,) of each replica that did not fail."""
         return self._assign(self.embeddings)
 
-    def perturbed(self, augment: Augmentation, key: Tensor, again: int) -> dict[int, Tensor]:
-        """The labels of one random view of each sample, (m,) for each living replica."""
-        return self._assign(self._embed(lambda rows: augment(self.inputs.take(rows), draws.fold(key, rows, again))))
+    def perturbed(self, augment: Augmentation, key: Tensor, repeat: int) -> dict[int, Tensor]:
+        """Return the labels (m,) of one random view of each sample for each replica."""
+        return self._assign(self._embed(
+            lambda rows: augment(self.inputs.take(rows), draws.fold(key, rows, repeat))))
 
     def scores(self, score: Callable[[int], Tensor | float]) -> Tensor:
-        """A score for each living replica, as a selector gives it."""
+        """Apply `score` to each replica; failed ones get minus infinity."""
         scores = torch.full((len(self.result),), -torch.inf)
         for replica in self.result.living:
             scores[replica] = score(replica)
@@ -79,54 +81,64 @@ class Candidates:
 
 
 class Selector(Protocol):
+    """A label-free score of replicas."""
+
     def __call__(self, candidates: Candidates) -> Tensor:
-        """One score for each replica, (r,), the higher the better; failed replicas get minus infinity."""
+        """Return one score per replica, (r,); higher is better, minus infinity for failed ones."""
         ...
+
+
+def choose_replica(result: Result, inputs: Inputs, select: Selector) -> tuple[list[float], int]:
+    """Return the score of each replica, and the replica to keep."""
+    if len(result) == 1:
+        return [math.nan], 0
+    without_labels = replace(result, history={})
+    scores = torch.as_tensor(select(Candidates(without_labels, inputs)), dtype=torch.float64)
+    listed = scores.masked_fill(scores.isnan(), -torch.inf).tolist()
+    return listed, max(result.living, key=lambda replica: listed[replica])
 
 
 @dataclass(frozen=True)
 class _UnderPerturbation:
-    """augment: None takes the augmentation of training; where there was none, an affine map of images, and noise and feature
-    dropout for tables. repeats: views of each sample."""
+    """Compare samples with `repeats` random views of them.
+
+    augment: None is the augmentation of training; without one, affine maps or noise.
+    """
 
     augment: Augmentation | None = None
-    repeats: int = 3
+    repeats: int = integer(default=3, least=1)
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        check_int("repeats", self.repeats, 1)
-
     def pairs(self, candidates: Candidates) -> dict[int, tuple[Tensor, Tensor]]:
-        """Labels of samples as they are and of their views, (repeats × m,) each, for each living replica."""
-        augment = self.augment or candidates.result.settings[0].augment or perturbation_of(candidates.inputs.sample_shape)
-        if isinstance(augment, NotStored):
-            raise ValueError("The augmentation of training was its user's own and is in no file: "
-                             f"pass {type(self).__name__}(augment=…).")
+        """Return the labels of samples and of their views, (repeats × m,), for each replica."""
+        trained = candidates.result.settings[0].augment
+        augment = self.augment or trained or perturbation_of(candidates.inputs.sample_shape)
         key = draws.fold(draws.key(self.seed, device=candidates.inputs.device), "consistency")
-        views = [candidates.perturbed(augment, key, again) for again in range(self.repeats)]
+        views = [candidates.perturbed(augment, key, repeat) for repeat in range(self.repeats)]
         return {replica: (own.repeat(self.repeats), torch.cat([view[replica] for view in views]))
                 for replica, own in candidates.labels.items()}
 
 
 @value
 class Consistency(_UnderPerturbation):
-    """The share of samples whose cluster stays the same under a fresh random augmentation.
+    """Share of samples whose cluster stays the same under a random augmentation.
 
-    A replica that merged two classes and split a third has a border inside that third, which augmented samples cross. But a
-    single cluster that holds everything is consistent, too: see `SharedInformation`.
+    Augmented samples cross borders inside a class. But a single cluster that contains everything is
+    consistent, too: see `SharedInformation`.
     """
 
     def __call__(self, candidates: Candidates) -> Tensor:
         pairs = self.pairs(candidates)
-        return candidates.scores(lambda replica: (pairs[replica][0] == pairs[replica][1]).float().mean())
+        return candidates.scores(
+            lambda replica: (pairs[replica][0] == pairs[replica][1]).float().mean())
 
 
 @value
 class SharedInformation(_UnderPerturbation):
-    """How much the cluster of an augmented sample tells about that of the sample itself, as a share of all that k clusters
-    can tell: 1 for even clusters that every view keeps, 0 for what chance does and for one cluster that holds everything.
+    """Mutual information of the clusters of samples and of their views, relative to log(k).
 
-    Prefers even sizes: where classes are known to differ much in size, `Consistency` is the fairer judge.
+    1 for clusters of equal size that every view keeps, 0 for random labels and for one cluster that
+    contains everything. Prefers equal sizes: for very unequal classes use `Consistency`.
     """
 
     def __call__(self, candidates: Candidates) -> Tensor:
@@ -142,7 +154,7 @@ class SharedInformation(_UnderPerturbation):
 
 @value
 class Compactness:
-    """One minus the share of the embeddings' spread that is left within clusters."""
+    """One minus the share of the embeddings' variance that is within clusters."""
 
     def __call__(self, candidates: Candidates) -> Tensor:
         def score(replica: int) -> Tensor:
@@ -155,21 +167,15 @@ class Compactness:
 
 @value
 class Silhouette:
-    """How much nearer samples are to their own cluster than to the next one, from -1 to 1; 0 where there is one cluster only.
+    """Mean silhouette in the embedding, by "squared" Euclidean or "cosine" distance."""
 
-    distance: "squared" Euclidean or "cosine", both from sums over clusters.
-    """
-
-    distance: Literal["squared", "cosine"] = "squared"
-
-    def __post_init__(self) -> None:
-        if self.distance not in ("squared", "cosine"):
-            raise ValueError(f"distance must be 'squared' or 'cosine', got {self.distance!r}.")
+    distance: Literal["squared", "cosine"] = choice("squared", "cosine", default="squared")
 
     def __call__(self, candidates: Candidates) -> Tensor:
         def score(replica: int) -> Tensor:
             z, labels = candidates.embeddings[replica], candidates.labels[replica]
-            each = squared_silhouette(z, labels) if self.distance == "squared" else class_distances(z, labels).silhouette
+            each = (squared_silhouette(z, labels) if self.distance == "squared"
+                    else class_distances(z, labels).silhouette)
             return each.mean().nan_to_num(0.0)
 
         return candidates.scores(score)
@@ -177,15 +183,16 @@ class Silhouette:
 
 @value
 class Agreement:
-    """The mean NMI with the labels of the other replicas. Where most replicas made the same mistake, it keeps that."""
+    """Mean NMI with the other replicas. It keeps a mistake that most replicas make."""
 
     def __call__(self, candidates: Candidates) -> Tensor:
         living, k = candidates.result.living, candidates.result.n_clusters
         labels = torch.stack([candidates.labels[replica] for replica in living])
 
         def score(replica: int) -> float:
-            tables = metrics.batched_contingency(candidates.labels[replica], labels, k, k).cpu().numpy()
-            others = [metrics.nmi_of_table(table) for other, table in zip(living, tables, strict=True) if other != replica]
+            tables = metrics.batched_contingency(candidates.labels[replica], labels, k, k)
+            others = [metrics.nmi_of_table(table.cpu().numpy())
+                      for other, table in zip(living, tables, strict=True) if other != replica]
             return sum(others) / max(1, len(others))
 
         return candidates.scores(score)
@@ -193,7 +200,7 @@ class Agreement:
 
 @value
 class SizeEntropy:
-    """How even the clusters' sizes are: their entropy, over that of k equal ones."""
+    """Entropy of the cluster sizes, relative to that of k equal ones."""
 
     def __call__(self, candidates: Candidates) -> Tensor:
         k = candidates.result.n_clusters
@@ -206,37 +213,64 @@ class SizeEntropy:
 
 
 @dataclass(frozen=True)
-class _OfSeveral:
+class _Combined:
     selectors: tuple[Selector, ...]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "selectors", tuple(self.selectors))
-        if not self.selectors:
-            raise ValueError(f"{type(self).__name__} needs at least one selector.")
-
     def all_scores(self, candidates: Candidates) -> Tensor:
-        """(selectors, r) in float64; what is not a number is minus infinity."""
-        given = torch.stack([torch.as_tensor(select(candidates), dtype=torch.float64) for select in self.selectors])
-        return given.masked_fill(given.isnan(), -torch.inf)
+        """Return the scores of all selectors, (selectors, r), with minus infinity for NaN."""
+        scores = torch.stack([torch.as_tensor(select(candidates), dtype=torch.float64)
+                              for select in self.selectors])
+        return scores.masked_fill(scores.isnan(), -torch.inf)
 
 
 @value
-class MeanRank(_OfSeveral):
-    """The mean place of a replica under several selectors, as the share of living replicas that score lower; equal scores
-    share a place. It asks for no common scale."""
+class MeanRank(_Combined):
+    """Mean rank under several selectors, as the share of replicas that score lower."""
 
     def __call__(self, candidates: Candidates) -> Tensor:
         scores = self.all_scores(candidates)[:, candidates.result.living]
         below = (scores[:, None] < scores[:, :, None]).double().mean(-1)
         ties = (scores[:, None] == scores[:, :, None]).double().mean(-1)
-        places = iter((below + ties / 2).mean(0))
-        return candidates.scores(lambda replica: next(places))
+        ranks = iter((below + ties / 2).mean(0))
+        return candidates.scores(lambda replica: next(ranks))
 
 
 @value
-class Product(_OfSeveral):
-    """The product of several scores, each of which must be positive to count."""
+class Product(_Combined):
+    """Product of several scores; negative ones count as 0."""
 
     def __call__(self, candidates: Candidates) -> Tensor:
         product = self.all_scores(candidates).clamp(min=0).prod(0)
         return candidates.scores(lambda replica: product[replica])
+
+
+def consensus(labels: np.ndarray, reference: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return a weighted vote of the replicas' labels (r, n) on each sample, (n,).
+
+    The clusters of each replica are matched one to one with those of the reference (n,); unmatched
+    clusters abstain, and the reference decides ties.
+    """
+    samples, n_clusters = np.arange(len(reference)), int(reference.max()) + 1
+    votes = np.zeros((len(reference), n_clusters))
+    for own, weight in zip(labels, weights, strict=True):
+        if weight > 0:
+            vote = metrics.matched(own, reference)
+            votes[samples[vote >= 0], vote[vote >= 0]] += weight
+    # The tolerance covers sums of equal weights in another order.
+    leading = votes >= votes.max(1, keepdims=True) * (1 - 1e-12)
+    return np.where(leading[samples, reference], reference, leading.argmax(1))
+
+
+def vote_weights(scores: np.ndarray) -> np.ndarray:
+    """Return the weight of each replica in the vote: 1 for the best, 0 from the median downwards.
+
+    Otherwise a mistake that most replicas make would be voted in. Equal scores weigh the same.
+    """
+    known = scores[np.isfinite(scores)]
+    if not len(known):
+        return np.ones(len(scores))
+    middle, best = float(np.median(known)), float(known.max())
+    if middle == best:
+        return (scores == best).astype(float)
+    weights = np.clip((scores - middle) / (best - middle), 0.0, 1.0)
+    return np.where(np.isfinite(scores), weights, 0.0)

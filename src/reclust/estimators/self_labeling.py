@@ -1,51 +1,71 @@
-"""Self-labeling with scikit-learn's contract."""
+"""Self-labeling with scikit-learn's interface."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils import column_or_1d
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from ..data.accept import as_array
-from ..data.augmentation.affine import Affine, Augmentation, Noise
+from ..data.augmentation.affine import Augmentation, perturbation_of
 from ..data.augmentation.strong import StrongViews
 from ..data.preparation import Preparation
-from ..objectives.self_label import logits
 from ..training.checkpoint import Checkpoint
+from ..training.monitors.base import Monitor
 from ..training.monitors.evaluation import Evaluation
 from ..training.monitors.progress import Progress
 from ..training.result import Model
-from ..training.self_label import SelfLabel, self_label
-from ..training.settings import Execution, View
+from ..training.self_label import SelfLabel, logits, self_label
+from ..training.settings import Execution, check_part
+from ..utils import choices
 from ..utils.device import choose_device, resident_limit
 from .baseline import k_means_baseline
-from .fitted import FittedClustering
+from .fitted import FittedClustering, check_labels
 
 
 class SelfLabeling(FittedClustering):
-    """Goes on from a fitted clusterer: its confident labels teach the network about the other samples.
+    """Refine a fitted clustering: its confident labels teach the network the other samples.
 
     Parameters
     ----------
-    clusterer : a fitted `DeepClustering`; it stays as it is.
-    threshold : how confident the network must be of a sample to learn from it.
-    evenness : how strongly predictions are kept spread over all classes, so that none of them dies; 0 where clusters may be of
-        very different sizes.
-    warmup_epochs : so long a linear head learns the clusters first, while the network stays as it is.
-    epochs, batch_size, lr : of self-labeling.
-    strong : changes the views that learn, as a callable (x, keys) -> x. "auto" takes `StrongViews` for colour images, for other
-        images an affine map and for tables noise, unless the clusterer was trained with an augmentation.
-    device, precision, progress, time_budget : as in `DeepClustering`.
+    clusterer : DeepClustering
+        Fitted estimator to continue from; it is not changed.
+    threshold : float, default=0.99
+        Confidence above which a sample's label is learned from.
+    evenness : float, default=2
+        How strongly predictions are kept spread over all clusters; 0 if cluster sizes may differ a
+        lot.
+    warmup_epochs : int, default=20
+        Epochs in which a linear head learns the clusters while the network is frozen.
+    epochs, batch_size : int, default=200, 1000
+    lr : float, default=1e-3
+        Learning rate.
+    strong : callable or "auto", default="auto"
+        Augmentation of the views that learn, (x, keys) -> x. "auto" is `StrongViews` for color
+        images; otherwise the clusterer's augmentation, or an affine map or noise if it has none.
+    device, precision, progress, time_budget
+        As in `DeepClustering`.
 
     Attributes
     ----------
-    Those of a `DeepClustering`; `history_` says in its phase "self-labeling" how many samples and classes were active.
+    labels_, cluster_centers_, n_clusters_, history_, result_, ...
+        As in `DeepClustering`; phases of `history_` are "warm-up" and "self-labeling".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from reclust import IDEC, SelfLabeling
+    >>> X, _ = make_blobs(60, 5, random_state=0)
+    >>> model = IDEC(3, pretrain_epochs=5, epochs=2, intervention=None, random_state=0).fit(X)
+    >>> refined = SelfLabeling(model, threshold=0.2, warmup_epochs=5, epochs=1).fit(X)
+    >>> refined.labels_.shape
+    (60,)
     """
 
     def __init__(
@@ -60,7 +80,7 @@ class SelfLabeling(FittedClustering):
         lr: float = 1e-3,
         strong: Augmentation | str = "auto",
         device: str = "auto",
-        precision: Literal["auto", "float32", "bf16"] = "auto",
+        precision: choices.Precision = "auto",
         progress: bool | None = None,
         time_budget: float | None = None,
     ) -> None:
@@ -77,57 +97,53 @@ class SelfLabeling(FittedClustering):
         self.progress = progress
         self.time_budget = time_budget
 
-    def fit(self, X: Any, y: Any = None, *, checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
+    def fit(self, X: Any, y: Any = None, *,
+            checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
             every: int | None = None) -> SelfLabeling:
-        """Train on X, as `DeepClustering.fit` takes it, usually what the clusterer was fitted on; `y` is only scored."""
+        """Train on X, usually the samples of the clusterer; see `DeepClustering.fit`."""
+        clusterer = self.clusterer
         with self._restore_on_error():
-            clusterer = self.clusterer
             check_is_fitted(clusterer, "labels_")
             samples = clusterer.check_input(X)
-            self.ids_, X = samples.ids, samples.array
-            if y is not None:
-                y = column_or_1d(as_array(y))
-                check_consistent_length(X, y)
+            y = None if y is None else check_labels(y, samples)
             preparation, device = clusterer.preparation_, choose_device(self.device)
             start = clusterer.result_.only(clusterer.best_replica_)
-            how = self._how(preparation, start.settings[0].augment)
-            inputs = preparation.inputs(X, limit=resident_limit(device)).to(device, torch.float32)
-        execution = Execution(device=self.device, precision=self.precision, time_budget=self.time_budget)
-        progress = Progress(shown=self.progress)
-        try:
-            result = self_label(inputs, start, how, monitors=[progress, *([] if y is None else [Evaluation(y)])],
-                                execution=execution, checkpoint=Checkpoint.at(checkpoint, every))
-        finally:
-            progress.close()
-        self.n_features_in_ = clusterer.n_features_in_
-        self.baseline_ = k_means_baseline(X, preparation, clusterer.n_clusters_, seed=start.seeds[0], device=device)
+            inputs = preparation.inputs(samples.array, limit=resident_limit(device))
+            inputs = inputs.to(device, torch.float32)
+            how = self._self_label(preparation, inputs.sample_shape, start.settings[0].augment)
+        execution = Execution(device=self.device, precision=self.precision,
+                              time_budget=self.time_budget)
+        with closing(Progress(shown=self.progress)) as progress:
+            monitors: list[Monitor] = [progress]
+            monitors += [] if y is None else [Evaluation(y)]
+            result = self_label(inputs, start, how, monitors=monitors, execution=execution,
+                                checkpoint=Checkpoint.at(checkpoint, every))
+        self.n_features_in_, self.ids_ = clusterer.n_features_in_, samples.ids
         if "feature_names_in_" in vars(clusterer):
             self.feature_names_in_ = clusterer.feature_names_in_
+        self.baseline_ = k_means_baseline(samples.array, preparation, clusterer.n_clusters_,
+                                          seed=start.seeds[0], device=device)
         self._adopt(result, preparation, [float("nan")], 0)
-        self._label(X, clusterer.n_clusters_)
+        self._label(samples.array, clusterer.n_clusters_)
         return self
 
     def soft_labels(self, model: Model, z: Tensor) -> Tensor:
-        """The head's softmax."""
+        """Return the softmax of the head."""
         return logits(model.state, z).softmax(-1)
 
-    def _how(self, preparation: Preparation, used: Augmentation | None) -> SelfLabel:
+    def _self_label(self, preparation: Preparation, sample_shape: tuple[int, ...],
+                    of_clusterer: Augmentation | None) -> SelfLabel:
+        strong: Any = self.strong
+        if isinstance(strong, str) and strong == "auto":
+            if preparation.channels == 3 and preparation.lens.light == "kept":
+                # Fill with the mean color, which the network sees as 0.
+                mean = np.broadcast_to(preparation.second.shift, (3, 1, 1)).ravel().tolist()
+                strong = StrongViews(fill=tuple(mean))
+            else:
+                strong = of_clusterer or perturbation_of(sample_shape)
+        check_part("strong", strong, Callable)  # type: ignore[arg-type]
         base = SelfLabel(threshold=self.threshold, evenness=self.evenness)
-        learning: View
-        if not isinstance(self.strong, str):
-            learning = self.strong
-        elif self.strong != "auto":
-            raise ValueError(f"strong must be 'auto' or an augmentation such as StrongViews(), got {self.strong!r}.")
-        elif preparation.channels == 3 and preparation.lens.light == "kept":
-            learning = StrongViews(fill=_mean_colour(preparation))
-        else:
-            learning = used or (Noise() if preparation.channels is None else Affine())
-        training = replace(base.training, epochs=self.epochs, lr=self.lr, batch_size=self.batch_size, views=("clean", learning))
         warmup = replace(base.warmup, epochs=self.warmup_epochs, batch_size=self.batch_size)
+        training = replace(base.training, epochs=self.epochs, lr=self.lr,
+                           batch_size=self.batch_size, views=("clean", strong))
         return replace(base, warmup=warmup, training=training)
-
-
-def _mean_colour(preparation: Preparation) -> tuple[float, float, float]:
-    """What a network sees as zero."""
-    red, green, blue = np.broadcast_to(preparation.second.shift, (3, 1, 1)).ravel().tolist()
-    return red, green, blue
