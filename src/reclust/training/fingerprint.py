@@ -41,7 +41,7 @@ def fingerprint(thing: Any) -> Any:
     if isinstance(thing, Tensor):
         thing = thing.detach().cpu().contiguous().numpy()
     if isinstance(thing, np.generic):
-        return repr(thing.item())
+        thing = thing.item()
     if isinstance(thing, np.ndarray):
         content = hashlib.sha256(np.ascontiguousarray(thing).tobytes()).hexdigest()
         return (str(thing.dtype), thing.shape, content)

@@ -93,7 +93,8 @@ class Recorder:
         if not force and not (due and time.monotonic() - self._last_save >= checkpoint.seconds):
             return
         self._last_save = time.monotonic()
-        replicas, memory = self.context.replicas, {**self._monitor_memory(), **notes}
+        replicas = self.context.replicas
+        memory = {name: one.memory for name, one in self._stateful_monitors.items()} | notes
         TrainingState(
             phase, next_epoch, replicas.tensors(), optimizer, memory, self.history, self.seconds,
             self.failed,
@@ -124,9 +125,6 @@ class Recorder:
             history=self.history, seconds=self.seconds, failed=self.failed,
             provenance={**provenance(context.inputs.device),
                         "precision": context.precision.precision})
-
-    def _monitor_memory(self) -> dict[str, dict[str, Tensor]]:
-        return {owner: monitor.memory for owner, monitor in self._stateful_monitors.items()}
 
     @property
     def _stateful_monitors(self) -> dict[str, StatefulMonitor]:

@@ -35,24 +35,19 @@ class Snapshot:
         Current epoch, -1 before the first, and scheduled number of epochs.
     loss : dict of str to ndarray of shape (n_replicas,)
         Mean losses of the epoch; empty at other moments.
-    fired : ndarray of shape (n_replicas,)
-        Replicas changed by an intervention at the start of this epoch.
-    embed : callable
-        embed() -> embeddings of all samples (r, n, d); embed(rows) -> those of some rows.
-    assign : callable
-        Embeddings (r, n, d) -> labels (r, n).
-    fires_next : ndarray of shape (n_replicas,)
-        Replicas whose intervention may fire at the start of the next epoch.
-    parameters : dict of str to Tensor
-        Network parameters, stacked over replicas.
+    fired, fires_next : ndarray of shape (n_replicas,)
+        Replicas changed by an intervention at the start of this epoch, or perhaps of the next.
+    embed, assign : callable
+        embed() -> embeddings (r, n, d); embed(rows) -> those of some samples; assign(embeddings)
+        -> labels (r, n).
+    parameters, state : dict of str to Tensor
+        Network parameters and state of the objectives, stacked over replicas.
     centers : Tensor of shape (n_replicas, k, d) or None
         None during pretraining.
     representation_loss : callable or None
         representation_loss() -> loss of all clean samples in eval mode, (r,).
     n_samples : int or None
         Number of samples.
-    state : dict of str to Tensor
-        State of the objectives; empty during pretraining.
     measured : dict
         Measurements of the monitors before this one at the same moment.
 
