@@ -26,17 +26,14 @@ from reclust import (
     SoftReset,
     Step,
     StopTraining,
-    Target,
-    draws,
     train,
     value,
 )
 from reclust.data.augmentation.affine import Noise
 from reclust.data.inputs import as_inputs
 from reclust.data.streams import StreamedInputs
-from reclust.interventions import Exchange, WhenSettled
+from reclust.interventions import Exchange
 from reclust.objectives import GradientOnly
-from reclust.training.engine import embedding
 from reclust.training.engine.batches import Batches
 from reclust.training.engine.replicas import Replicas
 
@@ -46,24 +43,6 @@ EXACT = Execution(device="cpu", precision="float64", executor="plain")
 
 def settings(**changes):
     return small_settings(**{"pretraining": None, "intervention": None, **changes})
-
-
-def test_every_epoch_has_its_own_order_and_every_view_its_own_draws():
-    seen = []
-
-    def record(x, keys):
-        seen.append((x.clone(), keys.clone()))
-        return x
-
-    once = Schedule(epochs=3, batch_size=60, views=("augmented", "augmented"))
-    train(X, settings(augment=record, clustering=once), seeds=[0], execution=EXACT)
-    views = [one for one in seen if one[0].shape[-2] == 60]
-    assert len(views) == 6
-    assert len({key for _, keys in views for key in keys.flatten().tolist()}) == 6 * 60, "a view drew what another one had drawn"
-    for earlier, later in ((0, 2), (2, 4)):
-        one, other = views[earlier][0][0], views[later][0][0]
-        assert not torch.equal(one, other)
-        assert torch.equal(one.reshape(60, 12).sort(0).values, other.reshape(60, 12).sort(0).values)
 
 
 def test_centres_without_gradients_follow_in_another_order_than_the_network_was_trained_in(monkeypatch):
@@ -141,26 +120,6 @@ def test_a_first_view_that_only_decides_moves_no_weight(first_view, moves):
 
 
 @value
-class Flip(Step):
-    """Gives every sample the other one of two labels."""
-
-    sign: ClassVar[list] = [1.0]
-    part: ClassVar[str] = "flip"
-
-    def __call__(self, target):
-        self.sign[0] *= -1
-
-
-def test_after_a_firing_labels_are_compared_with_those_that_it_left():
-    Flip.sign[0] = 1.0
-    z = torch.linspace(-1, 1, 40).unsqueeze(-1)
-    encoder, notes = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)), {}
-    when = WhenSettled((Flip(),), threshold=0.5, look=1, shortest=1, longest=100)
-    fired = [bool(when(epoch, Target.of(encoder, torch.tensor([[-1.0], [1.0]]), embed=lambda: Flip.sign[0] * z, memory=notes))) for epoch in range(4)]
-    assert fired == [False, True, True, True]
-
-
-@value
 class Poison(Step):
     """The weights of the second replica stop being numbers; afterwards, which replicas' are none."""
 
@@ -182,32 +141,6 @@ def test_a_replica_that_failed_is_neither_copied_nor_replaced():
     assert Poison.sick == [False, True, False, False] and list(result.failed) == [1]
 
 
-def test_a_replica_that_failed_has_no_say_in_when_all_of_them_settle():
-    fired = []
-    for sick in ((), (1,)):
-        z = torch.linspace(-1, 1, 40).reshape(1, -1, 1).repeat(2, 1, 1)
-        z[list(sick)] = torch.nan
-        state = {"sign": 1.0}
-        target = Target(blocks={}, centers=torch.tensor([[-1.0], [1.0]]).expand(2, 2, 1), key=torch.stack([draws.key(0), draws.key(1)]),
-                        embedder=lambda rows, state=state, z=z: state["sign"] * z, assigner=lambda z: (z.squeeze(-1) > 0).long(),
-                        n_samples=40, memory={}, peers=object())
-        when = WhenSettled((Flip(),), threshold=0.75, look=1, shortest=1, longest=100, decide="together")
-        flags = []
-        for epoch in range(4):
-            flags.append(bool(np.any(when(epoch, target))))
-            state["sign"] *= -1  # all labels change from look to look, of replicas that have any
-        fired.append(flags)
-    assert fired[0] == fired[1] == [False] * 4
-
-
-def test_a_state_that_is_not_finite_is_noticed():
-    replicas = Replicas.create(Autoencoder(hidden=(4,)), (12,), 4, seeds=[0, 1], device=torch.device("cpu"), dtype=torch.float64)
-    replicas.start_objectives([DECObjective()] * 2, torch.zeros(2, 4, 4, dtype=torch.float64))
-    assert replicas.finite().all()
-    replicas.state["centers"].detach()[1, 0, 0] = torch.nan
-    assert replicas.finite().tolist() == [True, False]
-
-
 def stop_after(epoch):
     def monitor(snapshot):
         if (snapshot.phase, snapshot.moment, snapshot.epoch) == ("clustering", "epoch", epoch):
@@ -227,15 +160,6 @@ def test_monitors_behind_the_one_that_stops_a_run_see_its_last_epoch_too(tmp_pat
         assert np.array_equal(again.history["clustering"][column].values, curve.values), column
 
 
-def test_a_checkpoint_removes_its_own_files_and_no_others(tmp_path):
-    for name in ("run1", "run1.previous", "run1.warmup", "run1.0-5.previous", ".run1.ab12.tmp", "run10", "run10.previous",
-                 "run1_results.csv", "run1.csv", "run1.0"):
-        (tmp_path / name).write_text("")
-    Checkpoint(tmp_path / "run1").remove()
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "run1.0", "run1.csv", "run10", "run10.previous", "run1_results.csv"]
-
-
 def test_a_run_on_data_in_memory_does_not_go_on_with_data_in_a_file_which_is_visited_in_another_order(tmp_path):
     given = settings(clustering=Schedule(epochs=4, batch_size=20))
     inputs = as_inputs(torch.from_numpy(X))
@@ -244,13 +168,6 @@ def test_a_run_on_data_in_memory_does_not_go_on_with_data_in_a_file_which_is_vis
     streamed = StreamedInputs(X, lambda rows: rows)
     with pytest.raises(ValueError, match="another"):
         train(streamed, given, seeds=[0], execution=EXACT, checkpoint=tmp_path / "run.ckpt")
-
-
-def test_replicas_of_a_result_can_be_selected():
-    result = train(X, settings(clustering=Schedule(epochs=1)), seeds=[1, 2, 3, 4])
-    assert result.only(slice(1, 3)).seeds == (2, 3) and result.only(-1).seeds == (4,)
-    odd = result.only(slice(None, None, 2))
-    assert odd.seeds == (1, 3) and (odd.labels == result.labels[::2]).all()
 
 
 def test_a_group_of_which_all_fail_does_not_end_the_others(monkeypatch):
@@ -284,29 +201,3 @@ def test_one_replica_whose_gradients_explode_is_enough_for_a_warning():
     once = [small_settings(pretraining=None, intervention=None, objective=IDECObjective(weight), clustering=Schedule(1, batch_size=30)) for weight in (0.1, 1e9)]
     with pytest.warns(ReclustWarning, match="Gradients explode"):
         train(X, once, seeds=[0, 0], execution=EXACT)
-
-
-def test_a_monitor_begins_anew_with_each_training():
-    given, monitor = small_settings(pretraining=None, intervention=None), Evaluation(Y)
-    first, second = (train(X, given, seeds=[0], execution=EXACT, monitors=[monitor]).history["clustering"]["label_change"] for _ in range(2))
-    assert first.epochs.tolist() == second.epochs.tolist() and (first.values == second.values).all()
-
-
-def test_pieces_change_nothing(monkeypatch):
-    def seen():
-        found = {}
-        def look(snapshot):
-            if (snapshot.phase, snapshot.moment, snapshot.epoch) == ("clustering", "epoch", 1):
-                found.update(z=snapshot.embeddings, labels=snapshot.labels, loss=snapshot.representation_loss())
-        class Look(Exchange):
-            def __call__(self, target):
-                rows = torch.arange(60)
-                found["views"] = target.peers.embed_views(rows, target.key[0], Noise())
-                found["turned"] = target.peers.embed_views(rows.flip(0), target.key[0], Noise()).flip(1)
-        train(X, small_settings(pretraining=None, clustering=Schedule(2, batch_size=30), intervention=Every(1, (Look(),))), seeds=[0, 1], monitors=[look], execution=Execution("cpu", "float64"))
-        return found
-    whole = seen()
-    monkeypatch.setattr(embedding, "CHUNK", 7)
-    for name, found in seen().items():
-        torch.testing.assert_close(found, whole[name], msg=name)
-    torch.testing.assert_close(whole["views"], whole["turned"])
