@@ -56,7 +56,7 @@ def test_pretraining_alone_then_going_on_equals_one_run():
 def test_first_centres_come_from_all_samples_by_the_given_method():
     settings = small_settings(pretraining=None, intervention=None, clustering=Schedule(0), objective=DECObjective())
     result = train(X, settings, seeds=[9], execution=exact("plain"))
-    z = result.model(0).embed(torch.from_numpy(X))
+    z = result.model(0).embed(torch.from_numpy(X).double())
     own = draws.fold(draws.key([9]), "first centers", "recluster")
     torch.testing.assert_close(result.state["centers"], settings.first_centers.method(z[None], 4, own))
 
