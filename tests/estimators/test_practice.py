@@ -141,13 +141,6 @@ def test_what_is_refused_leaves_an_earlier_fit_whole():
         assert model.n_features_in_ == X.shape[1] and (model.predict(X) == before).all()
 
 
-def test_wrong_places_and_monitors_are_told_before_the_work(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        small().fit(X, checkpoint=tmp_path / "such" / "states")
-    with pytest.raises(TypeError, match=r"monitors must be a sequence, got .*print.*: write \[monitor\]"):
-        small().fit(X, monitors=print)
-
-
 def test_the_index_of_a_frame_names_its_rows(tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])

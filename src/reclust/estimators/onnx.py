@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from ..data.preparation import Preparation
 from ..training.result import Model
+from ..utils.exceptions import require
 from ..utils.files import check_writable, write_bytes
-from ..utils.lazy import require
 
 
 def export_onnx(model: Model, preparation: Preparation, n_features: int,
