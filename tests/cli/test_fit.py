@@ -9,7 +9,7 @@ import pytest
 from support import blobs
 
 import reclust
-from reclust.cli import main, output, parser
+from reclust.cli import common, main, parser
 from reclust.data import Lens
 from reclust.utils.files import exclusive_lock
 
@@ -123,7 +123,7 @@ def test_drop_can_be_repeated():
 
 
 def test_progress_lines_without_a_terminal(quick, monkeypatch, capsys):
-    monkeypatch.setattr(output, "PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr(common, "PROGRESS_SECONDS", 0.0)
     assert main([*quick, "4"]) == 0
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 13 and said[1:3] == ["reclust: pretraining, epoch 2 of 2", "reclust: clustering, epoch 1 of 11"]

@@ -47,7 +47,7 @@ def test_unknown_parts_of_a_study_are_errors(given, options, tmp_path, monkeypat
 @pytest.mark.parametrize(("given", "patched", "message"), [
     (["fit", "x.npy", "-k", "3"], "reclust.cli.fit.read_data", "interrupted: run the same command again to continue"),
     (["study", "run", "acc-table"], "reclust.cli.study._study", "stopped early: run the same command again to continue"),
-    (["suggest-k", "x.npy"], "reclust.cli.suggest_k.read_data", "interrupted"),
+    (["suggest-k", "x.npy"], "reclust.cli.fit.read_data", "interrupted"),
 ])
 def test_ctrl_c_prints_whether_the_command_can_continue(given, patched, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

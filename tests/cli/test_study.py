@@ -14,7 +14,7 @@ import pytest
 from studies.tiny import same_table, tiny_study
 
 import reclust
-from reclust.cli import main, output, study
+from reclust.cli import common, main, study
 from reclust.studies import Failure, RunSummary, Store, Variant, named, names, write_study
 from reclust.studies.baselines import baselines_of
 
@@ -49,7 +49,7 @@ def test_a_study_from_a_file_runs_stops_continues_and_reports_failures(tmp_path,
 
 
 def test_study_progress_lines_without_a_terminal(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(output, "PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr(common, "PROGRESS_SECONDS", 0.0)
     study = tiny_study(name="mine", algorithms=("dcn",), pretrained=(False,), variants=(Variant("none"),))
     (tmp_path / "mine.toml").write_text(write_study(study))
     run = ["study", "run", str(tmp_path / "mine.toml"), "--device", "cpu", "--store"]

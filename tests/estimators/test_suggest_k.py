@@ -154,7 +154,7 @@ def test_the_command_line_prints_it(tmp_path, monkeypatch, capsys):
     np.save(tmp_path / "x.npy", blobs(n=80, k=2)[0])
     monkeypatch.setattr("reclust.estimators.suggest_k._short_settings", lambda n: QUICK)
     given = ["suggest-k", str(tmp_path / "x.npy"), "--from", "2", "--to", "3", "--n-init", "2", "--splits", "1", "--device", "cpu"]
-    monkeypatch.setattr("reclust.cli.output.PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr("reclust.cli.common.PROGRESS_SECONDS", 0.0)
     assert main(given) == 0
     said = capsys.readouterr()
     assert "2 clusters" in said.out

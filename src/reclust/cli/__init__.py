@@ -9,14 +9,11 @@ import argparse
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 from ..version import __version__
-from . import completion, data, doctor, fit, results, study, suggest_k
-from .output import plain_warnings
-
-COMMANDS = (fit, suggest_k, study, results, data, doctor, completion)
-"""Modules with `add(commands)`, which adds parsers with a default `run(arguments) -> exit code`."""
+from . import fit, installation, results, study
 
 
 def parser() -> argparse.ArgumentParser:
@@ -30,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
            help="import a module first, for custom classes that it defines")
     root.set_defaults(interrupted="interrupted", root=root)
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in COMMANDS:
+    for module in (fit, study, results, installation):
         module.add(commands)
     return root
 
@@ -43,8 +40,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.path.insert(0, os.getcwd())
         for module in arguments.modules:
             importlib.import_module(module)
-        with plain_warnings():
-            return arguments.run(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: print(  # without a line of code
+                f"reclust: warning: {message}", file=sys.stderr)
+            return arguments.run(arguments) or 0
     except KeyboardInterrupt:
         print(f"reclust: {arguments.interrupted}", file=sys.stderr)
         return 130

@@ -1,4 +1,4 @@
-"""`reclust fit` and `reclust predict`: cluster files, assign new samples to clusters."""
+"""`reclust fit`, `predict` and `suggest-k`: cluster files, assign new samples, count clusters."""
 
 from __future__ import annotations
 
@@ -6,26 +6,22 @@ import argparse
 import csv
 import io
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..utils.choices import ALGORITHMS, AUGMENTATIONS, PRESETS
 from ..utils.files import check_writable, exclusive_lock, write_text
-from .arguments import DATA, PREPARATION, add_command, add_options, read_data
-from .output import ProgressLines, duration, show
+from . import common
+from .common import DATA, PREPARATION, add_command, add_options, duration, read_data, show
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ..data import Dataset
     from ..estimators.deep_clustering import DeepClustering
 
-CHECKPOINT = "fit.checkpoint"
-CHECKPOINT_SECONDS = 20.0
-"""Time between two checkpoints: writing a large network after every epoch would be slow."""
+CHECKPOINT_SECONDS = 20.0  # writing a large network after every epoch would be slow
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -59,43 +55,70 @@ def add(commands: argparse._SubParsersAction) -> None:
     option("-o", "--output", metavar="FILE", help="CSV file (default: print)")
     option("--report", metavar="FILE",
            help="also write an HTML report, if DATA is what the model was fitted on")
+    suggest = add_command(
+        commands, "suggest-k", _suggest_k, "suggest a number of clusters",
+        "Clusters two halves of DATA into different numbers of clusters and reports for which of "
+        "these the halves agree. Takes minutes on a CPU.", seed=0)
+    add_options(suggest, *DATA, *PREPARATION)
+    option = suggest.add_argument
+    option("--from", dest="least", type=int, default=2, metavar="K",
+           help="smallest number of clusters to try (default: %(default)s)")
+    option("--to", dest="most", type=int, metavar="K",
+           help="largest number to try (default: depends on the number of samples)")
+    option("--n-init", type=int, default=3, metavar="N", help="models per half (default: 3)")
+    option("--splits", type=int, default=2, metavar="N", help="random splits (default: 2)")
+    add_options(suggest, "--device", "--seed", "--json")
 
 
 def _fit(arguments: argparse.Namespace) -> int:
-    from .. import Checkpoint
-    from ..training.checkpoint import CheckpointMismatch
-
     dataset = read_data(arguments)
     model = _model(arguments, images=dataset.image_shape is not None)
     folder = Path(arguments.output)
-    checkpoint = Checkpoint(folder / CHECKPOINT, every=1, seconds=CHECKPOINT_SECONDS)
-    labels_file, model_file = folder / "labels.csv", folder / "model.reclust"
-    refuse_overwrite([arguments.data], [labels_file, model_file, arguments.report])
+    refuse_overwrite([arguments.data], [folder / "labels.csv", folder / "model.reclust",
+                                        arguments.report])
     if arguments.report is not None:
         check_writable(arguments.report)
-    with _locked(folder):
-        for file in (model_file, labels_file):
-            if file.exists() and not (checkpoint.exists() or arguments.overwrite):
-                raise FileExistsError(f"{file} exists: choose another folder with -o, or use "
-                                      "--overwrite.")
-        monitors = [] if sys.stderr.isatty() else [ProgressLines().monitor]
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = folder / "fit.lock"
+    with exclusive_lock(lock, f"Another `reclust fit` is writing to {folder}: wait for it, or use "
+                              "another folder with -o."):
         try:
-            model.fit(dataset, checkpoint=checkpoint, monitors=monitors)
-        except CheckpointMismatch:
-            if not arguments.overwrite:
-                raise
-            checkpoint.remove()
-            model.fit(dataset, checkpoint=checkpoint, monitors=monitors)
-        model.save(model_file)
-        write_text(labels_file, _labels_csv(dataset, model.labels_))
-        if arguments.report is not None:
-            _write_report(model, dataset, arguments.report)
-        _print_summary(arguments, dataset, model)
-        if _stopped_early(model):
-            print("reclust: stopped early: run the same command again to continue", file=sys.stderr)
-            return 3
+            return _fit_into(folder, model, dataset, arguments)
+        finally:
+            with suppress(OSError):  # Windows cannot delete an open file
+                lock.unlink()
+
+
+def _fit_into(folder: Path, model: DeepClustering, dataset: Dataset,
+              arguments: argparse.Namespace) -> int:
+    from .. import Checkpoint
+    from ..training.checkpoint import CheckpointMismatch
+
+    checkpoint = Checkpoint(folder / "fit.checkpoint", every=1, seconds=CHECKPOINT_SECONDS)
+    labels_file, model_file = folder / "labels.csv", folder / "model.reclust"
+    for file in (model_file, labels_file):
+        if file.exists() and not (checkpoint.exists() or arguments.overwrite):
+            raise FileExistsError(f"{file} exists: choose another folder with -o, or use "
+                                  "--overwrite.")
+    monitors = [] if sys.stderr.isatty() else [common.ProgressLines().monitor]
+    try:
+        model.fit(dataset, checkpoint=checkpoint, monitors=monitors)
+    except CheckpointMismatch:
+        if not arguments.overwrite:
+            raise
         checkpoint.remove()
-        return 0
+        model.fit(dataset, checkpoint=checkpoint, monitors=monitors)
+    model.save(model_file)
+    write_text(labels_file, _labels_csv(dataset, model.labels_))
+    _write_report(model, dataset, arguments.report)
+    planned = model.result_.settings[0].clustering
+    complete = planned is None or model.result_.trained_epochs("clustering") >= planned.epochs
+    _print_summary(arguments, dataset, model, complete=complete)
+    if not complete:
+        print("reclust: stopped early: run the same command again to continue", file=sys.stderr)
+        return 3
+    checkpoint.remove()
+    return 0
 
 
 def _model(arguments: argparse.Namespace, *, images: bool) -> DeepClustering:
@@ -114,25 +137,8 @@ def _model(arguments: argparse.Namespace, *, images: bool) -> DeepClustering:
     return model
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = folder / "fit.lock"
-    with exclusive_lock(lock, f"Another `reclust fit` is writing to {folder}: wait for it, or use "
-                              "another folder with -o."):
-        try:
-            yield
-        finally:
-            with suppress(OSError):  # Windows cannot delete an open file
-                lock.unlink()
-
-
-def _stopped_early(model: DeepClustering) -> bool:
-    planned = model.result_.settings[0].clustering
-    return planned is not None and model.result_.trained_epochs("clustering") < planned.epochs
-
-
-def _print_summary(arguments: argparse.Namespace, dataset: Dataset, model: DeepClustering) -> None:
+def _print_summary(arguments: argparse.Namespace, dataset: Dataset, model: DeepClustering, *,
+                   complete: bool) -> None:
     import numpy as np
 
     from ..metrics import scores
@@ -141,7 +147,7 @@ def _print_summary(arguments: argparse.Namespace, dataset: Dataset, model: DeepC
         "samples": len(dataset), "clusters": model.n_clusters_,
         "sizes": np.bincount(model.labels_).tolist(),
         "seconds": round(sum(model.result_.seconds.values()), 1),
-        "complete": not _stopped_early(model), "output": arguments.output}
+        "complete": complete, "output": arguments.output}
     if dataset.labels is not None:
         summary |= scores(dataset.labels, model.labels_)
         baseline = scores(dataset.labels, model.baseline_.labels_)
@@ -159,7 +165,7 @@ def _print_summary(arguments: argparse.Namespace, dataset: Dataset, model: DeepC
         print(f"report: {arguments.report}")
 
 
-def _predict(arguments: argparse.Namespace) -> int:
+def _predict(arguments: argparse.Namespace) -> None:
     from .. import load
     from ..data.formats.images import holds_images
 
@@ -177,14 +183,13 @@ def _predict(arguments: argparse.Namespace) -> int:
         print(table.encode("utf-8", "surrogateescape").decode("utf-8", "replace"), end="")
     else:
         write_text(arguments.output, table)
-    if arguments.report is not None:
-        _write_report(model, dataset, arguments.report)
-    return 0
+    _write_report(model, dataset, arguments.report)
 
 
-def _write_report(model: DeepClustering, dataset: Dataset, path: str) -> None:
-    title = f"{dataset.name} in {model.n_clusters_} clusters"
-    model.report(path, dataset, dataset.labels, title=title)
+def _write_report(model: DeepClustering, dataset: Dataset, path: str | None) -> None:
+    if path is not None:
+        title = f"{dataset.name} in {model.n_clusters_} clusters"
+        model.report(path, dataset, dataset.labels, title=title)
 
 
 def refuse_overwrite(inputs: Sequence[str], outputs: Sequence[str | Path | None]) -> None:
@@ -196,10 +201,34 @@ def refuse_overwrite(inputs: Sequence[str], outputs: Sequence[str | Path | None]
                                       "another output.")
 
 
-def _labels_csv(dataset: Dataset, labels: np.ndarray) -> str:
+def _labels_csv(dataset: Dataset, labels: Iterable[int]) -> str:
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("id", "cluster"))
-    ids = range(len(labels)) if dataset.ids is None else dataset.ids
-    writer.writerows(zip(ids, labels, strict=True))
+    ids = range(len(dataset)) if dataset.ids is None else dataset.ids
+    rows = [("id", "cluster"), *zip(ids, labels, strict=True)]
+    csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
+
+
+def _suggest_k(arguments: argparse.Namespace) -> None:
+    from ..data import Lens
+    from ..estimators.suggest_k import largest_k, suggest_k
+
+    dataset = read_data(arguments)
+    most = largest_k(len(dataset)) if arguments.most is None else arguments.most
+    suggestion = suggest_k(
+        dataset, range(arguments.least, most + 1), n_init=arguments.n_init, splits=arguments.splits,
+        image_shape=arguments.image_shape, standardize=arguments.standardize,
+        lens=None if arguments.light is None else Lens(light=arguments.light),
+        device=arguments.device, random_state=arguments.seed,
+        progress=common.progress(quiet=arguments.json))
+    rows = []
+    for i, k in enumerate(suggestion.ks):
+        row: dict[str, Any] = {"k": k, "suggested": suggestion.k}
+        row["plausible"] = k in suggestion.plausible
+        for name in ("strength", "agreement", "resets", "silhouette"):
+            row[name], row[f"{name}_error"] = map(float, getattr(suggestion, name)[i])
+        rows.append(row)
+    if arguments.json:
+        show(rows, as_json=True)
+    else:
+        print(suggestion)

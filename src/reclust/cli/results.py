@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 from .. import studies
-from .arguments import OPTIONS, add_command, add_options
-from .output import progress, show
+from .common import OPTIONS, add_command, add_options, progress, show
 
 EXTENSIONS = {"csv": "csv", "markdown": "md", "latex": "tex", "text": "txt"}
 
@@ -75,11 +74,8 @@ def _figure(arguments: argparse.Namespace) -> int:
         show([{"figure": name, "studies": ", ".join(figure.studies), "about": figure.about}
               for name, figure in FIGURES.items()], as_json=arguments.json)
         return 0
-    datasets, algorithms, variants = (
-        None if names is None else tuple(names)
-        for names in (arguments.datasets, arguments.algorithms, arguments.variants))
-    choice = Choice(arguments.study, datasets=datasets, algorithms=algorithms, variants=variants,
-                    epoch=arguments.epoch)
+    choice = Choice(arguments.study, datasets=arguments.datasets, variants=arguments.variants,
+                    algorithms=arguments.algorithms, epoch=arguments.epoch)
     path = Path(arguments.output)
     if not (arguments.name and path.suffix):
         path.mkdir(parents=True, exist_ok=True)
@@ -102,11 +98,10 @@ def _figure(arguments: argparse.Namespace) -> int:
     return 0 if len(missing) < len(FIGURES) else 1
 
 
-def _report(arguments: argparse.Namespace) -> int:
+def _report(arguments: argparse.Namespace) -> None:
     from ..studies.html.report import report
 
     with studies.StoreReader(arguments.store) as store:
         report(store, arguments.output, data=arguments.folder, title=arguments.title,
                figures=arguments.figures, progress=progress())
     print(f"{arguments.output}: {Path(arguments.output).stat().st_size / 1e6:.1f} MB")
-    return 0

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from .. import studies
 from ..utils.choices import BASELINES, Precision
-from .arguments import CONDITIONS, STUDY, add_command, add_options
-from .output import duration, log_to_stderr, progress, show
+from .common import CONDITIONS, STUDY, add_command, add_options, duration, progress, show
 
 if TYPE_CHECKING:
     from ..studies.backends import Backend
@@ -99,16 +99,14 @@ def _study(arguments: argparse.Namespace) -> studies.Study:
     return study.mini() if arguments.mini else study
 
 
-def _list(arguments: argparse.Namespace) -> int:
+def _list(arguments: argparse.Namespace) -> None:
     from ..studies.listing import listed
 
     show(listed(), as_json=arguments.json)
-    return 0
 
 
-def _show(arguments: argparse.Namespace) -> int:
+def _show(arguments: argparse.Namespace) -> None:
     print(studies.write_study(_study(arguments)), end="")
-    return 0
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -117,7 +115,10 @@ def _run(arguments: argparse.Namespace) -> int:
         study = replace(study, precision=arguments.precision)
     conditions, left = _conditions(arguments, arguments.threads), 0
     quiet = arguments.quiet or arguments.json
-    log_to_stderr("reclust.studies", quiet=quiet)
+    logger, handler = logging.getLogger("reclust.studies"), logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("reclust: %(message)s"))
+    logger.handlers = [] if quiet else [handler]
+    logger.setLevel(logging.INFO)
     with studies.Store(arguments.store) as store:
         if arguments.retry and study.name in store.studies():
             store.retry(study.name)
@@ -151,24 +152,20 @@ def _print_summary(ran: studies.RunSummary, seconds: float, arguments: argparse.
         return
     print(f"{ran.study}: {ran.finished} runs finished in {duration(seconds)}, {ran.waiting} "
           f"waiting, {len(ran.failures)} failed; results are in {arguments.store}")
-    for reason, failures in _by_reason(ran.failures).items():
-        print(f"failed: {_example(failures)}: {reason}", file=sys.stderr)
+    for example, failure in _by_reason(ran.failures):
+        print(f"failed: {example}: {failure.error.strip().splitlines()[-1]}", file=sys.stderr)
     if ran.failures:
         print("failed runs with missing data are retried by the next call, others with --retry; "
               f"see `reclust study status {ran.study} --failures`", file=sys.stderr)
 
 
-def _by_reason(failures: Sequence[studies.Failure]) -> dict[str, list[studies.Failure]]:
-    """Group failures by the last line of their traceback."""
+def _by_reason(failures: Sequence[studies.Failure]) -> Iterator[tuple[str, studies.Failure]]:
     reasons: dict[str, list[studies.Failure]] = {}
     for failure in failures:
         reasons.setdefault(failure.error.strip().splitlines()[-1], []).append(failure)
-    return reasons
-
-
-def _example(failures: Sequence[studies.Failure]) -> str:
-    first, more = failures[0], f" and {len(failures) - 1} more" if len(failures) > 1 else ""
-    return f"{first.dataset} {first.algorithm} {first.variant}, seed {first.seed}{more}"
+    for run, *others in reasons.values():
+        more = f" and {len(others)} more" if others else ""
+        yield f"{run.dataset} {run.algorithm} {run.variant}, seed {run.seed}{more}", run
 
 
 def _baselines(arguments: argparse.Namespace) -> int:
@@ -193,42 +190,38 @@ def _baselines(arguments: argparse.Namespace) -> int:
 def _status(arguments: argparse.Namespace) -> int:
     with studies.StoreReader(arguments.store) as store:
         statuses, failures = store.status(arguments.study), store.failures(arguments.study)
-    rows = []
-    for status in statuses:
-        row = {name: getattr(status, name)
-               for name in ("study", "planned", "finished", "failed", "waiting", "seconds")}
+    rows = [{name: getattr(status, name)
+             for name in ("study", "planned", "finished", "failed", "waiting", "seconds")}
+            for status in statuses]
+    for row in rows:
         if not arguments.json:
             row["time"] = duration(row.pop("seconds"))
         elif arguments.failures:
-            row["failures"] = [asdict(one) for one in failures if one.study == status.study]
-        rows.append(row)
+            row["failures"] = [asdict(one) for one in failures if one.study == row["study"]]
     show(rows, as_json=arguments.json, empty="no study was planned yet")
     if arguments.failures and not arguments.json:
-        for same in _by_reason(failures).values():
-            print(f"\n{same[0].study} {_example(same)}:\n{same[0].error.rstrip()}")
+        for example, failure in _by_reason(failures):
+            print(f"\n{failure.study} {example}:\n{failure.error.rstrip()}")
     return 1 if failures else 0
 
 
-def _merge(arguments: argparse.Namespace) -> int:
+def _merge(arguments: argparse.Namespace) -> None:
     with studies.Store(arguments.store) as store:
         show([{"store": other, "runs copied": store.merge(other)} for other in arguments.others],
              as_json=arguments.json)
-    return 0
 
 
-def _compact(arguments: argparse.Namespace) -> int:
+def _compact(arguments: argparse.Namespace) -> None:
     curves = None if arguments.curves is None else tuple(arguments.curves)
     kept = studies.Kept(every=arguments.every, curves=curves)
     studies.compact(arguments.stores, arguments.output, kept)
     before, after = (sum(Path(path).stat().st_size for path in paths) / 1e6
                      for paths in (arguments.stores, [arguments.output]))
-    row = {"store": arguments.output, "megabytes": after, "before": before}
-    show([row], as_json=arguments.json)
-    return 0
+    show([{"store": arguments.output, "megabytes": after, "before": before}],
+         as_json=arguments.json)
 
 
-def _export(arguments: argparse.Namespace) -> int:
+def _export(arguments: argparse.Namespace) -> None:
     with studies.StoreReader(arguments.store) as store:
         written = studies.export(store, arguments.output, kind=arguments.format)
     show([{"file": str(path)} for path in written], as_json=arguments.json)
-    return 0

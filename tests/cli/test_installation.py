@@ -1,4 +1,4 @@
-"""`reclust doctor` finds what is missing or broken."""
+"""`reclust data` and `reclust doctor` find what is missing or broken."""
 
 import json
 from importlib import metadata
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from reclust import __version__
-from reclust.cli import doctor, main
+from reclust.cli import installation, main
 
 
 def find(findings, area, name):
@@ -16,11 +16,11 @@ def find(findings, area, name):
 
 
 def test_versions_devices_folders_and_data(tmp_path):
-    findings = doctor.examine(folder=tmp_path)
+    findings = installation.examine(folder=tmp_path)
     assert find(findings, "versions", "reclust").note == __version__
     assert find(findings, "devices", "cpu").state == "fine"
     assert any(one.name.startswith("cuda") for one in findings) and find(findings, "devices", "torch.compile")
-    assert find(findings, "folders", "data") == doctor.Check("folders", "data", "fine", str(tmp_path))
+    assert find(findings, "folders", "data") == installation.Check("folders", "data", "fine", str(tmp_path))
     assert find(findings, "data", "digits").state == "fine"
     mnist = find(findings, "data", "mnist")
     assert mnist.state == "missing" and "reclust data fetch mnist" in mnist.note
@@ -38,7 +38,7 @@ def test_a_data_folder_that_cannot_be_written_is_broken(tmp_path, capsys):
 def test_a_set_that_is_here_and_cannot_be_read_is_broken_not_missing(tmp_path, capsys):
     file = tmp_path / "mnist.npz"
     file.write_bytes(b"PK no archive")
-    mnist = find(doctor.examine(folder=tmp_path), "data", "mnist")
+    mnist = find(installation.examine(folder=tmp_path), "data", "mnist")
     assert mnist.state == "broken" and str(file) in mnist.note and "delete it, then run: reclust data fetch mnist" in mnist.note
     assert main(["data", "check", "mnist", "usps", "nothing", "--folder", str(tmp_path), "--json"]) == 1
     assert [one["state"] for one in json.loads(capsys.readouterr().out)] == ["broken", "missing", "missing"]
@@ -56,9 +56,9 @@ def test_exit_codes_and_text(tmp_path, capsys):
 def test_missing_extras_come_with_their_command(monkeypatch):
     asked = ["numpy>=1", "matplotlib>=3.7; extra == 'plot'", "no-such-package>=1; extra == 'nothing'", "reclust[plot]; extra == 'plot'"]
     monkeypatch.setattr(metadata, "requires", lambda name: asked)
-    findings = doctor.examine()
+    findings = installation.examine()
     assert find(findings, "extras", "nothing").note == "without no-such-package: pip install 'reclust[nothing]'"
-    if doctor._version("matplotlib"):
+    if installation._version("matplotlib"):
         assert find(findings, "extras", "plot").state == "fine"
 
 
@@ -71,10 +71,19 @@ def test_a_missing_core_package_is_broken(monkeypatch):
         return real(name)
 
     monkeypatch.setattr(metadata, "version", version)
-    monkeypatch.setattr(doctor, "_requirements", lambda: {"": ["tqdm"]})
-    assert find(doctor.examine(), "versions", "tqdm").note == "not installed: pip install tqdm"
+    monkeypatch.setattr(installation, "_requirements", lambda: {"": ["tqdm"]})
+    assert find(installation.examine(), "versions", "tqdm").note == "not installed: pip install tqdm"
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_without_a_gpu_it_says_so():
-    assert "runs on the CPU" in find(doctor.examine(), "devices", "cuda").note
+    assert "runs on the CPU" in find(installation.examine(), "devices", "cuda").note
+
+
+def test_data_sets_are_listed_and_checked(tmp_path, capsys):
+    assert main(["data", "list", "--folder", str(tmp_path)]) == 0
+    assert "embedded" in capsys.readouterr().out
+    assert main(["data", "check", "digits", "--folder", str(tmp_path)]) == 0
+    capsys.readouterr()
+    assert main(["data", "check", "digits", "usps", "--folder", str(tmp_path), "--json"]) == 1
+    assert [row["state"] for row in json.loads(capsys.readouterr().out)] == ["complete", "missing"]

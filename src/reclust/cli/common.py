@@ -1,0 +1,144 @@
+"""Options, reading of data, and terminal output that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..utils.progress import ProgressCallback, ProgressOption
+
+if TYPE_CHECKING:
+    from ..data import Dataset
+    from ..training.monitors.base import Snapshot
+
+PROGRESS_SECONDS = 30.0  # between two progress lines if stderr is not a terminal
+OPTIONS: dict[str, dict[str, Any]] = {
+    "--algorithms": {"nargs": "+", "metavar": "NAME", "help": "only these algorithms"},
+    "--datasets": {"nargs": "+", "metavar": "SET", "help": "only these data sets"},
+    "--device": {"default": "auto", "help": "auto, cpu, cuda, … (default: %(default)s)"},
+    "--drop": {"nargs": "+", "action": "extend", "metavar": "NAME", "help": "columns to ignore"},
+    "--folder": {"metavar": "FOLDER", "help":
+                 "data set folder (default: $RECLUST_DATA, or the user's cache folder)"},
+    "--ids": {"metavar": "NAME", "help": "column with sample names"},
+    "--image-shape": {"type": int, "nargs": "+", "metavar": "N",
+                      "help": "height width [channels] of images stored as flat rows"},
+    "--json": {"action": "store_true", "help": "print JSON"},
+    "--key": {"metavar": "NAME", "help": "array to read from a file with several"},
+    "--labels": {"metavar": "NAME", "help": "column or array with true classes, used only for "
+                 "scoring; `folder` takes them from the names of image folders"},
+    "--light": {"choices": ("kept", "removed"), "help": "remove brightness from color images, for "
+                "photos taken in sun and shadow (default: kept)"},
+    "--minutes": {"type": float, "metavar": "M",
+                  "help": "stop after this time; run the same command again to continue"},
+    "--no-standardize": {"dest": "standardize", "action": "store_false",
+                         "help": "do not scale features, for example principal components"},
+    "--seed": {"type": int, "metavar": "N", "help": "random seed, for reproducible results"},
+    "--size": {"type": int, "nargs": "+", "metavar": "N", "help": "resize image files to height "
+               "width [channels] (default: their size if it is the same, else 28 28 for gray and "
+               "32 32 for color images)"},
+    "--skip-broken": {"action": "store_true", "help": "skip images that cannot be read"},
+    "--mini": {"action": "store_true", "help": "a small version on the embedded digits"},
+    "--store": {"default": "studies.sqlite", "metavar": "FILE", "help": "(default: %(default)s)"},
+    "--variants": {"nargs": "+", "metavar": "NAME", "help": "only these variants"},
+    "--work": {"metavar": "FOLDER",
+               "help": "folder for pretrained models and checkpoints (default: STORE.work)"},
+    "data": {"metavar": "DATA", "help":
+             ".npy, .npz, .csv, .tsv, .txt, .csv.gz, .parquet, .h5, .h5ad, an image, a folder of "
+             "images, or the name of a data set (see `reclust data list`)"},
+    "store": {"metavar": "STORE", "help": "results of `reclust study run`"},
+    "study": {"metavar": "NAME_OR_FILE", "help": "name from `reclust study list`, or a TOML file"},
+}
+ALIASES = {"--seed": "--random-state", "--datasets": "--sets", "--folder": "--data"}
+DATA = ("data", "--labels", "--ids", "--drop", "--key", "--skip-broken")
+PREPARATION = ("--light", "--no-standardize", "--image-shape", "--size")
+STUDY = ("study", "--mini")
+CONDITIONS = ("--store", "--work", "--folder", "--device", "--minutes")
+
+
+def add_command(commands: argparse._SubParsersAction, name: str,
+                run: Callable[[argparse.Namespace], int | None], summary: str, details: str = "",
+                **defaults: Any) -> argparse.ArgumentParser:
+    """Add the parser of a command that runs `run`, whose result is the exit code or None."""
+    description = f"{summary[0].upper()}{summary[1:]}. {details}".strip()
+    parser = commands.add_parser(name, help=summary, description=description)
+    parser.set_defaults(run=run, **defaults)
+    return parser
+
+
+def add_options(parser: argparse._ActionsContainer, *names: str) -> None:
+    for name in names:
+        parser.add_argument(*filter(None, (name, ALIASES.get(name))), **OPTIONS[name])
+
+
+def read_data(arguments: argparse.Namespace) -> Dataset:
+    from ..data import load, names, read
+
+    if arguments.data in names() and not Path(arguments.data).exists():
+        options = [f"--{name}" for name in ("labels", "ids", "drop", "key", "skip-broken", "size")
+                   if getattr(arguments, name.replace("-", "_"))]
+        if options:
+            raise ValueError(f"{', '.join(options)} cannot be used with the data set "
+                             f"{arguments.data}, only with files.")
+        return load(arguments.data)
+    return read(arguments.data, key=arguments.key, labels=arguments.labels, ids=arguments.ids,
+                size=arguments.size, on_error="skip" if arguments.skip_broken else "raise",
+                drop=arguments.drop)
+
+
+def show(rows: Sequence[Mapping[str, Any]], *, as_json: bool, empty: str = "nothing") -> None:
+    """Print rows with the same keys as a table or as a JSON list."""
+    if as_json:
+        finite = [{name: None if isinstance(cell, float) and not math.isfinite(cell) else cell
+                   for name, cell in row.items()} for row in rows]
+        print(json.dumps(finite, indent=2))
+    elif not rows:
+        print(empty)
+    else:
+        names = list(rows[0])
+        numeric = {name for name in names
+                   if all(isinstance(row[name], (int, float)) for row in rows)}
+        lines = [names, *([f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+                           for cell in row.values()] for row in rows)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        for line in lines:
+            cells = (cell.rjust(width) if name in numeric else cell.ljust(width)
+                     for name, cell, width in zip(names, line, widths, strict=True))
+            print("  ".join(cells).rstrip())
+
+
+def duration(seconds: float) -> str:
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"
+
+
+class ProgressLines(ProgressCallback):
+    """Print progress as lines, at most one every `PROGRESS_SECONDS`."""
+
+    def __init__(self) -> None:
+        self._start = self._last = time.monotonic()
+
+    def say(self, text: str) -> None:
+        if time.monotonic() - self._last >= PROGRESS_SECONDS:
+            self._last = time.monotonic()
+            print(f"reclust: {text}", file=sys.stderr, flush=True)
+
+    def monitor(self, snapshot: Snapshot) -> None:
+        if snapshot.moment == "epoch":
+            self.say(f"{snapshot.phase}, epoch {snapshot.epoch + 1} of {snapshot.epochs}")
+
+    def report(self, done: float, task: str) -> None:
+        if done:
+            left = duration((time.monotonic() - self._start) * (1 - done) / done)
+            self.say(f"{task}: {done:.0%}, about {left} left")
+
+
+def progress(*, quiet: bool = False) -> ProgressOption:
+    return False if quiet else None if sys.stderr.isatty() else ProgressLines()
