@@ -52,7 +52,6 @@ class BaselineInput:
 
     @cached_property
     def pixels(self) -> Tensor:
-        """(n, features)."""
         inputs = as_inputs(self.sample.inputs)
         chunks = torch.arange(inputs.n_samples, device=inputs.device).split(CHUNK)
         return torch.cat([inputs.normalize(inputs.take(rows)).flatten(1).float()
@@ -63,10 +62,14 @@ class BaselineInput:
         return pretrained(self.pretraining, self.conditions)
 
     def embedding(self, seed: int) -> Tensor:
-        """(n, d), of the encoder pretrained with this seed."""
         model = self.encoders.model(self.encoders.seeds.index(seed)).to(self.device, torch.float32)
         shape = self.encoders.sample_shape
         return torch.cat([model.embed(x.reshape(-1, *shape)) for x in self.pixels.split(CHUNK)])
+
+    def kmeans(self, points: Tensor, seed: int, n_init: int) -> np.ndarray:
+        key = draws.fold(draws.key(seed, device=points.device), "baseline")
+        fitted = KMeans(n_init=n_init).fit(points, self.pretraining.settings.n_clusters, key)
+        return fitted.labels.cpu().numpy()
 
 
 class BaselineMethod(Protocol):
@@ -75,8 +78,7 @@ class BaselineMethod(Protocol):
     algorithm: ClassVar[str]
     pretrained: ClassVar[bool]
 
-    def labels(self, given: BaselineInput, seed: int) -> np.ndarray:
-        """Cluster the samples, (n,)."""
+    def labels(self, given: BaselineInput, seed: int) -> np.ndarray: ...
 
 
 @value
@@ -88,7 +90,7 @@ class PixelKMeans:
     pretrained: ClassVar[bool] = False
 
     def labels(self, given: BaselineInput, seed: int) -> np.ndarray:
-        return _kmeans(given, given.pixels, seed, self.n_init)
+        return given.kmeans(given.pixels, seed, self.n_init)
 
 
 @value
@@ -100,7 +102,7 @@ class EncodedKMeans:
     pretrained: ClassVar[bool] = True
 
     def labels(self, given: BaselineInput, seed: int) -> np.ndarray:
-        return _kmeans(given, given.embedding(seed), seed, self.n_init)
+        return given.kmeans(given.embedding(seed), seed, self.n_init)
 
 
 @value
@@ -185,8 +187,8 @@ def best_baselines() -> tuple[Baselines, ...]:
         return (BaselinePart(ALWAYS, datasets, main.seeds, main.pretraining_seeds),
                 BaselinePart((UmapMixture(),), datasets, main.seeds[:umap_seeds]))
 
-    return (Baselines(BASELINES, (*parts(small, 5), *parts(large, 2)), main.protocol,
-                      main.precision),
+    grey = (*parts(small, 5), *parts(large, 2))
+    return (Baselines(BASELINES, grey, main.protocol, main.precision),
             Baselines(COLOUR_BASELINES, parts(colours.datasets, 5), colours.protocol,
                       main.precision))
 
@@ -231,9 +233,3 @@ def _outcome(method: BaselineMethod, run: PlannedRun, given: BaselineInput) -> O
         provenance={**provenance(given.device), "commit": commit(), "precision": precision,
                     **versions("scikit-learn", "umap-learn"),
                     "data": {"name": run.dataset, "samples": labels.shape[1]}})
-
-
-def _kmeans(given: BaselineInput, z: Tensor, seed: int, n_init: int) -> np.ndarray:
-    key = draws.fold(draws.key(seed, device=z.device), "baseline")
-    n_clusters = given.pretraining.settings.n_clusters
-    return KMeans(n_init=n_init).fit(z, n_clusters, key).labels.cpu().numpy()

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
 
 from ..data.inputs import as_inputs
@@ -35,8 +34,7 @@ from .store.store import Outcome
 
 T = TypeVar("T")
 
-CHECKPOINT_SECONDS = 120.0
-"""Minimal time between two checkpoints: forty stacked replicas fill more than a gigabyte."""
+CHECKPOINT_SECONDS = 120.0  # at least: forty stacked replicas fill more than a gigabyte
 
 
 @value
@@ -45,16 +43,12 @@ class Conditions:
 
     Parameters
     ----------
-    work
-        Folder for shared pretraining and checkpoints.
-    data
-        Folder with data sets, None for the default one.
-    device
-        "auto" takes a GPU if there is one.
+    work, data
+        Folders for shared pretraining and checkpoints, and with data sets (None: the default).
+    device, threads
+        "auto" takes a GPU if there is one; threads of torch on a CPU, None for its default.
     until
         Time at which to stop, in seconds since the epoch.
-    threads
-        Threads of torch on a CPU, None for its default.
     """
 
     work: str
@@ -81,8 +75,7 @@ class Stopped:
 
 
 Attempt = Outcome | Failed | Stopped
-Tick = Callable[[float, str], None]
-"""Called with the cost just computed and the data set it was for."""
+Tick = Callable[[float, str], None]  # takes the cost just computed, and the data set
 StopRequested = Callable[[], bool]
 
 
@@ -111,8 +104,8 @@ def _attempt(compute: Callable[[], T], conditions: Conditions, stop: StopRequest
     except StopTraining:
         return Stopped()
     except Exception as error:
-        if isinstance(error, TrainingFailed):
-            checkpoint.remove()  # continuing from it would fail again
+        if isinstance(error, TrainingFailed):  # continuing would fail again
+            checkpoint.remove()
         return Failed(traceback.format_exc())
 
 
@@ -126,7 +119,9 @@ def _run_group(group: Group, conditions: Conditions, stop: StopRequested, tick: 
         result, label_free = _cluster(group, start, sample, conditions, watch), {}
         if group.scores:
             began = time.perf_counter()
-            label_free = _label_free_scores(group, result, sample, conditions)
+            inputs = as_inputs(sample.inputs).to(choose_device(conditions.device), torch.float32)
+            candidates = Candidates(replace(result, history={}), inputs)
+            label_free = {name: LABEL_FREE[name](candidates).numpy() for name in group.scores}
             spent = {"selection": time.perf_counter() - began}
             result = replace(result, seconds={**result.seconds, **spent})
         return make_outcome(group, result, start, sample, label_free)
@@ -239,11 +234,3 @@ def _quiet(conditions: Conditions) -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(before)
-
-
-def _label_free_scores(group: Group, result: Result, sample: Sample,
-                       conditions: Conditions) -> dict[str, np.ndarray]:
-    """Score the runs of a group without their classes, (r,) each."""
-    inputs = as_inputs(sample.inputs).to(choose_device(conditions.device), torch.float32)
-    candidates = Candidates(replace(result, history={}), inputs)
-    return {name: LABEL_FREE[name](candidates).numpy() for name in group.scores}

@@ -15,9 +15,9 @@ from ..utils.values import to_json
 from .protocols import StudyProtocol
 from .store.store import PlannedRun
 
+# Part of every key. Keys leave out default values: increase it when a default changes, or when
+# the same settings start to give different numbers.
 REVISION = 1
-"""Part of every key. Keys leave out default values: increase it when a default changes, or when
-the same settings start to give different numbers."""
 
 
 def canonical(thing: Any) -> str:

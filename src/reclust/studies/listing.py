@@ -9,8 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 COLUMNS = ("name", "runs", "mini", "about", "protocol")
-PUBLISHED = ("acc-table", "contrastive")
-"""Studies that follow the paper's protocols."""
+PUBLISHED = ("acc-table", "contrastive")  # studies that follow the paper's protocols
 
 
 def listed() -> list[dict[str, Any]]:

@@ -13,9 +13,9 @@ from ..training.monitors import analysis
 from ..training.monitors.base import Monitor
 from ..utils.choices import LABEL_FREE_SCORES
 
-MAX_SHOWN = 1000
-"""Maximal number of samples whose embeddings are recorded."""
+MAX_SHOWN = 1000  # samples whose embeddings are recorded
 
+# Functions that make a monitor from the classes (n,) and the epochs between two points.
 MEASURES: Mapping[str, Callable[[np.ndarray, int], Monitor]] = MappingProxyType({
     "distances": lambda classes, every: analysis.Distances(classes, every=every),
     "ratios": lambda classes, every: analysis.DistanceRatios(every=every),
@@ -25,13 +25,11 @@ MEASURES: Mapping[str, Callable[[np.ndarray, int], Monitor]] = MappingProxyType(
     "sizes": lambda classes, every: analysis.Sizes(every=every),
     "embeddings": lambda classes, every: analysis.EmbeddingRows(shown_rows(len(classes))),
 })
-"""Name -> function that makes a monitor from the classes (n,) and the epochs between two points."""
-
+# Scores of finished replicas by which to select one without labels.
 LABEL_FREE: Mapping[str, Selector] = MappingProxyType(dict(zip(LABEL_FREE_SCORES, (
     selection.Consistency(), selection.SharedInformation(), selection.Silhouette(),
     selection.Silhouette("cosine"), selection.Compactness(), selection.SizeEntropy(),
 ), strict=True)))
-"""Name -> score of finished replicas by which to select one without labels."""
 
 
 def shown_rows(n: int) -> np.ndarray:

@@ -6,6 +6,7 @@ import hashlib
 import os
 import platform
 import subprocess
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,7 @@ from .measures import shown_rows
 from .protocols import Sample
 from .store.store import Outcome
 
-COMMIT = "RECLUST_COMMIT"
-"""Environment variable with the commit, for source that is not a git checkout."""
+COMMIT = "RECLUST_COMMIT"  # environment variable, for source that is not a git checkout
 
 
 def make_outcome(group: Group, result: Result, start: Result | None, sample: Sample,
@@ -67,31 +67,26 @@ def score_labels(classes: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarra
 
 def thin_losses(history: History, every: int) -> History:
     """Keep losses at every few epochs, the first and last one, and where anything was evaluated."""
-    thinned = {}
+    thinned: History = {}
     for phase, curves in history.items():
         epochs = curves["loss"].epochs.tolist() if "loss" in curves else []
         kept = {*epochs[:1], *epochs[-1:], *(epoch for epoch in epochs if (epoch + 1) % every == 0)}
         kept |= set(curves["accuracy"].epochs.tolist()) if "accuracy" in curves else set()
-        thinned[phase] = {name: _at(curve, kept) if name.endswith("loss") else curve
-                          for name, curve in curves.items()}
+        thinned[phase] = dict(curves)
+        for name in filter(lambda name: name.endswith("loss"), curves):
+            rows = np.isin(curves[name].epochs, list(kept))
+            thinned[phase][name] = Curve(curves[name].epochs[rows], curves[name].values[rows])
     return thinned
-
-
-def _at(curve: Curve, epochs: set[int]) -> Curve:
-    rows = np.isin(curve.epochs, list(epochs))
-    return Curve(curve.epochs[rows], curve.values[rows])
 
 
 def _provenance(group: Group, sample: Sample) -> dict[str, Any]:
     n, custom = len(sample.classes), code_of(group)
     samples = np.ascontiguousarray(sample.inputs.samples[:: max(1, n // 1000)])
-    return {
-        "commit": commit(), "system": platform.platform(), "replicas": len(group.seeds),
-        **versions("scipy", "scikit-learn"),
-        "data": {"name": group.dataset, "samples": n,
-                 "sha256": hashlib.sha256(samples.tobytes()).hexdigest()},
-        **({"own parts": custom} if custom else {}),
-    }
+    data = {"name": group.dataset, "samples": n,
+            "sha256": hashlib.sha256(samples.tobytes()).hexdigest()}
+    return {"commit": commit(), "system": platform.platform(), "replicas": len(group.seeds),
+            **versions("scipy", "scikit-learn"), "data": data,
+            **({"own parts": custom} if custom else {})}
 
 
 def commit() -> str | None:
@@ -110,8 +105,6 @@ def versions(*packages: str) -> dict[str, str | None]:
     """Return the installed versions, None for packages that are not installed."""
     found: dict[str, str | None] = dict.fromkeys(packages)
     for package in packages:
-        try:
+        with suppress(PackageNotFoundError):
             found[package] = version(package)
-        except PackageNotFoundError:
-            pass
     return found

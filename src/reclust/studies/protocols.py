@@ -37,8 +37,7 @@ class Sample:
 class StudyProtocol(Protocol):
     """Interface of protocols, which are frozen values."""
 
-    keeps_clusterings: ClassVar[bool]
-    """Keep trained clusterings in the work folder, so that another study can continue from them."""
+    keeps_clusterings: ClassVar[bool]  # in the work folder, for other studies to continue from
 
     @property
     def preparation(self) -> str:
@@ -69,14 +68,11 @@ class AutoencoderProtocol:
 
     Parameters
     ----------
-    pretraining_epochs, epochs, batch_size, hidden
-        Schedules and layer sizes.
-    side, rows
-        Resize images to this many pixels instead of the paper's size; use only the first samples.
-    n_clusters
-        Needed for data sets that are not in the paper.
-    classes
-        Use only samples of these classes, all if empty.
+    pretraining_epochs, epochs, batch_size, hidden, n_clusters
+        Schedules and layer sizes; n_clusters for data sets that are not in the paper.
+    side, rows, classes
+        Resize images to this many pixels instead of the paper's size; use only the first samples,
+        or only those of some classes.
     light, least_side
         See `Lens`. With either, images are prepared as the estimators do, not as in the paper.
     """
@@ -136,10 +132,8 @@ class ContrastiveProtocol:
 
     Parameters
     ----------
-    pretraining_epochs, epochs, batch_size, representation
-        Schedules and network.
-    labeling_epochs
-        Epochs of self-labeling after the clustering, 200 in the paper; 0 skips it.
+    pretraining_epochs, epochs, batch_size, representation, labeling_epochs
+        Schedules and network. Self-labeling takes 200 epochs in the paper; 0 skips it.
     side, rows, n_clusters
         As in `AutoencoderProtocol`; `rows` of each part.
     """

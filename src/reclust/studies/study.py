@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, is_dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, field, is_dataclass, replace
 from itertools import product
 from typing import Any, get_args
 
@@ -13,11 +13,25 @@ from ..interventions import Every, Intervention, WhenSettled
 from ..training.settings import Settings
 from ..utils.choices import Precision
 from ..utils.values import choice, integer, integers, value
-from .checks import check_distinct_runs, check_unique, items
 from .groups import Group, Pretraining, canonical, digest
 from .measures import LABEL_FREE, MEASURES
 from .protocols import AutoencoderProtocol, StudyProtocol
 from .store.store import PlannedRun
+
+
+def items(*, default: Any = MISSING, options: Collection[Any] = ()) -> Any:
+    """Field of a value: a tuple, each item one of `options` if there are any."""
+
+    def check(name: str, given: Any) -> tuple[Any, ...]:
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise ValueError(f"{name} must be a list, got {given!r}: put brackets around it.")
+        for item in given:
+            if options and item not in options:
+                known = ", ".join(map(str, options))
+                raise ValueError(f"There is no {item!r} among {name}: choose from {known}.")
+        return tuple(given)
+
+    return field(default=default, metadata={"check": check})
 
 
 @value
@@ -26,10 +40,8 @@ class Variant:
 
     Parameters
     ----------
-    name
-        Unique within the study.
-    intervention
-        None for none.
+    name, intervention
+        A name that is unique within the study; None for no intervention.
     changes
         Fields of the settings to change: ``{"clustering": {"lr": 5e-3}, "augment": None}``.
     factors
@@ -55,20 +67,14 @@ class Study:
     pretraining_seeds
         Seeds that are pretrained together, so that a study of fewer seeds shares the pretraining
         of a larger one. Those of each group if empty.
-    protocol
-        How data and settings are prepared.
-    precision
-        See `Execution`.
-    measures
-        Names of `MEASURES` to record.
+    protocol, precision
+        How data and settings are prepared; see `Execution`.
+    measures, scores
+        Names of `MEASURES` to record, and of `LABEL_FREE` to compute for every run.
     evaluate_every
         Epochs between two points of a curve; there are more around interventions.
-    largest_group
-        Maximal number of runs that train stacked.
-    small_variants
-        Names of the variants that `mini` keeps, all if empty.
-    scores
-        Names of `LABEL_FREE` to compute for every run.
+    largest_group, small_variants
+        Maximal number of runs that train stacked; variants that `mini` keeps, all if empty.
     """
 
     name: str
@@ -92,9 +98,13 @@ class Study:
         if isinstance(self.protocol, type) or not isinstance(self.protocol, StudyProtocol):
             raise ValueError("protocol must be a value such as AutoencoderProtocol(epochs=100), in "
                              f'a file {{kind = "ContrastiveProtocol"}}, got {self.protocol!r}.')
-        for name in ("datasets", "algorithms", "pretrained", "seeds"):
-            check_unique(name, getattr(self, name))
-        check_unique("names of variants", [variant.name for variant in self.variants])
+        named = {name: getattr(self, name)
+                 for name in ("datasets", "algorithms", "pretrained", "seeds")}
+        named["names of variants"] = [variant.name for variant in self.variants]
+        for name, given in named.items():
+            if len(set(given)) < len(given):
+                raise ValueError(f"{name} must differ from each other, got "
+                                 f"{', '.join(map(str, given))}.")
 
     @property
     def n_runs(self) -> int:
@@ -117,7 +127,11 @@ class Study:
                 stackable.setdefault(alike, []).append((variant, settings))
             groups += [self._group(*cell, stack) for variants in stackable.values()
                        for stack in self._stacks(variants)]
-        check_distinct_runs(self.name, (run for group in groups for run in group.runs))
+        known: dict[str, PlannedRun] = {}
+        for run in (run for group in groups for run in group.runs):
+            if (other := known.setdefault(run.key, run)) is not run:
+                raise ValueError(f"Two cells of {self.name!r} are the same run, since their "
+                                 f"settings are equal: {other} and {run}. Remove or change one.")
         return groups
 
     def _stacks(self, variants: Sequence[tuple[Variant, Settings]]
@@ -174,10 +188,9 @@ def _settings(base: Settings, variant: Variant) -> Settings:
     if base.pretraining is None and isinstance(changes.get("pretraining"), Mapping):
         del changes["pretraining"]
     try:
-        settings = change(replace(base, intervention=variant.intervention), changes)
+        return change(replace(base, intervention=variant.intervention), changes)
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(f"The variant {variant.name!r} cannot be trained: {error}") from error
-    return settings
 
 
 def _sooner(variant: Variant) -> Variant:

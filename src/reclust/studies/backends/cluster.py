@@ -30,13 +30,11 @@ class RayCluster:
 
     Parameters
     ----------
-    address
-        "auto" finds the running cluster, None starts one on this machine.
+    address, retries
+        "auto" finds the running cluster, None starts one on this machine; how often a task is
+        repeated if its worker or node dies.
     cpus, gpus
-        Resources of each task. None takes the threads of this machine, or next to GPUs a fair
-        share of a node's CPUs.
-    retries
-        How often a task is repeated if its worker or node dies.
+        Resources of each task. None takes the threads of this machine, or a share of a GPU node's.
     """
 
     address: str | None = None
@@ -94,7 +92,10 @@ class RayCluster:
                 return
             for reference in ray.wait(list(pending), timeout=POLL_SECONDS)[0]:
                 task = pending.pop(reference)
-                made = _get(ray, reference)
+                try:
+                    made = ray.get(reference)
+                except ray.exceptions.RayError as error:  # tasks themselves never raise
+                    made = Failed(f"The task was lost: {error}")
                 if not isinstance(made, Stopped):
                     tick(task.cost, task.dataset)
                 if isinstance(task, Group):
@@ -105,13 +106,6 @@ class RayCluster:
 
 def _import_ray() -> Any:
     return require("ray", purpose="Running studies on a cluster", extra="cluster")
-
-
-def _get(ray: Any, reference: Any) -> Any:
-    try:
-        return ray.get(reference)
-    except ray.exceptions.RayError as error:  # tasks themselves never raise
-        return Failed(f"The task was lost: {error}")
 
 
 def _pretrain(pretraining: Pretraining, conditions: Conditions) -> bytes | Attempt:

@@ -7,10 +7,10 @@ import signal
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -22,7 +22,6 @@ from ..groups import Group, Pretraining
 from .base import Attempts, missing_pretraining
 
 POLL_SECONDS = 0.5
-
 Task = Pretraining | Group
 
 
@@ -64,8 +63,6 @@ class Processes:
 
 
 class _Pool:
-    """The tasks to do and the worker processes."""
-
     def __init__(self, backend: Processes, conditions: Conditions, tasks: Sequence[Task]) -> None:
         self.backend, self.conditions, self.tasks = backend, conditions, list(tasks)
         self.context = multiprocessing.get_context("spawn")
@@ -146,8 +143,7 @@ class _Pool:
             worker.process.join()
 
 
-@dataclass(frozen=True)
-class _Worker:
+class _Worker(NamedTuple):
     process: BaseProcess
     pipe: Connection
 

@@ -39,6 +39,10 @@ class PlannedRun:
     seed: int
     factors: Mapping[str, Any] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        start = "pretrained" if self.pretrained else "from scratch"
+        return f"{self.dataset}, {self.algorithm}, {start}, {self.variant!r}, seed {self.seed}"
+
     @property
     def row(self) -> tuple:
         factors = json.dumps(dict(self.factors), default=np.generic.item)
