@@ -27,7 +27,7 @@ _GROUP_SUFFIXES = re.compile(r"(\.\d+-\d*)+")
 
 @value
 class Checkpoint:
-    """Where and how often the training state of a run is saved.
+    """Path and interval at which a run saves its training state.
 
     The state before the last one is kept at `path`.previous, in case the last one is damaged.
 

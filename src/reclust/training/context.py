@@ -15,7 +15,7 @@ from .settings import Execution, Settings
 
 @dataclass(frozen=True)
 class RunContext:
-    """What is trained, on which data and how."""
+    """Replicas, data, settings and execution of one run."""
 
     replicas: Replicas
     inputs: Inputs

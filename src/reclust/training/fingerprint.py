@@ -107,7 +107,7 @@ def _source(thing: Any) -> list[Any]:
 def _text(part: Any) -> Any:
     try:
         return inspect.getsource(part)
-    except (OSError, TypeError):  # a class in a notebook, of which only methods have a source
+    except (OSError, TypeError):  # a class in a notebook: only its methods have source
         members = vars(part).values() if isinstance(part, type) else ()
         return [part.__qualname__, *(_text(one) for one in members if inspect.isfunction(one))]
 
@@ -124,6 +124,6 @@ def _network(net: nn.Module, tensors: Mapping[str, Tensor]) -> Any:
 
 
 def _fixed_tensors(net: nn.Module) -> dict[str, Tensor]:
-    """Tensors that are not drawn anew from the seed: buffers and frozen parameters."""
+    """Tensors that are not drawn from the seed: buffers and frozen parameters."""
     frozen = {name: own for name, own in net.named_parameters() if not own.requires_grad}
     return {**frozen, **dict(net.named_buffers())}

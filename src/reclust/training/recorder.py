@@ -25,10 +25,7 @@ from .result import Result, provenance
 
 
 class Recorder:
-    """What is known about a run so far.
-
-    is_partial_group: other replicas of the run train in other groups and may succeed.
-    """
+    """Records of one run. is_partial_group: other groups of its replicas may still succeed."""
 
     def __init__(self, context: RunContext, checkpoint: Checkpoint | None, start: Result | None,
                  failed: dict[int, tuple[str, int]], *, is_partial_group: bool) -> None:

@@ -35,9 +35,10 @@ def run(context: RunContext, start: Result | None, checkpoint: Checkpoint | None
 
     in_pretraining = resumed is None or resumed.phase == "pretraining"
     if common.pretraining is not None and start is None and in_pretraining:
-        pretraining = Phase(context, "pretraining", common.pretraining, recorder, resumed)
-        if not pretraining.run(deadline):
+        phase = Phase(context, "pretraining", common.pretraining, recorder, resumed)
+        if not phase.run(deadline):
             recorder.checkpoint = None  # keep the state from which pretraining can continue
+        del phase  # and with it the optimizer's memory
         resumed = None
 
     if common.clustering is None:

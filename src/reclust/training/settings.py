@@ -196,9 +196,9 @@ def settings_per_replica(settings: Settings | Sequence[Settings],
                          seeds: Sequence[int]) -> list[Settings]:
     """Return one `Settings` per seed, all of which can train side by side."""
     each = [settings] * len(seeds) if isinstance(settings, Settings) else list(settings)
-    if len(each) != len(seeds):
-        raise ValueError(f"Got {len(each)} settings for {len(seeds)} seeds: give one for all seeds "
-                         "or one per seed.")
+    if not seeds or len(each) != len(seeds):
+        raise ValueError(f"Got {len(each)} settings for {len(seeds)} seeds: give one seed or more, "
+                         "and settings for all of them or one per seed.")
     for name, part in vars(each[0]).items():
         if isinstance(part, NotStored):
             raise ValueError(f"{name} must be set again: files do not hold a custom {part.what}.")

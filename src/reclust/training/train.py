@@ -73,8 +73,6 @@ def train(
     (3, 60)
     """
     seeds = [check_int("each seed", seed, 0) for seed in seeds]
-    if not seeds:
-        raise ValueError("seeds is empty: give at least one seed.")
     check_monitors(monitors)
     each = settings_per_replica(settings, seeds)
     _warn_if_never_firing(each)

@@ -32,7 +32,7 @@ class InterventionRunner:
 
     @property
     def notes(self) -> dict[str, dict[str, Tensor]]:
-        """What interventions remember between epochs, by owner."""
+        """Notes that interventions keep between epochs, by owner."""
         return dict(zip(self._owners(), self._notes, strict=True))
 
     def restore_(self, memory: Mapping[str, Mapping[str, Tensor]]) -> None:

@@ -1,4 +1,4 @@
-"""What monitors see, and the kinds of monitors. Monitors observe training and change nothing."""
+"""Snapshots of training, and base classes of monitors, which observe and change nothing."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class StatefulMonitor:
 
 
 class WithinEpochMonitor(ABC):
-    """Base class of monitors that are also told how much of an epoch is done."""
+    """Base class of monitors that also receive progress within an epoch."""
 
     @abstractmethod
     def within(self, share: float) -> None:
