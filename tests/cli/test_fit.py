@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -195,3 +196,40 @@ def test_new_images_are_read_like_those_of_the_fit(tmp_path, monkeypatch, capsys
         assert [row["cluster"] for row in csv.DictReader(capsys.readouterr().out.splitlines())] == [str(label) for label in expected]
         assert main(["predict", "out/model.reclust", f"{folder}/02.png"]) == 0
         assert capsys.readouterr().out == f"id,cluster\n02.png,{expected[2]}\n" and model.predict(f"{folder}/02.png") == expected[2:3]
+
+
+@pytest.mark.filterwarnings("ignore::reclust.ReclustWarning")
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes on Linux")
+def test_names_of_files_that_are_no_text_lose_no_fit(tmp_path, capsys):
+    image = pytest.importorskip("PIL.Image")
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for i in range(12):
+        pixels = np.random.default_rng(i).integers(0, 255, (8, 8), dtype=np.uint8)
+        image.fromarray(pixels).save(folder / f"{i}.png")
+    try:
+        (folder / "0.png").rename(folder / b"M\xfcller.png".decode("utf-8", "surrogateescape"))
+    except OSError:
+        pytest.skip("this file system takes text only")
+    given = [str(folder), "-k", "2", "--epochs", "2", "--pretrain-epochs", "1", "--preset", "everyday", "--seed", "0"]
+    assert main(["fit", *given, "-o", str(tmp_path / "out")]) == 0
+    assert b"M\xfcller.png" in (tmp_path / "out" / "labels.csv").read_bytes()
+    capsys.readouterr()
+    assert main(["predict", str(tmp_path / "out" / "model.reclust"), str(folder)]) == 0 and "ller.png" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore::reclust.ReclustWarning")
+def test_inputs_are_not_overwritten(tmp_path, capsys):
+    table = tmp_path / "in.csv"
+    np.savetxt(table, blobs(n=60)[0], delimiter=",")
+    options = ["-k", "3", "--epochs", "2", "--pretrain-epochs", "1", "--seed", "0"]
+    assert main(["fit", str(table), *options, "-o", str(tmp_path / "out")]) == 0
+    model = tmp_path / "out" / "model.reclust"
+    named = tmp_path / "labels.csv"
+    named.write_bytes(table.read_bytes())
+    kept = {path: path.read_bytes() for path in (table, model, named)}
+    for wrong in (["predict", str(model), str(table), "-o", str(table)], ["predict", str(model), str(table), "-o", str(model)],
+                  ["fit", str(named), *options, "-o", str(tmp_path)], ["fit", str(table), *options, "-o", str(tmp_path / "o"), "--report", str(table)]):
+        assert main(wrong) != 0 and "is an input" in capsys.readouterr().err
+    assert main(["fit", str(table), *options, "-o", str(tmp_path)]) != 0 and "labels.csv" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in kept} == kept

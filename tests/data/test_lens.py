@@ -10,9 +10,9 @@ import torch.nn.functional as F
 import reclust
 from reclust import IDEC, Autoencoder, ReclustWarning, SelfLabeling
 from reclust.data import Dataset, Lens, prepare
+from reclust.data.accept import accept
 from reclust.data.augmentation.affine import Affine
 from reclust.data.lens import DARK, light_is_uneven
-from reclust.data.accept import accept
 from reclust.data.preparation import Preparation
 
 RNG = np.random.default_rng(0)

@@ -1,14 +1,14 @@
-"""A file that is damaged or made to harm is refused in a sentence, or loads to what it says: it executes nothing, takes no
-memory beyond its own size, and never ends the interpreter."""
+"""A loaded model is the saved one. Damaged and hostile files are rejected, execute nothing and take no extra memory."""
 
 import copy
 import functools
 import json
+import os
 import random
 import resource
 import sys
 import warnings
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pytest
@@ -16,7 +16,17 @@ import torch
 from support import blobs, small_settings
 
 import reclust
-from reclust import IDEC, Autoencoder, Checkpoint, ReclustWarning, Result, train
+from reclust import (
+    IDEC,
+    Autoencoder,
+    Checkpoint,
+    DCNObjective,
+    DeepClustering,
+    IDECObjective,
+    ReclustWarning,
+    Result,
+    train,
+)
 from reclust.data import Lens
 from reclust.training.checkpoint import TrainingState
 from reclust.utils import tensor_file
@@ -96,6 +106,84 @@ def refused_or_loaded(kind, path):
         assert str(path) in str(error) or "cannot be saved" in str(error), error
         return False
     return True
+
+
+# Saving and loading
+
+
+def small(kind=IDEC, k=4, **changes):
+    """A fit in a fifth of a second, for what does not depend on how well it goes."""
+    given = {"representation": Autoencoder((8,)), "pretrain_epochs": 2, "epochs": 3, "batch_size": 30, "intervention": None, "random_state": 0, "device": "cpu"}
+    return kind(k, **{**given, **changes})
+
+
+@pytest.mark.parametrize("changes", [{}, {"n_init": 2, "augment": "noise"}, {"objective": IDECObjective(0.3), "lr": 2e-3}])
+def test_a_saved_model_predicts_the_same(tmp_path, changes):
+    model = small(**changes).fit(X, Y)
+    model.save(tmp_path / "m.reclust")
+    loaded = reclust.load(tmp_path / "m.reclust")
+    assert type(loaded) is IDEC and loaded.get_params() == model.get_params()
+    for method in ("predict", "predict_proba", "transform"):
+        assert (getattr(loaded, method)(X) == getattr(model, method)(X)).all()
+    assert (loaded.labels_ == model.labels_).all() and loaded.best_replica_ == model.best_replica_
+    assert (loaded.history_["clustering"]["loss"].values == model.history_["clustering"]["loss"].values).all()
+    assert loaded.baseline_.inertia_ == model.baseline_.inertia_ and list(loaded.history_) == list(model.history_)
+
+
+def test_files_that_are_no_models_are_refused(tmp_path):
+    for content in (b"", b"not a model", b"\x00" * 100):
+        (tmp_path / "bad").write_bytes(content)
+        with pytest.raises(ValueError, match="damaged or not a reclust file"):
+            reclust.load(tmp_path / "bad")
+    with pytest.raises(FileNotFoundError, match="There is no file .*model.reclust"):
+        reclust.load(tmp_path)
+    with pytest.raises(FileNotFoundError, match="There is no file"):
+        reclust.load(tmp_path / "absent")
+
+
+def test_a_custom_objective_is_saved_only_as_a_value(tmp_path):
+    class Plain:
+        """DCN by another name."""
+
+        weight, representation_weight, trainable, per_cluster = 0.1, 1.0, frozenset(), frozenset({"centers", "count"})
+        init, loss, assign, update = (getattr(DCNObjective(), name) for name in ("init", "loss", "assign", "update"))
+
+    model = small(DeepClustering, objective=dataclass(frozen=True)(Plain)()).fit(X)
+    with pytest.raises(TypeError, match="Plain cannot be written to a file: decorate the class with @reclust.value"):
+        model.save(tmp_path / "m.reclust")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions are another matter there")
+@pytest.mark.parametrize("mask", [0o022, 0o027])
+def test_saved_files_have_the_permissions_of_any_other_file(tmp_path, mask):
+    model = small().fit(X[:20])
+    before = os.umask(mask)
+    try:
+        model.save(tmp_path / "m.reclust")
+        model.result_.save(tmp_path / "r.reclust")
+    finally:
+        os.umask(before)
+    assert {os.stat(tmp_path / name).st_mode & 0o777 for name in ("m.reclust", "r.reclust")} == {0o666 & ~mask}
+
+
+def test_scores_without_a_number_are_written_as_json_has_them(tmp_path):
+    from safetensors import safe_open
+
+    small().fit(X).save(tmp_path / "m")
+    with safe_open(tmp_path / "m", "np") as file:
+        header = json.loads(file.metadata()["reclust"], parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert header["scores"] == [None] and np.isnan(reclust.load(tmp_path / "m").replicas_[0].score)
+
+
+def test_names_of_samples_are_kept(tmp_path):
+    ids = np.array([f"cell {i}" for i in range(40)])
+    model = small().fit(reclust.data.Dataset(samples=X, ids=ids, labels=Y))
+    model.save(tmp_path / "m.reclust")
+    assert (model.ids_ == ids).all() and (reclust.load(tmp_path / "m.reclust").ids_ == ids).all()
+    assert model.fit(X).ids_ is None
+    model.save(tmp_path / "m.reclust")
+    assert reclust.load(tmp_path / "m.reclust").ids_ is None
 
 
 # Random damage

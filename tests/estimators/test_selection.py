@@ -22,7 +22,6 @@ from reclust import (
     KMeans,
     Recluster,
     ReclustWarning,
-    Result,
     Schedule,
     SoftReset,
     draws,

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np

@@ -23,7 +23,7 @@ from ..interventions import Intervention
 from ..objectives import Objective
 from ..representations import Contrastive, Representation
 from ..training.checkpoint import Checkpoint
-from ..training.monitors.base import Monitor, check_monitors
+from ..training.monitors.base import Monitor
 from ..training.monitors.evaluation import ClusterCount, Evaluation
 from ..training.monitors.progress import Progress
 from ..training.result import Result
@@ -198,7 +198,6 @@ class DeepClustering(FittedClustering):
         -------
         self
         """
-        check_monitors(monitors)
         start = _as_result(start)  # may be this estimator
         checkpoint = Checkpoint.at(checkpoint, every)
         with self._restore_on_error():

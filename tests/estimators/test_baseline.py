@@ -1,0 +1,36 @@
+"""K-means next to a fit."""
+
+import pytest
+import torch
+from scipy import sparse
+from sklearn.cluster import KMeans as SklearnKMeans
+from support import blobs
+
+import reclust
+from reclust.data.accept import accept
+from reclust.data.preparation import Preparation
+from reclust.estimators.baseline import k_means_baseline
+
+X, Y = blobs(n=120)
+
+
+def test_the_baseline_is_k_means_on_the_standardized_samples(monkeypatch):
+    preparation = Preparation.fit(accept(X), standardize=True)
+    made = k_means_baseline(X, preparation, 4, seed=0, device=torch.device("cpu"))
+    standardized = (X - X.mean(0)) / X.std(0)
+    assert made.inertia_ == pytest.approx(SklearnKMeans(4, n_init=10, random_state=0).fit(standardized).inertia_, rel=0.01)
+    assert made.labels_.shape == (120,) and made.cluster_centers_.shape == (4, 12)
+    monkeypatch.setattr("reclust.estimators.baseline.MAX_ROWS", 50)
+    part = k_means_baseline(X, preparation, 4, seed=0, device=torch.device("cpu"))
+    own = part.cluster_centers_[part.labels_]
+    assert part.labels_.shape == (120,) and ((standardized - own) ** 2).sum() == pytest.approx(part.inertia_, rel=1e-4)
+
+
+def test_no_more_of_the_samples_becomes_dense_for_it_than_it_looks_at(monkeypatch):
+    monkeypatch.setattr("reclust.estimators.baseline.MAX_NUMBERS", 50 * 12)
+    seen, load = [], Preparation.network_input
+    monkeypatch.setattr(Preparation, "network_input", lambda self, rows: seen.append(rows.shape[0]) or load(self, rows))
+    preparation = Preparation.fit(accept(X), standardize=True)
+    made = k_means_baseline(sparse.csr_matrix(X), preparation, 4, seed=0, device=torch.device("cpu"))
+    assert max(seen) == 6 and sum(seen) == 50 + 120, "of 12 numbers each, in eight parts; then all, to be labelled"
+    assert reclust.metrics.ari(made.labels_, Y) > 0.9
