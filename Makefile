@@ -62,7 +62,7 @@ dist: $(VENV)/.dev
 # The wheel in a fresh environment; pythonpath without src, so that the tests import the wheel.
 WHEEL := .venv-wheel
 WHEEL_TESTS := tests/test_installed.py tests/test_draws.py tests/test_metrics.py \
-  tests/cli/test_doctor.py tests/objectives tests/interventions tests/utils
+  tests/cli/test_installation.py tests/objectives tests/interventions tests/utils
 test-wheel: dist
 	rm -rf $(WHEEL)
 	$(PYTHON) -m venv $(WHEEL)

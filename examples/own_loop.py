@@ -9,8 +9,7 @@ import torch
 from sklearn.datasets import load_digits
 from torch import nn
 
-from reclust import BRB, Target, draws  # BRB 1
-from reclust.interventions.reclustering.kmeans import kmeans
+from reclust import BRB, KMeans, Target, draws  # BRB 1
 from reclust.metrics import accuracy
 
 images, y = load_digits(return_X_y=True)
@@ -24,7 +23,7 @@ def network(a, b, c, d):
 
 torch.manual_seed(0)
 encoder, decoder = network(64, 256, 128, 10), network(10, 128, 256, 64)
-centers = nn.Parameter(kmeans(encoder(X).detach(), 10, key=draws.key(0)).centers)
+centers = nn.Parameter(KMeans()(encoder(X).detach(), 10, draws.key(0)))
 optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters(), centers], lr=1e-3)
 brb = BRB(interval=10, keep=0.8)  # BRB 2
 

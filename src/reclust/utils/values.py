@@ -123,10 +123,10 @@ def value(cls: type[T]) -> type[T]:
     --------
     >>> from reclust import value
     >>> @value
-    ... class Pull:
+    ... class Attraction:
     ...     strength: float = 0.5
-    >>> Pull(strength=0.2)
-    Pull(strength=0.2)
+    >>> Attraction(strength=0.2)
+    Attraction(strength=0.2)
     """
     finish = getattr(cls, "__post_init__", lambda self: None)
 
