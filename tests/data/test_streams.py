@@ -11,7 +11,7 @@ from reclust.data import streams
 from reclust.data.inputs import ResidentInputs
 from reclust.data.scaling import z_score
 from reclust.data.streams import StreamedInputs
-from reclust.estimators import deep_clustering
+from reclust.estimators import fitted
 
 X, Y = blobs(n=300)
 
@@ -64,7 +64,7 @@ def test_with_the_same_order_streamed_equals_resident():
 
 @pytest.mark.parametrize("form", ["mapped", "sparse"])
 def test_estimators_stream_what_is_too_large(tmp_path, monkeypatch, form):
-    monkeypatch.setattr(deep_clustering, "resident_limit", lambda device: 1000)
+    monkeypatch.setattr(fitted, "resident_limit", lambda device: 1000)
     np.save(tmp_path / "x.npy", X)
     data = {"mapped": np.load(tmp_path / "x.npy", mmap_mode="r"), "sparse": sparse.csr_matrix(X)}[form]
     model = IDEC(4, epochs=2, pretrain_epochs=2, batch_size=64, intervention=None, representation=Autoencoder((8,)), random_state=0, device="cpu").fit(data)

@@ -27,10 +27,10 @@ from ..training.monitors.base import Monitor
 from ..training.monitors.evaluation import ClusterCount, Evaluation
 from ..training.monitors.progress import Progress
 from ..training.result import Result
-from ..training.settings import CLUSTERING, PRETRAINING, Execution, Schedule, Settings, check_part
+from ..training.settings import CLUSTERING, PRETRAINING, Schedule, Settings, check_part
 from ..training.train import train
 from ..utils import choices
-from ..utils.device import choose_device, resident_limit
+from ..utils.device import choose_device
 from ..utils.values import check_int, expanded
 from .baseline import k_means_baseline
 from .fitted import FittedClustering, check_labels
@@ -257,18 +257,11 @@ class DeepClustering(FittedClustering):
             preparation.warn_if_light_varies(samples.array)
         return recipe, preparation
 
-    def _inputs(self, samples: SampleSet, preparation: Preparation) -> Inputs:
-        device = choose_device(self.device)
-        inputs = preparation.inputs(samples.array, limit=resident_limit(device))
-        return inputs.to(device, torch.float32)
-
     def _train(self, inputs: Inputs, settings: Settings, seeds: list[int], start: Result | None,
                checkpoint: Checkpoint | None, *monitors: Monitor) -> Result:
-        execution = Execution(device=self.device, precision=self.precision,
-                              time_budget=self.time_budget)
         with closing(Progress(shown=self.progress)) as progress:
             return train(inputs, settings, seeds=seeds, start=start, monitors=[progress, *monitors],
-                         execution=execution, checkpoint=checkpoint)
+                         execution=self._execution(), checkpoint=checkpoint)
 
     def _recipe(self, channels: int | None = None, n_samples: int = 10_000) -> Recipe:
         """Apply the parameters to the preset, which also checks them."""

@@ -22,13 +22,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from ..data.accept import SampleSet, accept, as_array, is_dataframe
+from ..data.inputs import Inputs
 from ..data.preparation import Preparation
 from ..objectives import soft_assignment
 from ..training.history import Curve
 from ..training.result import Model, Result
-from ..utils.device import choose_device
+from ..training.settings import Execution
+from ..utils.device import choose_device, resident_limit
 from ..utils.exceptions import warn
-from .model_file import FittedState, write_model
+from .model_file import write_model
 
 
 def check_labels(y: Any, samples: SampleSet) -> np.ndarray:
@@ -77,7 +79,7 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file without pickle, for `reclust.load`."""
         check_is_fitted(self, "labels_")
-        write_model(path, self._state())
+        write_model(path, type(self).__name__, self.get_params(deep=False), self.__dict__)
 
     def report(self, path: str | os.PathLike[str], X: Any, y: Any = None, *,
                title: str | None = None) -> None:
@@ -133,6 +135,15 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         if reset and samples.feature_names is not None and not frame:
             self.feature_names_in_ = np.asarray(samples.feature_names, dtype=object)
         return samples
+
+    def _inputs(self, samples: SampleSet, preparation: Preparation) -> Inputs:
+        device = choose_device(self.device)
+        inputs = preparation.inputs(samples.array, limit=resident_limit(device))
+        return inputs.to(device, torch.float32)
+
+    def _execution(self) -> Execution:
+        return Execution(device=self.device, precision=self.precision,
+                         time_budget=self.time_budget)
 
     def map_samples(self, X: Any, function: Callable[[Model, Tensor], Tensor]) -> np.ndarray:
         """Apply `function(model, embeddings)` to samples, batch by batch."""
@@ -200,42 +211,21 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         return bool(np.ptp(z, axis=0).max() <= 1e-6 * np.abs(z).max())
 
     def _keep_clusters(self, clusters: np.ndarray) -> None:
-        self._nonempty_clusters = clusters
+        self.nonempty_clusters_ = clusters
         self._model = self._model.only(torch.from_numpy(clusters))
         self.cluster_centers_ = self._model.state["centers"].numpy().copy()
         self.n_clusters_ = len(clusters)
 
-    def _state(self) -> FittedState:
-        return FittedState(
-            estimator=type(self).__name__,
-            parameters=self.get_params(deep=False),
-            n_features_in=self.n_features_in_,
-            feature_names_in=list(getattr(self, "feature_names_in_", [])),
-            ids=self.ids_,
-            preparation=self.preparation_,
-            result=self.result_,
-            best_replica=self.best_replica_,
-            scores=[replica.score for replica in self.replicas_],
-            nonempty=self._nonempty_clusters,
-            labels=self.labels_,
-            consensus_labels=getattr(self, "consensus_labels_", None),
-            baseline=self.baseline_,
-        )
-
-    def set_state(self, state: FittedState) -> FittedClustering:
-        """Become the fitted estimator that was saved."""
+    def restore(self, fitted: dict[str, Any]) -> FittedClustering:
+        """Become the fitted estimator whose attributes were saved."""
         try:
             choose_device(self.device)
         except ValueError:  # fitted on a machine with another device
             self.device = "auto"
-        self.n_features_in_ = state.n_features_in
-        if state.feature_names_in:
-            self.feature_names_in_ = np.array(state.feature_names_in, dtype=object)
-        self.ids_, self.labels_, self.baseline_ = state.ids, state.labels, state.baseline
-        if state.consensus_labels is not None:
-            self.consensus_labels_ = state.consensus_labels
-        self._adopt(state.result, state.preparation, state.scores, state.best_replica)
-        self._keep_clusters(state.nonempty)
+        scores = fitted.pop("scores")
+        self.__dict__.update(fitted)
+        self._adopt(self.result_, self.preparation_, scores, self.best_replica_)
+        self._keep_clusters(self.nonempty_clusters_)
         return self
 
     @property

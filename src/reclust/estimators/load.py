@@ -48,19 +48,19 @@ def load(path: str | os.PathLike[str], *, representation: Representation | None 
     """
     if os.path.isdir(path):
         path = os.path.join(path, "model.reclust")
-    state = read_model(path)
+    estimator, parameters, fitted = read_model(path)
     known = FittedClustering.subclasses
-    if state.estimator not in known:
-        raise ValueError(f"{path} holds an unknown estimator {state.estimator!r}: import the "
-                         "module that defines it first.")
+    if estimator not in known:
+        raise ValueError(f"{path} holds an unknown estimator {estimator!r}: import the module that "
+                         "defines it first.")
+    result = fitted["result_"]
     if representation is not None:
-        settings = [replace(one, representation=representation) for one in state.result.settings]
-        state = replace(state, result=replace(state.result, settings=settings))
-        if "representation" in state.parameters:
-            state.parameters["representation"] = representation
-    custom = state.result.settings[0].representation
+        result.settings = [replace(one, representation=representation) for one in result.settings]
+        if "representation" in parameters:
+            parameters["representation"] = representation
+    custom = result.settings[0].representation
     if isinstance(custom, NotStored):
         raise ValueError(f"{path} was fitted with a custom {custom.what}, which cannot be saved: "
                          "pass the same as load(path, representation=…).")
     with tensor_file.explain_errors(path):
-        return known[state.estimator](**state.parameters).set_state(state)
+        return known[estimator](**parameters).restore(fitted)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -22,9 +21,9 @@ from ..training.monitors.evaluation import Evaluation
 from ..training.monitors.progress import Progress
 from ..training.result import Model
 from ..training.self_label import SelfLabel, logits, self_label
-from ..training.settings import Execution, check_part
+from ..training.settings import check_part
 from ..utils import choices
-from ..utils.device import choose_device, resident_limit
+from ..utils.device import choose_device
 from .baseline import k_means_baseline
 from .fitted import FittedClustering, check_labels
 
@@ -108,15 +107,12 @@ class SelfLabeling(FittedClustering):
             y = None if y is None else check_labels(y, samples)
             preparation, device = clusterer.preparation_, choose_device(self.device)
             start = clusterer.result_.only(clusterer.best_replica_)
-            inputs = preparation.inputs(samples.array, limit=resident_limit(device))
-            inputs = inputs.to(device, torch.float32)
+            inputs = self._inputs(samples, preparation)
             how = self._self_label(preparation, inputs.sample_shape, start.settings[0].augment)
-        execution = Execution(device=self.device, precision=self.precision,
-                              time_budget=self.time_budget)
         with closing(Progress(shown=self.progress)) as progress:
             monitors: list[Monitor] = [progress]
             monitors += [] if y is None else [Evaluation(y)]
-            result = self_label(inputs, start, how, monitors=monitors, execution=execution,
+            result = self_label(inputs, start, how, monitors=monitors, execution=self._execution(),
                                 checkpoint=Checkpoint.at(checkpoint, every))
         self.n_features_in_, self.ids_ = clusterer.n_features_in_, samples.ids
         if "feature_names_in_" in vars(clusterer):

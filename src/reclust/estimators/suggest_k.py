@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -219,8 +219,7 @@ def prediction_strength(labels: np.ndarray, predicted: np.ndarray, k: int) -> fl
     return float(((table * (table - 1)).sum(1) / (sizes * (sizes - 1))).min())
 
 
-@dataclass(frozen=True)
-class _Models:
+class _Models(NamedTuple):
     """Models of one half: labels (r, n) of all samples, resets (r,) and silhouette (r,)."""
 
     labels: np.ndarray
@@ -293,13 +292,12 @@ class _LabelsBeforeResets:
 
 def _compare(k: int, halves: Sequence[np.ndarray], one: _Models,
              other: _Models) -> dict[str, np.ndarray]:
+    first, second = halves
     strength, agreement = np.zeros((2, len(one.labels), len(other.labels)))
-    for i, j in product(range(len(one.labels)), range(len(other.labels))):
-        sides = ((one.labels[i], other.labels[j], halves[0]),
-                 (other.labels[j], one.labels[i], halves[1]))
-        strength[i, j] = np.mean([prediction_strength(own[rows], predicted[rows], k)
-                                  for own, predicted, rows in sides])
-        agreement[i, j] = metrics.ari(one.labels[i], other.labels[j])
+    for (i, a), (j, b) in product(enumerate(one.labels), enumerate(other.labels)):
+        strength[i, j] = np.mean([prediction_strength(a[first], b[first], k),
+                                  prediction_strength(b[second], a[second], k)])
+        agreement[i, j] = metrics.ari(a, b)
     return {"strength": strength, "agreement": agreement,
             "resets": np.concatenate([one.resets, other.resets]),
             "silhouette": np.concatenate([one.silhouette, other.silhouette])}
