@@ -1,5 +1,6 @@
 """The documentation works: its code runs, its commands and links exist, its numbers are the records."""
 
+import inspect
 import json
 import re
 import shlex
@@ -93,3 +94,20 @@ def test_extras_named_in_the_documentation_exist():
     for page in PAGES:
         for named in re.findall(r"reclust\[([\w,]+)\]", page.read_text()):
             assert set(named.split(",")) <= set(extras), name(page)
+
+
+PUBLIC = sorted(public for public in reclust.__all__ if inspect.isclass(getattr(reclust, public)) or inspect.isfunction(getattr(reclust, public)))
+
+
+@pytest.mark.parametrize("public", PUBLIC)
+def test_public_names_have_numpydoc_docstrings_with_an_example(public):
+    text = inspect.getdoc(getattr(reclust, public)) or ""
+    summary, _, rest = text.partition("\n")
+    assert summary.endswith(".") and "\n" not in summary, "a one-line summary"
+    assert re.search(r"^Examples\n-{8}$", rest, flags=re.MULTILINE) and ">>> " in rest, "an Examples section"
+
+
+@pytest.mark.parametrize("phrase", ["one's own", "somebody", "so many"])
+def test_the_code_is_written_in_plain_english(phrase):
+    sources = (ROOT / "src").rglob("*.py")
+    assert [name(path) for path in sources if phrase in path.read_text().lower()] == []

@@ -33,7 +33,7 @@ def test_the_demo_s_table_is_its_record():
     for name, scores in record("results/demo.json")["scores"].items():
         columns = [np.array(scores[score]) for score in ("accuracy", "nmi", "ari")]
         cells = [f"{values.mean():.1f} ± {values.std(ddof=1) / np.sqrt(len(values)):.1f}" for values in columns]
-        assert re.search(rf"^{re.escape(name)} +{' +'.join(map(re.escape, cells))} ", README, flags=re.MULTILINE), name
+        assert re.search(rf"^{re.escape(name)} +{' +'.join(map(re.escape, cells))}\s", README, flags=re.MULTILINE), name
 
 
 def test_the_output_of_the_example_is_the_demo_s_record():
