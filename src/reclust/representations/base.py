@@ -37,7 +37,7 @@ class Representation(Protocol):
     """
 
     stacks: ClassVar[bool]
-    """Whether to train replicas stacked, with vmap; those of large networks take turns."""
+    """True to train replicas stacked with vmap; replicas of large networks take turns instead."""
 
     def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> nn.Module:
         """Make the network for samples of this shape; its weights are drawn later."""
