@@ -13,8 +13,6 @@ Examples
 torch.Size([2, 5])
 """
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Sequence

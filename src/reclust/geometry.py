@@ -10,8 +10,6 @@ Examples
 torch.Size([50])
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

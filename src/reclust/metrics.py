@@ -9,8 +9,6 @@ Examples
 1.0
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

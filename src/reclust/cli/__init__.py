@@ -3,8 +3,6 @@
 Parsing imports neither numpy nor torch; each command imports what it needs when it runs.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import os

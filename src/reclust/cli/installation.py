@@ -1,7 +1,5 @@
 """`reclust data`, `reclust doctor` and `reclust completion`: data sets, checks and shell setup."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import platform

@@ -1,7 +1,5 @@
 """`reclust table`, `reclust figure` and `reclust report`: show the results in a store."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Everything that `fit` and `predict` take, as one value."""
 
-from __future__ import annotations
-
 import math
 import os
 import sys

@@ -1,7 +1,5 @@
 """Errors of reading data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Changes to images before augmentation: enlarging them and removing brightness."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Warnings about columns of a table that standardising does not suit: outliers and long tails."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 The z-score itself is applied after augmentation, so images stay in [0, 1] here.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """The function `read`: data in any common form as a Dataset."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The published algorithms: DEC, IDEC and DCN."""
 
-from __future__ import annotations
-
 from ..objectives import DCNObjective, DECObjective, IDECObjective
 from .deep_clustering import DeepClustering
 

@@ -1,7 +1,5 @@
 """K-means on the same samples, to tell whether the deep model is worth it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Loading fitted estimators from files."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Fitted estimators as files: safetensors and JSON in one file, no pickle."""
 
-from __future__ import annotations
-
 import math
 import os
 from numbers import Integral

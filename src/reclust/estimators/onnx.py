@@ -1,7 +1,5 @@
 """Export to ONNX: preparation, encoder and assignment in one file."""
 
-from __future__ import annotations
-
 import logging
 import os
 import tempfile

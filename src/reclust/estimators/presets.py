@@ -1,7 +1,5 @@
 """Complete settings by name."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace

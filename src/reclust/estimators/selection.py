@@ -1,7 +1,5 @@
 """Choosing among replicas without labels: scores, of which the highest wins, and a vote."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

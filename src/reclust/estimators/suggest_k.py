@@ -3,8 +3,6 @@
 Shapes: n samples, r replicas, K numbers of clusters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product

@@ -1,7 +1,5 @@
 """An adaptive interval: intervene once labels have settled."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Literal

@@ -1,7 +1,5 @@
 """BRB, breaking the reclustering barrier: a combination of three steps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import field
 

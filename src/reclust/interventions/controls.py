@@ -1,7 +1,5 @@
 """Control experiments: new clustering targets while the network stays as it is."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch

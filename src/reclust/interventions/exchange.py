@@ -1,7 +1,5 @@
 """Exchange between replicas: poor ones continue as copies of better ones."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Noise that weights are mixed with when they are reset."""
 
-from __future__ import annotations
-
 import math
 from typing import Protocol
 

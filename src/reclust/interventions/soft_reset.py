@@ -1,7 +1,5 @@
 """Soft resets of the encoder's weights, and resets of the centers' momentum."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar

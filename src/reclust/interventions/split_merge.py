@@ -1,7 +1,5 @@
 """Splitting and merging: for a cluster with two classes while another class is cut in two."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

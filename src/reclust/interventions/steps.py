@@ -1,7 +1,5 @@
 """Steps, and the interventions that decide when they are taken."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

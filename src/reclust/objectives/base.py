@@ -1,7 +1,5 @@
 """The objective protocol: four small pure functions on one model."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Protocol, runtime_checkable
 
 import torch

@@ -1,7 +1,5 @@
 """DCN: samples are pulled to their nearest center, and centers follow their samples."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 import torch

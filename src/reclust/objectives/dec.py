@@ -1,7 +1,5 @@
 """DEC and IDEC: soft assignments are trained towards a sharpened version of themselves."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import torch

@@ -1,7 +1,5 @@
 """Objectives of self-labeling: a linear head on the embeddings learns from its confident labels."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import torch

@@ -1,7 +1,5 @@
 """Findings of a fit: what may be wrong with it, and what to do about it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Join style, scripts and data into one HTML page that loads nothing else."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

@@ -3,8 +3,6 @@
 Shapes: m epochs or samples, r replicas, s samples shown, d embedding size, k clusters, f features.
 """
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import struct

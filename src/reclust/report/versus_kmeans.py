@@ -1,7 +1,5 @@
 """Compare a deep model with plain k-means on the same samples, without labels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Autoencoders: the encoder's output is z, and reconstruction keeps it informative."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 from typing import ClassVar, Literal

@@ -1,7 +1,5 @@
 """The representation protocol: how x becomes z, and the loss that keeps z informative."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, runtime_checkable

@@ -1,7 +1,5 @@
 """Contrastive representations: two views of a sample agree after a projector."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from itertools import pairwise
 from typing import ClassVar, Literal

@@ -1,7 +1,5 @@
 """Convolutional autoencoders for small images."""
 
-from __future__ import annotations
-
 import math
 from collections import OrderedDict
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Linear layers that are as fast stacked as alone."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ Mapped replicas then share one batched product; with torch's convolutions they w
 Images are (B, h, w, c): with channels last, a row of a patch is contiguous in memory.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Residual networks: images (B, c, h, w) -> features (B, features)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Literal, Protocol

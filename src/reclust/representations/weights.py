@@ -4,8 +4,6 @@
 time. Register a function with `initial_distributions.register` for another kind of layer.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from functools import singledispatch

@@ -3,8 +3,6 @@
 Tables show the runs of the study "baselines" above those of other studies.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The catalog as a CSV file, so that listing it does not import torch."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Mapping

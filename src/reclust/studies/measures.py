@@ -1,7 +1,5 @@
 """Measures that a study can record besides scores, by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 

@@ -1,7 +1,5 @@
 """Outcome of a trained group: scores, curves, arrays and provenance, ready to be stored."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

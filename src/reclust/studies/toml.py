@@ -5,8 +5,6 @@ A table with a `kind` is a value of that class: {kind = "SoftReset", keep = 0.7}
 by the name that it has in the paper or in the base.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import json

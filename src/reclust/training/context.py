@@ -1,7 +1,5 @@
 """The value that a run passes down to its phases."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass

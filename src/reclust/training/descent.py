@@ -1,7 +1,5 @@
 """Gradient steps over the batches of an epoch, and the gradient-free update of the centers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

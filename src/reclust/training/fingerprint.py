@@ -1,7 +1,5 @@
 """Hashes of data, settings and custom code: everything that decides a result."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import inspect

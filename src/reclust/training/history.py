@@ -1,7 +1,5 @@
 """Measurements over training, as plain arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

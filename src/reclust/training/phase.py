@@ -1,7 +1,5 @@
 """One phase of training, epoch by epoch: the loop itself."""
 
-from __future__ import annotations
-
 import time
 from typing import Literal
 

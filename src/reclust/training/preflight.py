@@ -1,7 +1,5 @@
 """Try data and custom parts before training, so that mistakes are reported in plain words."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Bookkeeping of a run: history, failed replicas, seconds and checkpoints."""
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """One run: pretraining, first centers, clustering, labels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -4,8 +4,6 @@ It calls `train` twice. First a linear head learns the clusters on a frozen netw
 network learn from the head's confident predictions.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import replace

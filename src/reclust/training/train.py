@@ -1,7 +1,5 @@
 """`train`: the entry point to training, with one replica per seed."""
 
-from __future__ import annotations
-
 import gc
 import os
 import time

@@ -1,7 +1,5 @@
 """Names that users choose from; without torch, so that `reclust --help` starts fast."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 Precision = Literal["auto", "float32", "float64", "bf16"]

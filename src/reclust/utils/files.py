@@ -1,7 +1,5 @@
 """Atomic writes, where a reader finds the old file or the new one, and locks between processes."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil

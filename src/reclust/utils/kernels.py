@@ -1,7 +1,5 @@
 """Operations of a training step (r replicas, B batch, o outputs) in torch or, on a GPU, Triton."""
 
-from __future__ import annotations
-
 from functools import cache
 from types import ModuleType
 

@@ -1,7 +1,5 @@
 """Files of tensors with a JSON header and a checksum, as docs/reference/files.md describes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

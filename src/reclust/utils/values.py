@@ -1,7 +1,5 @@
 """Frozen dataclasses that check their fields and can be stored as JSON."""
 
-from __future__ import annotations
-
 import dataclasses
 import numbers
 import operator

@@ -8,8 +8,6 @@ Images are (..., B, c, h, w) in [0, 1], before standardization, and keys (..., B
 (..., B, d).
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, Protocol

@@ -4,8 +4,6 @@ Each operation is a pure function of images (..., 3, h, w) in [0, 1] and of para
 image, as in torchvision.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Operations and ranges are those of SCAN (Van Gansbeke et al., 2020), with Pillow
 numbers in [0, 1].
 """
 
-from __future__ import annotations
-
 import enum
 import math
 from typing import NamedTuple

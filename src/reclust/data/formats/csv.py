@@ -1,7 +1,5 @@
 """Delimited text (`.csv`, `.tsv`, `.txt`, also gzipped), parsed by pandas."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import re

@@ -1,7 +1,5 @@
 """Image files, one or a folder of them, as one array."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Options of `read`, and samples in memory: arrays, tensors, tables, sparse matrices, AnnData."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Tables of numbers: DataFrames and `.parquet` files."""
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile

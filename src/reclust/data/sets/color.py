@@ -1,7 +1,5 @@
 """Sets of colour images: CIFAR-10, CIFAR-100 with its 20 superclasses, and GTSRB."""
 
-from __future__ import annotations
-
 import csv
 import io
 import pickle

@@ -1,7 +1,5 @@
 """The data folder, and downloads into it."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os

@@ -1,7 +1,5 @@
 """Sets of grey images: MNIST and its like, USPS, OPTDIGITS, and `digits` of scikit-learn."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import struct

@@ -1,7 +1,5 @@
 """Description of a named set: its files, how to read them, and the facts to check."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

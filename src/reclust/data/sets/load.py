@@ -1,7 +1,5 @@
 """The function `load`: named sets from their original files, a packed `.npz` or the network."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ A ClustPy estimator calls a function that makes a module and calls its `fit`, th
 and leaves ClustPy's own classes unchanged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Interventions in Lightning's training loop. Needs the extra `lightning`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 

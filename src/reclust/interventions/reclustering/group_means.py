@@ -1,7 +1,5 @@
 """Centers as means of groups that are already known."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import torch

@@ -1,7 +1,5 @@
 """K-medoids: centers that are samples."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -8,8 +8,6 @@ restarts of a problem.
 Shapes: p problems, s restarts, n samples, d features, k components; moments (p, s, k, f).
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Reclustering: new centers from the current embeddings."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Literal, Protocol

@@ -1,7 +1,5 @@
 """Interface of backends, and the one that computes in this process."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol

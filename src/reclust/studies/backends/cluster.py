@@ -1,7 +1,5 @@
 """A backend for Ray clusters."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

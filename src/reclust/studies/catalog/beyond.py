@@ -1,7 +1,5 @@
 """Studies beyond the paper: the best of many replicas."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Studies of the paper's contrastive runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 

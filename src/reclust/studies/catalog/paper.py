@@ -1,7 +1,5 @@
 """Studies of the paper's autoencoder runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product

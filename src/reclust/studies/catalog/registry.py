@@ -1,7 +1,5 @@
 """The registry of named studies."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..study import Study, Variant

@@ -1,7 +1,5 @@
 """Steps of the paper's interventions."""
 
-from __future__ import annotations
-
 from ...interventions import Every, KaimingNoise, Recluster, ResetMomentum, SoftReset, Step
 
 RESET = SoftReset(0.8, KaimingNoise())

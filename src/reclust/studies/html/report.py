@@ -1,7 +1,5 @@
 """The HTML report of a store: its content as plain data, then one page."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Details of a run for a report: its embeddings, samples around its centres, confusion matrix."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache

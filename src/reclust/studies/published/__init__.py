@@ -5,8 +5,6 @@ variant that repeat it. Two columns that the paper swaps (native reclustering of
 are corrected.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Connection to a store, the queries that its reader is made of, and summaries of runs."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

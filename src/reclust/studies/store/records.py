@@ -1,7 +1,5 @@
 """Records: several stores read as one, and stores made small enough to be committed."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections import Counter

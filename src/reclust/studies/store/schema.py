@@ -5,8 +5,6 @@ rows. What a group of runs shares (curves, labels, time) is stored once per grou
 the leading axis.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import zlib

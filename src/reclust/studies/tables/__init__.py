@@ -1,7 +1,5 @@
 """Tables of studies, made from a store: Markdown, LaTeX, CSV, and text for a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """One variant against another, paired by seed: wins, mean difference, interval and tests."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import lru_cache

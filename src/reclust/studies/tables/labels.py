@@ -1,7 +1,5 @@
 """Names and colours of data sets, algorithms and variants in tables and figures."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tables as Markdown, LaTeX, CSV and text for a terminal."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -1,7 +1,5 @@
 """Time of an epoch and of one firing of BRB by part, and of whole runs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import fsum
 

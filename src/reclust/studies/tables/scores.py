@@ -1,7 +1,5 @@
 """Tables of scores, laid out by a value that says what makes a row, a column and a block."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Selection without labels: which replica a score keeps, and what that loses to the best one."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

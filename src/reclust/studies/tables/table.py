@@ -1,7 +1,5 @@
 """Tables as values, before they are rendered."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """From row numbers to the views that a training step sees."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

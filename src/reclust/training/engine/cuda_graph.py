@@ -1,7 +1,5 @@
 """A training step as one CUDA graph."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable
 from typing import Any

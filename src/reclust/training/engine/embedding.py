@@ -1,7 +1,5 @@
 """Embeddings, labels and representation loss of stacked replicas while they train."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -4,8 +4,6 @@
 maps one functional model over the first axis.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol

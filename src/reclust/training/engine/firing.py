@@ -1,7 +1,5 @@
 """Run interventions on stacked replicas."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -3,8 +3,6 @@
 Shapes: r replicas, n samples, d embedding size, k clusters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Snapshots of training, and base classes of monitors, which observe and change nothing."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

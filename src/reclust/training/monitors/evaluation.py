@@ -1,7 +1,5 @@
 """Monitors of labels: scores against known labels, label change, and cluster count."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

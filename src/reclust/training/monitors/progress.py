@@ -1,7 +1,5 @@
 """A progress bar for training."""
 
-from __future__ import annotations
-
 import numpy as np
 from tqdm.auto import tqdm
 
