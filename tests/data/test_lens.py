@@ -1,6 +1,5 @@
 """A lens enlarges and takes brightness away, for arrays and tensors alike, and estimators look through it in fit and predict."""
 
-import warnings
 
 import numpy as np
 import pytest
@@ -8,11 +7,11 @@ import torch
 import torch.nn.functional as F
 
 import reclust
-from reclust import IDEC, Autoencoder, ReclustWarning, SelfLabeling
+from reclust import IDEC, Autoencoder, SelfLabeling
 from reclust.data import Dataset, Lens, prepare
 from reclust.data.accept import accept
 from reclust.data.augmentation.affine import Affine
-from reclust.data.lens import DARK, light_is_uneven
+from reclust.data.lens import DARK
 from reclust.data.preparation import Preparation
 
 RNG = np.random.default_rng(0)
@@ -37,40 +36,6 @@ def test_light_and_shadow_have_the_same_colour():
     grey = np.linspace(0.2, 1, 24).reshape(1, 1, 4, 6).repeat(3, axis=1)
     assert np.ptp(Lens(light="removed")(grey)) < 0.03 < np.ptp(grey)
     assert not Lens(light="removed")(np.zeros((1, 3, 2, 2))).any()
-
-
-def photographs(exposures, *, colour=1.0):
-    """Random things of random colours, each lit by one of these."""
-    things = 0.5 + colour * RNG.uniform(-0.3, 0.3, (400, 3, 4, 4)) + (1 - colour) * RNG.uniform(-0.3, 0.3, (400, 1, 4, 4))
-    return things * RNG.choice(exposures, 400)[:, None, None, None]
-
-
-@pytest.mark.parametrize(("images", "uneven"), [
-    (photographs([0.2, 0.5, 1]), True),
-    (photographs([0.8, 1]), False),
-    (photographs([0.2, 0.5, 1])[:, :1], False),
-    (photographs([0.2, 0.5, 1], colour=0.0), False),  # grey in three channels
-    (photographs([0.2, 0.5, 1]) * (np.arange(16).reshape(4, 4) < 6), False),  # before a black ground
-], ids=["sun and shadow", "even light", "one channel", "grey", "black ground"])
-def test_light_is_uneven_where_images_have_colours_and_more_or_less_light(images, uneven):
-    assert light_is_uneven(images) == uneven
-
-
-@pytest.mark.parametrize(("name", "uneven"), [("gtsrb", True), ("cifar10_half", False)])
-def test_the_light_of_traffic_signs_is_uneven_and_that_of_cifar_is_not(real_folder, name, uneven):
-    with np.load(real_folder / f"{name}.npz") as given:
-        assert light_is_uneven(np.moveaxis(given["images"][::10], -1, 1) / 255) == uneven
-
-
-def test_estimators_say_that_light_is_uneven_unless_they_are_told_what_to_do():
-    images = np.moveaxis(photographs([0.2, 0.5, 1]), 1, -1)
-    small = {"preset": "best", "n_init": 1, "pretrain_epochs": 1, "epochs": 1, "intervention": None, "random_state": 0, "device": "cpu"}
-    with pytest.warns(ReclustWarning, match=r"lens=Lens\(least_side=16, light='removed'\) \(--light removed\)"):
-        assert IDEC(2, **small).fit(images).preparation_.lens == Lens(16)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ReclustWarning)
-        for lens in (Lens(16), Lens(16, "removed")):
-            assert IDEC(2, lens=lens, **small).fit(images).preparation_.lens == lens
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

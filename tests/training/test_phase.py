@@ -31,7 +31,7 @@ from reclust import (
 )
 from reclust.data.augmentation.affine import Noise
 from reclust.data.inputs import as_inputs
-from reclust.data.streams import StreamedInputs
+from reclust.data.inputs import StreamedInputs
 from reclust.interventions import Exchange
 from reclust.objectives import GradientOnly
 from reclust.training.engine.batches import Batches

@@ -15,10 +15,10 @@ from torch.utils.data import DataLoader, Dataset as TorchDataset
 from ..utils.exceptions import warn
 from ..utils.values import check_ints
 from .dataset import Dataset, channels_come_first
+from .errors import listed
 from .formats.images import holds_images
 from .formats.memory import as_numpy, is_arrow_or_polars
 from .formats.tables import check_finite, refuse_masked
-from .outliers import listed
 from .reading import read
 
 

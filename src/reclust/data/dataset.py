@@ -95,14 +95,19 @@ class Dataset:
 
     def rows(self, index: Any) -> NDArray[Any]:
         """Return the samples at `index` as a dense array in memory."""
-        chosen = self.samples[index]
-        return np.asarray(chosen.toarray() if sparse.issparse(chosen) else chosen)
+        return np.asarray(dense_rows(self.samples, index))
 
     def _part(self, which: int, name: str) -> Dataset:
         part = np.flatnonzero(self.split == which)
         if self.split is None or not len(part):
             raise DataError(f"{self.name} has no {name} part; give `split` (0 train, 1 test).")
         return self.take(part)
+
+
+def dense_rows(samples: Any, rows: Any) -> NDArray[Any]:
+    """Return some rows of an array or a sparse matrix as an array."""
+    chosen = samples[rows]
+    return chosen if isinstance(chosen, np.ndarray) else chosen.toarray()
 
 
 def assemble(*, samples: Any, labels: Any = None, ids: Any = None, split: Any = None,

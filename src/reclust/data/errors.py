@@ -1,6 +1,6 @@
 """Errors of reading data."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,3 +28,9 @@ def explain_read_errors(path: Path | str) -> Iterator[None]:
     except Exception as error:
         raise DataError(f"{path} is damaged, truncated, too large for the memory or not in the "
                         f"format its name says ({type(error).__name__}: {error}).") from error
+
+
+def listed(words: Iterable[str]) -> str:
+    """Join the first ten words."""
+    first = list(words)
+    return ", ".join(first[:10]) + " …" * (len(first) > 10)

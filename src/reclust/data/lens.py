@@ -8,11 +8,7 @@ from numpy.typing import NDArray
 
 from ..utils.values import choice, integer, value
 
-DARK = 0.05
-"""Added to the sum of the channels, so that noise in dark pixels does not become colour."""
-
-UNEVEN = 1 / 3
-"""Relative deviation of brightness above which light is uneven: GTSRB is above, CIFAR10 below."""
+DARK = 0.05  # added to the sum of the channels, so that noise in dark pixels is no colour
 
 
 @value
@@ -57,24 +53,10 @@ class Lens:
             images = images / (images.sum(axis=-3, keepdims=True) + DARK)
         if sides == [height, width]:
             return images
-        rows, columns = (_like(images, bicubic(old, new))
-                         for old, new in zip((height, width), sides, strict=True))
+        is_tensor = isinstance(images, torch.Tensor)
+        rows, columns = (torch.from_numpy(one).to(images) if is_tensor else one.astype(images.dtype)
+                         for one in map(bicubic, (height, width), sides))
         return (rows @ images @ columns.T).clip(0, 1)
-
-
-def light_is_uneven(images: NDArray) -> bool:
-    """Tell if the brightness of colour images in [0, 1], (n, channels, h, w), varies a lot.
-
-    Only the bright parts of an image count, since its objects may fill more or less of it. If the
-    background of many images is black, brightness cannot be judged.
-    """
-    if images.shape[1] != 3 or images.std(axis=1).mean() < 0.01:  # grey in three channels
-        return False
-    pixels = images.mean(axis=1).reshape(len(images), -1)
-    if (np.median(pixels, axis=1) < DARK).mean() > 0.1:
-        return False
-    light = np.quantile(pixels, 0.9, axis=1)
-    return bool(light.std() > UNEVEN * light.mean())
 
 
 def bicubic(old: int, new: int) -> NDArray[np.float64]:
@@ -89,9 +71,3 @@ def bicubic(old: int, new: int) -> NDArray[np.float64]:
         weight = np.where(far <= 1, near, ((far - 5) * far + 8) * far * a - 4 * a)
         np.add.at(weights, (np.arange(new), taken.clip(0, old - 1).astype(int)), weight)
     return weights
-
-
-def _like(images: Any, matrix: NDArray[np.float64]) -> Any:
-    if isinstance(images, torch.Tensor):
-        return torch.from_numpy(matrix).to(images)
-    return matrix.astype(images.dtype)

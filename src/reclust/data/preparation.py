@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,16 +12,14 @@ from torch import Tensor
 
 from ..utils.exceptions import warn
 from .accept import SampleSet
-from .inputs import Inputs, ResidentInputs
-from .lens import Lens, light_is_uneven
-from .outliers import column_name, listed, some_rows, warn_about_columns
-from .scaling import IDENTITY, Scaling, to_unit_range, z_score
-from .streams import StreamedInputs, dense_rows
+from .dataset import dense_rows
+from .errors import listed
+from .inputs import Inputs, ResidentInputs, StreamedInputs
+from .lens import Lens
+from .scaling import CHUNK_SIZE, IDENTITY, Scaling, to_unit_range, z_score
 
-MIN_ROWS = 5
-"""Fewer new rows may be unusual by chance."""
-FAR = 10
-"""Median distance from the mean, in standard deviations, that suggests other units."""
+MIN_ROWS = 5  # fewer new rows may be unusual by chance
+FAR = 10  # median distance from the mean, in standard deviations, that suggests other units
 
 
 @dataclass(frozen=True)
@@ -47,9 +45,7 @@ class Preparation:
             if not standardize:
                 return cls(None, IDENTITY, IDENTITY)
             # A feature that was constant in the fit has no trained weights: it stays 0 in predict.
-            scaling = z_score(X, constant=np.inf)
-            warn_about_columns(X, scaling, samples.feature_names)
-            return cls(None, scaling, IDENTITY)
+            return cls(None, z_score(X, constant=np.inf), IDENTITY)
         first = to_unit_range(X)
         if not standardize:
             return cls(shape, first, IDENTITY if lens.light == "removed" else first.inverse(), lens)
@@ -87,23 +83,13 @@ class Preparation:
     def before_augmentation(self, raw: np.ndarray, dtype: type = np.float64) -> np.ndarray:
         if self.image_shape is None:
             return self.first(raw, dtype)
-        return self.lens(self.first(self._channels_first(raw), dtype))
-
-    def _channels_first(self, raw: np.ndarray) -> np.ndarray:
-        assert self.image_shape is not None
-        return np.moveaxis(raw.reshape(len(raw), *self.image_shape), -1, 1)
-
-    def warn_if_light_varies(self, X: Any) -> None:
-        """Suggest a lens for colour images whose brightness varies."""
-        if self.channels == 3 and light_is_uneven(
-                self.first(self._channels_first(dense_rows(X, some_rows(X))))):
-            warn("Brightness varies a lot between images. If objects differ in color only, "
-                 f"pass lens={replace(self.lens, light='removed')} (--light removed); to keep "
-                 f"brightness without this warning, pass lens={self.lens} (--light kept).")
+        images = np.moveaxis(raw.reshape(len(raw), *self.image_shape), -1, 1)
+        return self.lens(self.first(images, dtype))
 
     def warn_if_units_differ(self, samples: SampleSet) -> None:
         """Warn about new samples whose values are on another scale than those of the fit."""
-        rows = dense_rows(samples.array, some_rows(samples.array))
+        few = min(1000, max(100, CHUNK_SIZE // samples.n_features))  # fewer of a wide table
+        rows = dense_rows(samples.array, slice(None, None, max(1, samples.n_samples // few)))
         if self.image_shape is not None:
             low, high = self.first.shift.item(), (self.first.shift + self.first.scale).item()
             brightest, times = float(rows.max()), 10 if samples.n_samples >= 10 else 200
@@ -112,8 +98,8 @@ class Preparation:
                      f"from {low:g} to {high:g}: use the same scale, such as 0 to 255 or 0 to 1.")
         elif (self.first.scale != 1).any() and len(rows) >= MIN_ROWS:  # standardised
             far = np.flatnonzero(np.median(np.abs(self.first(rows)), axis=0) > FAR).tolist()
-            names = samples.feature_names
-            found = [f"{column_name(names, i)} (about {np.median(rows[:, i]):.3g}, in the fit "
+            names = samples.feature_names or [f"feature {i}" for i in range(rows.shape[1])]
+            found = [f"{names[i]!r} (about {np.median(rows[:, i]):.3g}, in the fit "
                      f"{self.first.shift[i]:.3g} ± {self.first.scale[i]:.3g})" for i in far]
             if found:
                 warn(f"Columns differ a lot from the fit: {listed(found)}. Use the same units.")

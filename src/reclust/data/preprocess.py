@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 
-from .dataset import Dataset, Samples
+from .dataset import Dataset, Samples, dense_rows
 from .errors import DataError
 from .lens import Lens
 from .scaling import Moments, Scaling, chunks, z_score
@@ -43,8 +43,7 @@ class Prepared:
 
     def standardized(self, index: Any = slice(None)) -> NDArray[np.float32]:
         """Return the samples at `index`, dense, with the z-score applied."""
-        chosen = self.samples[index]
-        dense = chosen if isinstance(chosen, np.ndarray) else chosen.toarray()
+        dense = dense_rows(self.samples, index)
         return ((dense - self.mean) / self.std).astype(np.float32)
 
 
@@ -123,13 +122,12 @@ def resize_bilinear(images: NDArray[np.float32], size: tuple[int, int]) -> NDArr
 
 def equalize(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Equalise the histogram of every image and channel of (n, c, h, w), as Pillow does."""
-    n, channels, height, width = images.shape
-    planes = images.reshape(n * channels, height * width)
+    planes = images.reshape(-1, images.shape[2] * images.shape[3])
     offsets = 256 * np.arange(len(planes))[:, None]
-    histogram = np.bincount((planes + offsets).ravel(), minlength=256 * len(planes))
-    histogram = histogram.reshape(-1, 256)
+    counts = np.bincount((planes + offsets).ravel(), minlength=256 * len(planes))
+    histogram = counts.reshape(-1, 256)
     brightest = np.take_along_axis(histogram, planes.max(axis=1, keepdims=True), axis=1)
-    step = (height * width - brightest) // 255
+    step = (planes.shape[1] - brightest) // 255
     below = np.cumsum(histogram, axis=1) - histogram
     table = np.minimum((step // 2 + below) // np.maximum(step, 1), 255).astype(np.uint8)
     # Pillow leaves planes with too few distinct values unchanged.

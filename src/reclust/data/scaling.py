@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .streams import dense_rows
+from .dataset import dense_rows
 
-CHUNK_SIZE = 2**22
-"""Numbers per chunk, so that large samples are never converted to float64 as a whole."""
+CHUNK_SIZE = 2**22  # numbers that are converted to float64 at a time
 
 
 @dataclass(frozen=True)

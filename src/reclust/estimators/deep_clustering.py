@@ -21,7 +21,7 @@ from ..data.lens import Lens
 from ..data.preparation import Preparation
 from ..interventions import Intervention
 from ..objectives import Objective
-from ..representations import Contrastive, Representation
+from ..representations import Representation
 from ..training.checkpoint import Checkpoint
 from ..training.monitors.base import Monitor
 from ..training.monitors.evaluation import ClusterCount, Evaluation
@@ -251,11 +251,7 @@ class DeepClustering(FittedClustering):
 
     def _prepare(self, samples: SampleSet) -> tuple[Recipe, Preparation]:
         recipe = self._recipe(samples.image_shape and samples.image_shape[2], samples.n_samples)
-        preparation = Preparation.fit(samples, standardize=self.standardize, lens=recipe.lens)
-        contrastive = isinstance(recipe.settings.representation, Contrastive)
-        if isinstance(self.lens, str) and not contrastive:
-            preparation.warn_if_light_varies(samples.array)
-        return recipe, preparation
+        return recipe, Preparation.fit(samples, standardize=self.standardize, lens=recipe.lens)
 
     def _train(self, inputs: Inputs, settings: Settings, seeds: list[int], start: Result | None,
                checkpoint: Checkpoint | None, *monitors: Monitor) -> Result:

@@ -3,21 +3,20 @@
 Shapes: n samples, r replicas, K numbers of clusters.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from .. import draws, metrics
 from ..data.accept import accept
+from ..data.dataset import dense_rows
 from ..data.inputs import Inputs
 from ..data.lens import Lens
 from ..data.preparation import Preparation
-from ..data.streams import dense_rows
 from ..interventions import BRB, Recluster
 from ..interventions.reclustering.kmeans import KMeans
 from ..objectives import IDECObjective
@@ -30,12 +29,9 @@ from ..utils.progress import ProgressOption, progress_bar
 from ..utils.values import check_int, check_ints
 from .selection import Candidates, Silhouette
 
-STRONG = 0.8
-"""Prediction strength from which clusters count as found again."""
-MAX_SAMPLES = 4000
-MAX_K = 14
-SAMPLES_PER_CLUSTER = 4
-"""Two in each half."""
+STRONG = 0.8  # prediction strength from which clusters count as found again
+MAX_SAMPLES, MAX_K = 4000, 14
+SAMPLES_PER_CLUSTER = 4  # two in each half
 
 
 @dataclass(frozen=True)
@@ -100,20 +96,16 @@ class KSuggestion:
             cells = [f"{mean:7.2f} " + ("      " if np.isnan(error) else f"± {error:.2f}")
                      for mean, error in row]
             lines.append(f"{k:>3}" + " ".join(cells) + ("  <-" if k == self.k else ""))
-        return "\n".join([*lines, "", self.words])
-
-    @property
-    def words(self) -> str:
-        """The answer in a few sentences."""
         others = ", ".join(str(k) for k in self.plausible if k != self.k)
+        answer = (f"{self.k} clusters: the largest number that is found again from half of the "
+                  f"samples.{others and f' Also plausible: {others}.'} The silhouette suggests "
+                  f"{self.by_silhouette}.")
         if self.k is None:
-            near = f" Closest: {others}." if others else ""
-            return (f"No clear answer: no number of clusters is found again from half of the "
-                    f"{self.n_samples} samples (prediction strength below {STRONG:g}).{near} There "
-                    "may be no separate groups, or too few samples.")
-        also = f" Also plausible: {others}." if others else ""
-        return (f"{self.k} clusters: the largest number that is found again from half of the "
-                f"samples.{also} The silhouette suggests {self.by_silhouette}.")
+            answer = (f"No clear answer: no number of clusters is found again from half of the "
+                      f"{self.n_samples} samples (prediction strength below {STRONG:g})."
+                      f"{others and f' Closest: {others}.'} There may be no separate groups, or "
+                      "too few samples.")
+        return "\n".join([*lines, "", answer])
 
     def plot(self, ax: Any = None) -> Any:
         """Plot strength and silhouette with two standard errors; return the matplotlib axes."""
@@ -178,31 +170,39 @@ def suggest_k(X: Any, ks: Iterable[int] | None = None, *, n_init: int = 3, split
     >>> suggest_k(X, [2, 3], n_init=1, splits=1).strength.shape
     (2, 2)
     """
-    tried = None if ks is None else tuple(sorted(set(check_ints("ks", ks, 2))))
     n_init, splits = check_int("n_init", n_init, 1), check_int("splits", splits, 1)
     samples = accept(X, image_shape=image_shape, min_samples=2)
     key = draws.fold(draws.key(check_int("random_state", random_state, 0)), "suggest_k")
     chosen = np.sort(draws.permutation(key, samples.n_samples)[:MAX_SAMPLES].numpy())
     X = dense_rows(samples.array, chosen)
-    ks = tuple(range(2, largest_k(len(X)) + 1)) if tried is None else tried
+    ks = range(2, largest_k(len(X)) + 1) if ks is None else ks
+    ks = tuple(sorted(set(check_ints("ks", ks, 2))))
     if not ks or len(X) < SAMPLES_PER_CLUSTER * ks[-1]:
         raise ValueError(f"ks={ks} does not suit {len(X)} samples: try numbers of clusters from 2 "
                          f"to {len(X) // SAMPLES_PER_CLUSTER} (--from, --to).")
     preparation = Preparation.fit(replace(samples, array=X), standardize=standardize,
                                   lens=lens or Lens())
-    if lens is None:
-        preparation.warn_if_light_varies(X)
-    experiment = _Experiment(
-        ks, n_init, _with_fixed_size(settings or _short_settings(len(X) // 2)),
-        Execution(device=device), preparation.inputs(X).to(choose_device(device), torch.float32),
-        lambda rows: preparation.inputs(X[rows]))
+    settings = settings or _short_settings(len(X) // 2)
+    everything = preparation.inputs(X).to(choose_device(device), torch.float32)
+    found: list[list[tuple[np.ndarray, ...]]] = [[] for _ in ks]
     with progress_bar(2 * splits * len(ks), progress, desc="suggest_k", unit="fit", delay=1.0,
                       leave=False) as bar:
-        results = [experiment.split(draws.fold(key, split), bar.update) for split in range(splits)]
-    measures = {name: np.stack([_mean_and_error([result[i][name] for result in results])
-                                for i in range(len(ks))])
-                for name in ("strength", "agreement", "resets", "silhouette")}
-    return KSuggestion(ks, **measures, n_samples=len(X))
+        for split_key in (draws.fold(key, split) for split in range(splits)):
+            order = draws.permutation(draws.fold(split_key, "halves"), len(X)).numpy()
+            halves = [np.sort(half) for half in np.array_split(order, 2)]
+            models: list[list[_Models]] = [[], []]
+            for number, rows in enumerate(halves):
+                seeds = draws.integers(draws.fold(split_key, "seeds", number), 2**31 - 1, (n_init,))
+                for one in _train(preparation.inputs(X[rows]), ks, settings, seeds.tolist(),
+                                  Execution(device=device), everything):
+                    models[number].append(one)
+                    bar.update()
+            for i, k in enumerate(ks):
+                found[i].append(_compare(k, halves, models[0][i], models[1][i]))
+    strength, agreement, resets, silhouette = (
+        np.stack([_mean_and_error([split[measure] for split in own]) for own in found])
+        for measure in range(4))
+    return KSuggestion(ks, strength, agreement, resets, silhouette, len(X))
 
 
 def prediction_strength(labels: np.ndarray, predicted: np.ndarray, k: int) -> float:
@@ -225,47 +225,20 @@ class _Models(NamedTuple):
     silhouette: np.ndarray
 
 
-@dataclass(frozen=True)
-class _Experiment:
-    ks: tuple[int, ...]
-    n_init: int
-    settings: Settings
-    execution: Execution
-    everything: Inputs
-    inputs: Callable[[np.ndarray], Inputs]
-
-    def split(self, key: Tensor, tick: Callable[[], Any]) -> list[dict[str, np.ndarray]]:
-        """Return the measures of one random split, for each k.
-
-        Strength and agreement of each pair of models (r, r), resets and silhouette of each (2 r,).
-        """
-        order = draws.permutation(draws.fold(key, "halves"), self.everything.n_samples).numpy()
-        halves = [np.sort(half) for half in np.array_split(order, 2)]
-        models = []
-        for number, rows in enumerate(halves):
-            seeds = draws.integers(draws.fold(key, "seeds", number), 2**31 - 1, (self.n_init,))
-            models.append(self._train(self.inputs(rows), seeds.tolist(), tick))
-        return [_compare(k, halves, one, other)
-                for k, one, other in zip(self.ks, *models, strict=True)]
-
-    def _train(self, inputs: Inputs, seeds: list[int], tick: Callable[[], Any]) -> list[_Models]:
-        start = None
-        if self.settings.pretraining is not None:
-            start = train(inputs, replace(self.settings, clustering=None), seeds=seeds,
-                          execution=self.execution)
-        device, models = self.everything.device, []
-        for k in self.ks:
-            monitor = _LabelsBeforeResets()
-            result = train(inputs, replace(self.settings, n_clusters=k), seeds=seeds, start=start,
-                           monitors=[monitor], execution=self.execution)
-            living = result.living
-            labels = [result.model(i).to(device, torch.float32).predict(self.everything)
-                      for i in living]
-            scores = Silhouette()(Candidates(result, inputs.to(device, torch.float32)))
-            models.append(_Models(np.stack(labels), monitor.agreement()[living],
-                                  scores[living].numpy()))
-            tick()
-        return models
+def _train(inputs: Inputs, ks: Sequence[int], settings: Settings, seeds: list[int],
+           execution: Execution, everything: Inputs) -> Iterator[_Models]:
+    """Train replicas on one half for each k, from one pretraining, and label all samples."""
+    start = None
+    if settings.pretraining is not None:
+        start = train(inputs, replace(settings, clustering=None), seeds=seeds, execution=execution)
+    for k in ks:
+        monitor = _LabelsBeforeResets()
+        result = train(inputs, replace(settings, n_clusters=k), seeds=seeds, start=start,
+                       monitors=[monitor], execution=execution)
+        living, device = result.living, everything.device
+        labels = [result.model(i).to(device, torch.float32).predict(everything) for i in living]
+        scores = Silhouette()(Candidates(result, inputs.to(device, torch.float32)))
+        yield _Models(np.stack(labels), monitor.agreement()[living], scores[living].numpy())
 
 
 class _LabelsBeforeResets:
@@ -289,16 +262,16 @@ class _LabelsBeforeResets:
 
 
 def _compare(k: int, halves: Sequence[np.ndarray], one: _Models,
-             other: _Models) -> dict[str, np.ndarray]:
+             other: _Models) -> tuple[np.ndarray, ...]:
+    """Return strength and agreement of each pair of models (r, r), resets and silhouette (2 r,)."""
     first, second = halves
     strength, agreement = np.zeros((2, len(one.labels), len(other.labels)))
     for (i, a), (j, b) in product(enumerate(one.labels), enumerate(other.labels)):
         strength[i, j] = np.mean([prediction_strength(a[first], b[first], k),
                                   prediction_strength(b[second], a[second], k)])
         agreement[i, j] = metrics.ari(a, b)
-    return {"strength": strength, "agreement": agreement,
-            "resets": np.concatenate([one.resets, other.resets]),
-            "silhouette": np.concatenate([one.silhouette, other.silhouette])}
+    return (strength, agreement, np.concatenate([one.resets, other.resets]),
+            np.concatenate([one.silhouette, other.silhouette]))
 
 
 def _mean_and_error(measured: Sequence[np.ndarray]) -> np.ndarray:
@@ -317,14 +290,6 @@ def _mean_and_error(measured: Sequence[np.ndarray]) -> np.ndarray:
     m = len(means)
     error = np.sqrt((m - 1) / m * np.square(means - np.mean(means)).sum()) if m > 1 else np.nan
     return np.array([everything.mean(), error])
-
-
-def _with_fixed_size(settings: Settings) -> Settings:
-    """Fix the size of an embedding that would depend on the number of clusters."""
-    representation: Any = settings.representation
-    if getattr(representation, "embedding", 0) is not None:
-        return settings
-    return replace(settings, representation=replace(representation, embedding=10))
 
 
 def _short_settings(n: int) -> Settings:

@@ -14,7 +14,7 @@ from sklearn.utils import check_consistent_length
 
 from .. import draws, metrics
 from ..data.accept import as_array
-from ..data.streams import dense_rows
+from ..data.dataset import dense_rows
 from ..geometry import distance_ratio, extremes, squared_silhouette
 from ..training.history import AFTER_RESET
 from ..training.result import Model

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...utils.exceptions import require, warn
 from ...utils.values import is_missing
-from ..errors import DataError, explain_read_errors
+from ..errors import DataError, explain_read_errors, listed
 
 IN_MEMORY = 2**30  # largest Parquet content, in bytes, that is read into memory, not mapped
 # With fewer rows, numbers may count by chance; or from another number than 0 or 1, as years do.
@@ -92,11 +92,9 @@ def _warn_of_row_numbers(names: Sequence[str], values: NDArray[Any]) -> None:
 
     found = [name for i, name in enumerate(names) if numbers_rows(i)]
     if found:
-        what, remedy = (("looks like a row number and is", "leave it out, or make it")
-                        if len(found) == 1 else
-                        ("look like row numbers and are", "leave them out, or make one of them"))
-        warn(f"{_some(map(repr, found))} {what} clustered with the other columns: {remedy} the ids "
-             f"by frame.set_index({found[0]!r}), reclust.data.read(…, ids={found[0]!r}) or --ids.")
+        warn(f"Columns that look like row numbers are clustered with the others: "
+             f"{listed(map(repr, found))}. Leave them out, or make one of them the ids by "
+             f"frame.set_index({found[0]!r}), reclust.data.read(…, ids={found[0]!r}) or --ids.")
 
 
 def _check_dtypes(frame: Any, where: str) -> None:
@@ -116,7 +114,7 @@ def _check_dtypes(frame: Any, where: str) -> None:
         wrong[str(name)] = f"such as {odd[:40]!r}" if isinstance(odd, str) else str(kind)
     if wrong:
         dates = any(what.startswith(_DATES) for what in wrong.values())
-        shown = _some(f"{name!r} ({what})" for name, what in wrong.items())
+        shown = listed(f"{name!r} ({what})" for name, what in wrong.items())
         raise DataError(
             f"{where}: not numeric: {shown}. Encode such columns (pandas.get_dummies, "
             f"OneHotEncoder{', dates as days since the first one' if dates else ''}), leave them "
@@ -128,18 +126,18 @@ def check_names(names: Sequence[Any], wanted: Sequence[str | None], where: Path 
     """Raise if columns share a name, or if a wanted column does not exist."""
     twice = [repr(name) for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise DataError(f"{where}: several columns have the same name, {_some(twice)}; "
+        raise DataError(f"{where}: several columns have the same name, {listed(twice)}; "
                         "rename them.")
     for name in wanted:
         if name is not None and name not in names:
-            raise DataError(f"{where} has no column {name!r}; it has {_some(map(repr, names))}.")
+            raise DataError(f"{where} has no column {name!r}; it has {listed(map(repr, names))}.")
 
 
 def check_finite(values: NDArray[Any], names: Sequence[str], where: Path | str) -> None:
     """Raise if columns (n, d) have missing or infinite values."""
     counts = (~np.isfinite(values)).sum(axis=0)
     if counts.any():
-        found = _some(f"{name!r} ({count} of {len(values)} rows)"
+        found = listed(f"{name!r} ({count} of {len(values)} rows)"
                       for name, count in zip(names, counts.tolist(), strict=True) if count)
         raise DataError(f"{where}: missing or infinite values in {found}; fill them in "
                         "(SimpleImputer), or drop those rows or columns (--drop).")
@@ -152,11 +150,6 @@ def refuse_masked(values: Any) -> None:
                 if isinstance(array, np.ma.MaskedArray))
     if count:
         raise DataError(f"X has {count} masked values: fill them in, or leave out their rows.")
-
-
-def _some(items: Any) -> str:
-    shown = list(items)
-    return ", ".join(shown[:10]) + " …" * (len(shown) > 10)
 
 
 def read_parquet(path: Path, *, labels: str | None = None, ids: str | None = None,

@@ -7,10 +7,9 @@ from scipy import sparse
 from support import blobs, small_settings
 
 from reclust import IDEC, Autoencoder, Execution, draws, train
-from reclust.data import streams
-from reclust.data.inputs import ResidentInputs
+from reclust.data import inputs as inputs_module
+from reclust.data.inputs import ResidentInputs, StreamedInputs
 from reclust.data.scaling import z_score
-from reclust.data.streams import StreamedInputs
 from reclust.estimators import fitted
 
 X, Y = blobs(n=300)
@@ -22,8 +21,8 @@ def plain(raw):
 
 @pytest.fixture
 def short_runs(monkeypatch):
-    monkeypatch.setattr(streams, "RUN_SIZE", 12 * 10)  # ten samples a run
-    monkeypatch.setattr(streams, "RUNS_PER_GROUP", 4)
+    monkeypatch.setattr(inputs_module, "RUN_SIZE", 12 * 10)  # ten samples a run
+    monkeypatch.setattr(inputs_module, "RUNS_PER_GROUP", 4)
 
 
 def test_an_order_visits_everybody_once_and_stays_local(short_runs):
