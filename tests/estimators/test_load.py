@@ -328,6 +328,8 @@ def test_networks_larger_than_the_file_are_never_made(tmp_path, change):
 
 @pytest.mark.parametrize(("change", "message"), [
     (lambda h, t: h.update(estimator="os.system"), "unknown estimator 'os.system'"),
+    (lambda h, t: h.update(estimator={"IDEC": 1}), "cannot be used: TypeError"),
+    (lambda h, t: h["settings"][0].update(kind={"Settings": 1}), "cannot be used"),
     (lambda h, t: h["settings"][0].update(kind="Popen"), "Unknown kind of value 'Popen'"),
     (lambda h, t: h.update(sample_shape=[10**15]), "cannot be used"),
     (lambda h, t: h.update(sample_shape=[-12]), "cannot be used"),

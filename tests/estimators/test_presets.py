@@ -25,6 +25,7 @@ from reclust.data.augmentation.strong import StrongViews
 from reclust.estimators import presets
 from reclust.estimators.selection import Compactness, SharedInformation
 from reclust.interventions import Exchange, SplitMerge
+from reclust.utils import choices
 from reclust.utils.values import from_json, to_json
 
 
@@ -151,8 +152,7 @@ def test_best_on_a_cpu_trains_after_its_last_reset_as_long_as_between_two(n_samp
     assert np.diff([*resets, settings.clustering.epochs]).tolist() == [settings.intervention.interval] * (presets.CPU_INTERVALS - 1)
 
 
-@pytest.mark.parametrize("preset", sorted(presets.PRESETS))
+@pytest.mark.parametrize("preset", choices.PRESETS)
 def test_presets_take_any_representation(preset):
     own = Autoencoder(hidden=(7,))
-    found = presets.PRESETS[preset](3, presets.OBJECTIVES["dec"], representation=own)
-    assert getattr(found, "settings", found).representation == own
+    assert IDEC(3, preset=preset, representation=own)._recipe().settings.representation == own

@@ -34,8 +34,6 @@ from reclust.estimators.selection import (
     Candidates,
     Compactness,
     Consistency,
-    MeanRank,
-    Product,
     SharedInformation,
     Silhouette,
     SizeEntropy,
@@ -47,10 +45,9 @@ from reclust.interventions import Exchange
 X, Y = blobs(n=160, spread=0.5)
 X = ((X - X.mean(0)) / X.std(0)).astype(np.float32)
 INPUTS = as_inputs(X)
-ALONE = [Consistency(), Consistency(Noise(0.3), repeats=5, seed=1), Compactness(), SharedInformation(), Silhouette(), Silhouette("cosine"),
-         Product((Consistency(), SizeEntropy()))]
+ALONE = [Consistency(), Consistency(Noise(0.3), repeats=5, seed=1), Compactness(), SharedInformation(), Silhouette(), Silhouette("cosine")]
 every = pytest.mark.parametrize("selector", ALONE, ids=repr)
-together = pytest.mark.parametrize("selector", [*ALONE, SizeEntropy(), Agreement(), MeanRank((Consistency(), Compactness()))], ids=repr)
+together = pytest.mark.parametrize("selector", [*ALONE, SizeEntropy(), Agreement()], ids=repr)
 
 
 def replicas(result, *chosen):
@@ -153,20 +150,6 @@ def test_scores_are_the_formulas_of_scikit_learn(family):
         assert SizeEntropy()(candidates)[i].item() == pytest.approx(mutual_info_score(labels[i], labels[i]) / np.log(4), abs=1e-5)
 
 
-def constant(*scores):
-    return lambda candidates: torch.tensor(scores)
-
-
-def test_combinations_are_of_ranks_and_of_numbers(family):
-    candidates = Candidates(family, INPUTS)
-    one, other = constant(0.1, 0.2, 0.3, float("nan"), 9.0), constant(1000.0, -5.0, 1000.0, 0.0, 9.0)
-    assert MeanRank((one,))(candidates)[:4].tolist() == pytest.approx([3 / 8, 5 / 8, 7 / 8, 1 / 8])
-    assert MeanRank((one, other))(candidates)[:4].tolist() == pytest.approx([(3 / 8 + 6 / 8) / 2, (5 / 8 + 1 / 8) / 2, (7 / 8 + 6 / 8) / 2, (1 / 8 + 3 / 8) / 2])
-    assert Product((one, other))(candidates)[:4].tolist() == pytest.approx([100, 0, 300, 0])
-    for combined in (MeanRank, Product):
-        assert combined((one, other))(candidates)[4] == -torch.inf
-
-
 @every
 def test_more_samples_than_the_limit_are_looked_at_in_part(selector, family):
     few, many = (selector(Candidates(family, INPUTS, limit=limit)) for limit in (50, 160))
@@ -212,8 +195,8 @@ def outcome(model):
 SCORED = {"accuracy", "nmi", "ari", "label_change"}
 
 
-@pytest.mark.parametrize("changes", [{}, {"select": MeanRank((Consistency(), Silhouette(), Agreement(), SizeEntropy())), "n_init": 3},
-                                     {"intervention": Every(2, (Exchange(), SoftReset(), Recluster(KMeans(n_init=2))))}], ids=["usual", "ranks", "exchange"])
+@pytest.mark.parametrize("changes", [{}, {"select": Agreement(), "n_init": 3},
+                                     {"intervention": Every(2, (Exchange(), SoftReset(), Recluster(KMeans(n_init=2))))}], ids=["usual", "agreement", "exchange"])
 def test_labels_have_no_say(changes):
     """Whatever `y` is, or whether there is any, nothing differs but what is reported of it."""
     few, labels = X[:60], Y[:60]

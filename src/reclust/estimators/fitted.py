@@ -11,12 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-)
+from sklearn import base
 from sklearn.utils import ClassifierTags, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
@@ -50,13 +45,12 @@ class Replica:
     failed: tuple[str, int] | None = None
 
 
-class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
-                       BaseEstimator):
+class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin,
+                       base.ClusterMixin, base.BaseEstimator):
     """Base class of the estimators, which fit and then call `_adopt` and `_label`."""
 
     device: str
-    subclasses: ClassVar[dict[str, type[FittedClustering]]] = {}
-    """Estimators that `load` can create, by the name in their files."""
+    subclasses: ClassVar[dict[str, type[FittedClustering]]] = {}  # by their name in files
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -142,8 +136,7 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         return inputs.to(device, torch.float32)
 
     def _execution(self) -> Execution:
-        return Execution(device=self.device, precision=self.precision,
-                         time_budget=self.time_budget)
+        return Execution(device=self.device, precision=self.precision, time_budget=self.time_budget)
 
     def map_samples(self, X: Any, function: Callable[[Model, Tensor], Tensor]) -> np.ndarray:
         """Apply `function(model, embeddings)` to samples, batch by batch."""
@@ -199,16 +192,10 @@ class FittedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         """Label the samples of the fit and drop empty clusters."""
         nonempty, self.labels_ = np.unique(self.map_samples(X, Model.assign), return_inverse=True)
         self._keep_clusters(nonempty)
-        if self.n_clusters_ == 1 < n_clusters and self._is_collapsed(X):
-            warn("The encoder maps all samples to nearly one point. Check that the samples differ, "
-                 "use standardize=True, or pretrain longer.")
-        elif self.n_clusters_ < n_clusters:
+        if self.n_clusters_ < n_clusters:
             warn(f"{n_clusters - self.n_clusters_} of {n_clusters} clusters ended without samples. "
-                 "Use a smaller n_clusters, or reset more often (BRB).")
-
-    def _is_collapsed(self, X: Any) -> bool:
-        z = self.map_samples(X[:: max(1, X.shape[0] // 1000)], lambda model, z: z)
-        return bool(np.ptp(z, axis=0).max() <= 1e-6 * np.abs(z).max())
+                 "Use a smaller n_clusters, standardize=True or more pretraining, or reset more "
+                 "often (BRB).")
 
     def _keep_clusters(self, clusters: np.ndarray) -> None:
         self.nonempty_clusters_ = clusters

@@ -47,18 +47,17 @@ def load(path: str | os.PathLike[str], *, representation: Representation | None 
     if os.path.isdir(path):
         path = os.path.join(path, "model.reclust")
     estimator, parameters, fitted = read_model(path)
-    known = FittedClustering.subclasses
-    if estimator not in known:
-        raise ValueError(f"{path} holds an unknown estimator {estimator!r}: import the module that "
-                         "defines it first.")
-    result = fitted["result_"]
-    if representation is not None:
-        result.settings = [replace(one, representation=representation) for one in result.settings]
-        if "representation" in parameters:
-            parameters["representation"] = representation
-    custom = result.settings[0].representation
-    if isinstance(custom, NotStored):
-        raise ValueError(f"{path} was fitted with a custom {custom.what}, which cannot be saved: "
-                         "pass the same as load(path, representation=…).")
     with tensor_file.explain_errors(path):
-        return known[estimator](**parameters).restore(fitted)
+        if estimator not in FittedClustering.subclasses:
+            raise ValueError(f"unknown estimator {estimator!r}; import its module first.")
+        result = fitted["result_"]
+        if representation is not None:
+            result.settings = [replace(one, representation=representation)
+                               for one in result.settings]
+            if "representation" in parameters:
+                parameters["representation"] = representation
+        custom = result.settings[0].representation
+        if isinstance(custom, NotStored):
+            raise ValueError(f"it was fitted with a custom {custom.what}, which cannot be saved; "
+                             "pass the same as load(path, representation=…).")
+        return FittedClustering.subclasses[estimator](**parameters).restore(fitted)

@@ -3,25 +3,17 @@
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any, Literal
 
 from ..data import Dataset, Prepared, prepare
-from ..data.augmentation.affine import Affine, Augmentation, Noise
+from ..data.augmentation.affine import Affine, Noise
 from ..data.augmentation.color import ColorViews
 from ..data.augmentation.strong import StrongViews
 from ..data.lens import Lens
-from ..interventions import (
-    BRB,
-    Every,
-    Exchange,
-    Intervention,
-    KaimingNoise,
-    Recluster,
-    ResetMomentum,
-    SoftReset,
-    SplitMerge,
-)
+from ..interventions import BRB, Every, Intervention, KaimingNoise, Recluster, SoftReset
+from ..interventions.exchange import Exchange
+from ..interventions.soft_reset import ResetMomentum
+from ..interventions.split_merge import SplitMerge
 from ..objectives import DCNObjective, DECObjective, IDECObjective, Objective
 from ..representations import Autoencoder, Contrastive, Embeddings, Representation, SimCLR
 from ..training.self_label import SelfLabel
@@ -48,32 +40,23 @@ class Recipe:
 
 PAPER_SEEDS = (400, 148, 820, 214, 40, 805, 111, 491, 215, 513)
 
-CLUSTERS: Mapping[str, int] = MappingProxyType({
-    "mnist": 10, "fmnist": 10, "kmnist": 10, "usps": 10, "optdigits": 10, "digits": 10, "gtsrb": 5})
-"""Data sets that the paper embeds with an autoencoder, and scikit-learn's digits."""
-
-CONTRASTIVE_CLUSTERS: Mapping[str, int] = MappingProxyType({"cifar10": 10, "cifar100_20": 20})
-"""Data sets that the paper embeds with a contrastive network."""
-
-OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
-    dict(zip(choices.ALGORITHMS, (DECObjective(), IDECObjective(), DCNObjective()), strict=True)))
-
-CONTRASTIVE_OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
-    {"dec": DECObjective(), "idec": IDECObjective(1.0), "dcn": DCNObjective(weight=1e-4)})
-
-RESNET_RESET: Mapping[str, float] = {"mlp": 0.7, "block4": 0.9, "projector": 0.7}
-"""Share of the weights that the paper keeps in these blocks of a SimCLR network."""
+# Data sets that the paper embeds with an autoencoder, and scikit-learn's digits.
+CLUSTERS = {"mnist": 10, "fmnist": 10, "kmnist": 10, "usps": 10, "optdigits": 10, "digits": 10,
+            "gtsrb": 5}
+CONTRASTIVE_CLUSTERS = {"cifar10": 10, "cifar100_20": 20}  # those with a contrastive network
+OBJECTIVES: dict[str, Objective] = {
+    "dec": DECObjective(), "idec": IDECObjective(), "dcn": DCNObjective()}
+CONTRASTIVE_OBJECTIVES: dict[str, Objective] = {
+    "dec": DECObjective(), "idec": IDECObjective(1.0), "dcn": DCNObjective(weight=1e-4)}
+# Share of the weights that the paper keeps in these blocks of a SimCLR network.
+RESNET_RESET = {"mlp": 0.7, "block4": 0.9, "projector": 0.7}
 
 
 def _interventions(interval: int,
-                   keep: float | Mapping[str, float]) -> Mapping[str, Intervention | None]:
+                   keep: float | Mapping[str, float]) -> dict[str, Intervention | None]:
     reset, recluster = SoftReset(keep, noise=KaimingNoise()), Recluster(rows="first")
-    return MappingProxyType({
-        "none": None,
-        "brb": Every(interval, (reset, recluster, ResetMomentum())),
-        "recluster": Every(interval, (recluster,)),
-        "reset": Every(interval, (reset,)),
-    })
+    return {"none": None, "brb": Every(interval, (reset, recluster, ResetMomentum())),
+            "recluster": Every(interval, (recluster,)), "reset": Every(interval, (reset,))}
 
 
 PAPER_INTERVENTIONS = _interventions(20, 0.8)
@@ -124,9 +107,7 @@ def paper_protocol(n_clusters: int, objective: Objective, *, channels: int | Non
     if isinstance(representation, Contrastive):
         return contrastive_protocol(n_clusters, objective, representation, channels=channels)
     return Settings(
-        n_clusters=n_clusters,
-        objective=objective,
-        representation=representation or Autoencoder(hidden=(1024, 512, 256)),
+        n_clusters, objective, representation or Autoencoder(hidden=(1024, 512, 256)),
         intervention=PAPER_INTERVENTIONS["brb"],
         pretraining=Schedule(epochs=250, views=("clean",)),
         clustering=Schedule(epochs=400, views=("clean", "augmented")),
@@ -140,19 +121,15 @@ def contrastive_protocol(n_clusters: int, objective: Objective, representation: 
     views: tuple[View, ...] = ("augmented", "augmented")
     is_dcn = isinstance(objective, DCNObjective)
     lr = 1e-3 if objective.representation_weight == 0 else 1e-2 if is_dcn else 3e-3
-    augment: Augmentation = (
-        Noise() if channels is None else ColorViews() if channels == 3 else Affine())
     # Which blocks of a custom encoder come late is unknown, so all of them are reset a little.
     resnet = isinstance(representation, SimCLR)
     return Settings(
-        n_clusters=n_clusters,
-        objective=objective,
-        representation=representation,  # type: ignore[arg-type]
+        n_clusters, objective, representation,  # type: ignore[arg-type]
         intervention=CONTRASTIVE_INTERVENTIONS["brb"] if resnet else BRB(interval=10, keep=0.9),
         pretraining=Schedule(epochs=1000, lr=3e-3, batch_size=512, views=views, weight_decay=1e-4,
                              warmup_epochs=20),
         clustering=Schedule(epochs=1000, lr=lr, batch_size=512, views=views, warmup_epochs=20),
-        augment=augment,
+        augment=Noise() if channels is None else ColorViews() if channels == 3 else Affine(),
     )
 
 
@@ -181,9 +158,7 @@ def everyday(n_clusters: int, objective: Objective, *, channels: int | None = No
     embedded = isinstance(representation, Embeddings)
     interval, pretraining, clustering = (4, 5, 12) if embedded else (10, 30, 60)
     return Settings(
-        n_clusters=n_clusters,
-        objective=objective,
-        representation=representation or Autoencoder(hidden=(512, 256, 128)),
+        n_clusters, objective, representation or Autoencoder(hidden=(512, 256, 128)),
         intervention=BRB(interval=interval),
         pretraining=Schedule(epochs=pretraining, batch_size=batch_size, views=("clean",)),
         clustering=Schedule(epochs=clustering, batch_size=batch_size),
@@ -191,22 +166,17 @@ def everyday(n_clusters: int, objective: Objective, *, channels: int | None = No
     )
 
 
+# BRB among replicas: poor ones continue as copies of better ones with other clusters.
 BEST_INTERVENTION = Every(20, (
     Exchange(), SoftReset(0.8, KaimingNoise()), Recluster(rows="first"), SplitMerge(rows="first"),
     ResetMomentum()))
-"""BRB among replicas: poor ones continue as copies of better ones with other clusters."""
-
-MANY_SAMPLES = 30_000
-"""From this number on, `best` trains for fewer epochs, which have more steps."""
-
+MANY_SAMPLES = 30_000  # from this number on, `best` trains for fewer epochs, which have more steps
+# Augmentation of many grey images in `best`, stronger than published; on a CPU, where networks are
+# small, of all grey images and stronger still.
 MOTION = Affine(degrees=20, translate=0.12, shear=12, scale=(0.8, 1.2))
-"""Augmentation of many grey images in `best`, stronger than published."""
-
-CPU_SEEN, CPU_INTERVALS, CPU_BATCH = 36_000, 15, 64
-"""Samples between two resets, number of resets and batch size of `best` on a CPU."""
-
 CPU_MOTION = Affine(degrees=25, translate=0.15, shear=15, scale=(0.7, 1.3))
-"""Augmentation of grey images in `best` on a CPU: small networks need a stronger one."""
+# Samples between two resets, number of resets and batch size of `best` on a CPU.
+CPU_SEEN, CPU_INTERVALS, CPU_BATCH = 36_000, 15, 64
 
 
 def best(n_clusters: int, objective: Objective, *, channels: int | None = None,
@@ -262,22 +232,17 @@ def _batch_size(n_samples: int, *, steps: int) -> int:
     return 2 ** round(math.log2(min(256, max(32, n_samples / steps))))
 
 
-PRESETS: Mapping[str, Callable[..., Settings | Recipe]] = MappingProxyType(
-    dict(zip(choices.PRESETS, (everyday, paper_protocol, best), strict=True)))
-
-
-def recipe(preset: str, n_clusters: int, objective: Objective | None, *, channels: int | None,
+def recipe(preset: str, n_clusters: int, objective: Any, *, channels: int | None,
            representation: Representation | None, device: str, n_samples: int) -> Recipe:
     """Return the preset of this name for such data and for "cpu" or "cuda"."""
-    check_known("preset", preset, PRESETS)
+    check_known("preset", preset, choices.PRESETS)
     check_part("objective", objective, Objective)
     given: dict[str, Any] = {"channels": channels, "representation": representation}
-    if preset != "paper":
-        given["n_samples"] = n_samples
-    if preset == "best":
-        given["device"] = device
-    made = PRESETS[preset](n_clusters, objective, **given)
-    return made if isinstance(made, Recipe) else Recipe(made)
+    if preset == "paper":
+        return Recipe(paper_protocol(n_clusters, objective, **given))
+    if preset == "everyday":
+        return Recipe(everyday(n_clusters, objective, **given, n_samples=n_samples))
+    return best(n_clusters, objective, **given, n_samples=n_samples, device=device)
 
 
 def check_known(name: str, given: Any, known: Collection[str]) -> None:

@@ -24,7 +24,8 @@ CHUNK = 4096
 class Candidates:
     """Trained replicas and their samples, of which the same m <= limit are used for each replica.
 
-    Embeddings and labels are cached, so that several scores share them.
+    Row numbers (m,), and embeddings (m, d) and labels (m,) of each replica that did not fail, are
+    cached, so that several scores share them.
     """
 
     result: Result
@@ -33,7 +34,6 @@ class Candidates:
 
     @cached_property
     def rows(self) -> Tensor:
-        """Row numbers of the used samples, (m,)."""
         key = draws.fold(draws.key(0, device=self.inputs.device), "selection")
         return draws.permutation(key, self.inputs.n_samples)[: self.limit]
 
@@ -41,17 +41,14 @@ class Candidates:
     def models(self) -> dict[int, Model]:
         """Replicas that did not fail, on the device and in the precision of the samples."""
         device, dtype = self.inputs.device, self.inputs.take(self.rows[:1]).dtype
-        return {replica: self.result.model(replica).to(device, dtype)
-                for replica in self.result.living}
+        return {i: self.result.model(i).to(device, dtype) for i in self.result.living}
 
     @cached_property
     def embeddings(self) -> dict[int, Tensor]:
-        """Embeddings (m, d) of each replica that did not fail."""
         return self._embed(self.inputs.take)
 
     @cached_property
     def labels(self) -> dict[int, Tensor]:
-        """Labels (m,) of each replica that did not fail."""
         return self._assign(self.embeddings)
 
     def perturbed(self, augment: Augmentation, key: Tensor, repeat: int) -> dict[int, Tensor]:
@@ -208,38 +205,6 @@ class SizeEntropy:
             return torch.special.entr(shares).sum() / math.log(max(k, 2))
 
         return candidates.scores(score)
-
-
-@dataclass(frozen=True)
-class _Combined:
-    selectors: tuple[Selector, ...]
-
-    def all_scores(self, candidates: Candidates) -> Tensor:
-        """Return the scores of all selectors, (selectors, r), with minus infinity for NaN."""
-        scores = torch.stack([torch.as_tensor(select(candidates), dtype=torch.float64)
-                              for select in self.selectors])
-        return scores.masked_fill(scores.isnan(), -torch.inf)
-
-
-@value
-class MeanRank(_Combined):
-    """Mean rank under several selectors, as the share of replicas that score lower."""
-
-    def __call__(self, candidates: Candidates) -> Tensor:
-        scores = self.all_scores(candidates)[:, candidates.result.living]
-        below = (scores[:, None] < scores[:, :, None]).double().mean(-1)
-        ties = (scores[:, None] == scores[:, :, None]).double().mean(-1)
-        ranks = iter((below + ties / 2).mean(0))
-        return candidates.scores(lambda replica: next(ranks))
-
-
-@value
-class Product(_Combined):
-    """Product of several scores; negative ones count as 0."""
-
-    def __call__(self, candidates: Candidates) -> Tensor:
-        product = self.all_scores(candidates).clamp(min=0).prod(0)
-        return candidates.scores(lambda replica: product[replica])
 
 
 def consensus(labels: np.ndarray, reference: np.ndarray, weights: np.ndarray) -> np.ndarray:
