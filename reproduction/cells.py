@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from reclust.estimators.presets import PAPER_INTERVENTIONS
 from reclust.studies import published
-from reclust.studies.store.queries import spread
-from reclust.studies.store.reader import CELL, StoreReader
+from reclust.studies.store.reader import CELL, StoreReader, spread
 from reclust.studies.tables import labels
 from reclust.studies.tables.comparison import Comparison, compare, interval_cell
 from reclust.studies.tables.table import Cell, Row, Table, number, plus_minus, signed

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
-from reclust.studies.listing import COLUMNS, computed
+from reclust.studies import named, names
+from reclust.utils.values import to_json
 
 PATH = Path(__file__).parents[1] / "src/reclust/studies/catalog.csv"
 
+
+def rows() -> list[dict[str, str]]:
+    return [{"name": one.name, "runs": str(one.n_runs), "mini": str(one.mini().n_runs), "about": one.about,
+             "protocol": json.dumps(to_json(one.protocol))} for one in map(named, names())]
+
+
 if __name__ == "__main__":
     with PATH.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        made = rows()
+        writer = csv.DictWriter(file, list(made[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(computed())
+        writer.writerows(made)

@@ -212,9 +212,8 @@ def _merge(arguments: argparse.Namespace) -> None:
 
 
 def _compact(arguments: argparse.Namespace) -> None:
-    curves = None if arguments.curves is None else tuple(arguments.curves)
-    kept = studies.Kept(every=arguments.every, curves=curves)
-    studies.compact(arguments.stores, arguments.output, kept)
+    studies.compact(arguments.stores, arguments.output, every=arguments.every,
+                    curves=arguments.curves)
     before, after = (sum(Path(path).stat().st_size for path in paths) / 1e6
                      for paths in (arguments.stores, [arguments.output]))
     show([{"store": arguments.output, "megabytes": after, "before": before}],

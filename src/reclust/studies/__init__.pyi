@@ -22,15 +22,12 @@ from .runner import (
     RunSummary as RunSummary,
     run as run,
 )
-from .store.queries import (
+from .store.reader import (
     Failure as Failure,
     Status as Status,
+    StoreReader as StoreReader,
 )
-from .store.reader import StoreReader as StoreReader
-from .store.records import (
-    Kept as Kept,
-    compact as compact,
-)
+from .store.records import compact as compact
 from .store.store import (
     Outcome as Outcome,
     PlannedRun as PlannedRun,

@@ -26,11 +26,10 @@ from ..utils.exceptions import StopTraining, require
 from ..utils.values import read_as, value
 from .catalog import named
 from .execute import Conditions, pretrained
-from .groups import Pretraining, digest
 from .outcome import commit, score_labels, versions
 from .protocols import Sample, StudyProtocol
 from .store.store import Outcome, PlannedRun, Store
-from .study import Study
+from .study import Pretraining, Study, digest
 from .tables.scores import BASELINES, COLOUR_BASELINES
 
 CHUNK = 4096

@@ -26,11 +26,11 @@ from ..training.train import train
 from ..utils.device import choose_device
 from ..utils.exceptions import ReclustWarning, StopTraining, TrainingFailed
 from ..utils.values import integer, value
-from .groups import Group, Pretraining
 from .measures import LABEL_FREE, MEASURES
 from .outcome import make_outcome
 from .protocols import Sample
 from .store.store import Outcome
+from .study import Group, Pretraining
 
 T = TypeVar("T")
 

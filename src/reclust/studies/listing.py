@@ -1,4 +1,4 @@
-"""The catalog as a CSV file, so that listing it does not import torch."""
+"""The catalog as a CSV file, which tools/catalog.py writes: listing it does not import torch."""
 
 import csv
 import json
@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-COLUMNS = ("name", "runs", "mini", "about", "protocol")
 PUBLISHED = ("acc-table", "contrastive")  # studies that follow the paper's protocols
 
 
@@ -32,13 +31,3 @@ def as_published(study: str, protocol: Mapping[str, Any] | None) -> bool:
 def _rows() -> list[dict[str, str]]:
     text = (files(__package__) / "catalog.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
-
-
-def computed() -> list[dict[str, str]]:
-    """Compute the rows of the file, which tools/catalog.py writes and a test compares."""
-    from ..utils.values import to_json
-    from .catalog import named, names
-
-    return [{"name": one.name, "runs": str(one.n_runs), "mini": str(one.mini().n_runs),
-             "about": one.about, "protocol": json.dumps(to_json(one.protocol))}
-            for one in map(named, names())]

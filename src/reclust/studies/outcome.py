@@ -16,10 +16,10 @@ from ..data.inputs import as_inputs
 from ..training.fingerprint import code_of
 from ..training.history import Curve, History
 from ..training.result import Result
-from .groups import Group
 from .measures import shown_rows
 from .protocols import Sample
 from .store.store import Outcome
+from .study import Group
 
 COMMIT = "RECLUST_COMMIT"  # environment variable, for source that is not a git checkout
 

@@ -25,12 +25,11 @@ from ..utils.exceptions import warn
 from ..utils.files import exclusive_lock, write_text
 from ..utils.progress import ProgressOption, progress_bar
 from .backends import Backend, InProcess
-from .backends.base import missing_pretraining
+from .backends.local import missing_pretraining
 from .execute import Conditions, Failed, Stopped, group_checkpoint
-from .groups import Group
-from .store.queries import Failure
+from .store.reader import Failure
 from .store.store import Store
-from .study import Study
+from .study import Group, Study
 
 _LOG = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import pytest
 from studies.invented import RESETS, fill
 
 from reclust.studies import Outcome, PlannedRun, Store, StoreReader
-from reclust.studies.store.records import Kept, compact, gathered
+from reclust.studies.store.records import compact, gathered
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +69,8 @@ def test_the_same_stores_give_the_same_bytes_and_compacting_again_changes_nothin
 
 
 def test_fewer_curves_or_none(whole, tmp_path):
-    compact([whole], tmp_path / "some.sqlite", Kept(curves=("accuracy",)))
-    compact([whole], tmp_path / "none.sqlite", Kept(curves=()))
+    compact([whole], tmp_path / "some.sqlite", curves=("accuracy",))
+    compact([whole], tmp_path / "none.sqlite", curves=())
     with StoreReader(tmp_path / "some.sqlite") as some, StoreReader(tmp_path / "none.sqlite") as none:
         run = some.runs("acc-table")["run"][0]
         assert set(some.history(run)["clustering"]) == {"accuracy", "accuracy_after_reset", "fired"}

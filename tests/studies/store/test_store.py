@@ -16,8 +16,8 @@ from support import small_settings
 
 from reclust import Curve
 from reclust.studies import Outcome, PlannedRun, Store, StoreReader, export
-from reclust.studies.store.queries import read_only_uri
 from reclust.studies.store.records import gather
+from reclust.studies.store.schema import read_only_uri
 
 R, N, K, D = 4, 30, 4, 3
 
@@ -137,7 +137,7 @@ def test_settings_may_hold_numbers_that_are_not_finite(store):
     endless = replace(settings, clustering=replace(settings.clustering, clip_norm=float("inf")))
     store.plan("s", "spec", planned("a"))
     store.add(replace(outcome("a"), settings=[endless] * R))
-    assert store.trained("s")[0][6] == settings.clustering.epochs and store.settings("a-0") == endless
+    assert store.settings("a-0") == endless
 
 
 def test_a_run_serves_every_study_that_names_it(store):
@@ -274,12 +274,11 @@ def test_a_store_in_a_folder_that_cannot_be_written_is_read(tmp_path, monkeypatc
         assert [path.name for path in folder.iterdir()] == ["store"]
 
 
-def test_a_run_that_failed_has_no_scores_counts_no_time_and_was_not_trained(store):
+def test_a_run_that_failed_has_no_scores_and_counts_no_time(store):
     store.plan("s", "spec", planned("a"))
     store.add(outcome("a", failed={1: "why"}))
     assert store.runs("s")["acc"].isna().tolist() == [False, True, False, False] and "a-1" not in set(store.measures("s")["run"])
-    (status,), (trained,) = store.status("s"), store.trained("s")
-    assert status.seconds == 3 * 2.0 and trained[5] == 3
+    assert store.status("s")[0].seconds == 3 * 2.0 and store.means("s")[0]["runs"] == 3
 
 
 def test_a_group_that_fails_later_leaves_nothing_of_what_it_was(store):

@@ -1,7 +1,6 @@
 """Backends: compute groups in this process, in several, or on a Ray cluster."""
 
-from .base import Backend, InProcess
 from .cluster import RayCluster
-from .processes import Processes
+from .local import Backend, InProcess, Processes
 
 __all__ = ["Backend", "InProcess", "Processes", "RayCluster"]

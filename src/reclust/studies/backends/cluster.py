@@ -12,8 +12,8 @@ from ...utils.files import write_bytes
 from ...utils.values import value
 from .. import execute
 from ..execute import Attempt, Conditions, Failed, Stopped, StopRequested, Tick
-from ..groups import Group, Pretraining
-from .base import Attempts
+from ..study import Group, Pretraining
+from .local import Attempts
 
 POLL_SECONDS = 1.0
 

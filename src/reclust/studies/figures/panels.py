@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..store.queries import over_one_epoch
 from ..tables import labels
-from .runs import Runs, in_order
+from .runs import Runs, in_order, over_one_epoch
 
 if TYPE_CHECKING:
     import pandas

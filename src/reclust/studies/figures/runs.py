@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..store.reader import CELL, StoreReader
 
 if TYPE_CHECKING:
@@ -183,3 +185,13 @@ class Runs:
 def in_order(variants: Iterable[str]) -> list[str]:
     """Sort the baseline first and BRB last, so that BRB is drawn on top."""
     return sorted(variants, key=lambda name: (name == "brb", name != "none"))
+
+
+def over_one_epoch(epochs: np.ndarray, measured: np.ndarray) -> np.ndarray:
+    """Select the epochs whose label change, since the last evaluation, is over one epoch.
+
+    If the first epoch was evaluated, all were, even if a compact store has dropped some.
+    """
+    if len(measured) and measured[0] > 0:
+        return np.isin(epochs - 1, measured)
+    return np.ones(len(epochs), dtype=bool)

@@ -17,8 +17,8 @@ from ...utils.files import check_writable
 from ...utils.progress import ProgressOption, progress_bar
 from ...utils.values import value
 from ...version import __version__
-from ..store.queries import Status, over_one_epoch
-from ..store.reader import CELL, StoreReader
+from ..figures.runs import over_one_epoch
+from ..store.reader import CELL, Status, StoreReader
 from ..study import Study
 from .gallery import gallery, sources
 from .run_details import Found, RunDetails, samples_in
@@ -154,7 +154,7 @@ def _study(store: StoreReader, name: str, pools: Mapping[str, _UniqueList],
             "runs": runs, "shown": finished[0] if finished else None,
             "series": pools["series"].position(keys, make_series) if keys else None,
         })
-    spec = json.loads(store._one("SELECT spec FROM studies WHERE name = ?", name))
+    spec = store.plain_spec(name)
     known = isinstance(spec, dict) and spec.get("kind") == Study.__name__
     empty = Status(name, planned=0, finished=0, failed=0, seconds=0.0)  # if no run is planned
     (status,) = store.status(name) or [empty]
@@ -190,9 +190,7 @@ def _settings(store: StoreReader, run: str) -> Any:
     try:
         return store.settings(run)
     except (ValueError, TypeError):
-        written = store._one("SELECT content FROM contents WHERE hash = "
-                             "(SELECT settings FROM runs WHERE run = ?)", run)
-        return _as_written(json.loads(written)["fields"])
+        return _as_written(json.loads(store.plain_settings(run))["fields"])
 
 
 def _as_written(stored: Any) -> Any:

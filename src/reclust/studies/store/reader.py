@@ -3,42 +3,104 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import replace
+import math
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from typing_extensions import Self
 
 from ...training.history import Curve, History
 from ...utils.values import from_json
 from . import schema
-from .queries import CELL, Failure, Status, StoreConnection, as_list, marks, measure_sql, spread
+from .schema import marks, measure_sql, quoted
 
 if TYPE_CHECKING:
     import pandas
 
     from ...training.settings import Settings
 
+# Columns that runs of one cell of a table share, besides the factors of their study.
+CELL = ("dataset", "algorithm", "pretrained", "variant")
 
-class StoreReader(StoreConnection):
+
+@dataclass(frozen=True)
+class Status:
+    """Progress of a study, and the seconds that its finished runs took."""
+
+    study: str
+    planned: int
+    finished: int
+    failed: int
+    seconds: float
+
+    @property
+    def waiting(self) -> int:
+        return self.planned - self.finished - self.failed
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failed run and its error."""
+
+    study: str
+    run: str
+    dataset: str
+    algorithm: str
+    variant: str
+    pretrained: bool
+    seed: int
+    error: str
+
+
+class StoreReader:
     """A store opened for reading, while another process may write to it.
 
     Runs are identified by their keys. Scores are between 0 and 1, times in seconds.
     """
 
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise FileNotFoundError(f"There is no store {path}: `reclust study run NAME --store "
+                                    f"{path}` makes one.")
+        uri = schema.read_only_uri(self.path)
+        self._db = sqlite3.connect(uri, uri=True, timeout=60, isolation_level=None)
+        schema.check(self._db, self.path)
+        self._db.execute("PRAGMA cache_size = -65536")  # KiB, since runs of a plan are scattered
+
+    def close(self) -> None:
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def studies(self) -> list[str]:
+        """List the planned studies."""
+        return [name for (name,) in self._db.execute("SELECT name FROM studies ORDER BY name")]
+
     def spec(self, study: str) -> Any:
         """Return the study as it was planned, a `Study`."""
-        return from_json(self._spec(study))
+        return from_json(self.plain_spec(study))
 
-    def protocol(self, study: str) -> dict[str, Any] | None:
-        """Return the protocol of a study as plain JSON, without importing its classes."""
-        spec = self._spec(study)
-        return spec.get("fields", {}).get("protocol") if isinstance(spec, dict) else None
-
-    def _spec(self, study: str) -> Any:
+    def plain_spec(self, study: str) -> Any:
+        """Return the study as plain JSON, without importing its classes."""
         self._check_study(study)
         return json.loads(self._one("SELECT spec FROM studies WHERE name = ?", study))
+
+    def protocol(self, study: str) -> dict[str, Any] | None:
+        """Return the protocol of a study as plain JSON."""
+        spec = self.plain_spec(study)
+        return spec.get("fields", {}).get("protocol") if isinstance(spec, dict) else None
 
     def planned(self, study: str) -> int:
         """Count the runs of a study."""
@@ -74,10 +136,10 @@ class StoreReader(StoreConnection):
         combination of `by`, in the order of the plan, with the number of `runs` and MEASURE_mean,
         _std (n - 1), _stderr and _best. The order in which runs finished does not matter.
         """
-        by, measures = as_list(by), as_list(measures)
-        width, cells = len(by), {}  # type: int, dict[tuple, list[tuple]]
+        by, measures = _listed(by), _listed(measures)
+        cells: dict[tuple, list[tuple]] = {}
         for row in self.finished(study, by, measures):
-            cells.setdefault(row[:width], []).append(row[width:])
+            cells.setdefault(row[: len(by)], []).append(row[len(by) :])
         made = []
         for cell, rows in cells.items():
             entry = {name: bool(given) if name == "pretrained" else given
@@ -101,33 +163,6 @@ class StoreReader(StoreConnection):
 
     def has(self, study: str, variant: str) -> bool:
         return bool(self.finished(study, (), ("run",), [variant]))
-
-    def trained(self, study: str) -> list[tuple]:
-        """List how long the finished runs of a study were clustered, in the order of the plan.
-
-        Each row has the columns of `CELL`, the group, its number of runs in that cell, their
-        epochs, and the number of epochs that started with an intervention.
-        """
-        self._check_study(study)
-        cell = ", ".join(f"p.{name}" for name in CELL)
-        rows = self._db.execute(
-            # A group is stored whole, so that one run of each variant tells all.
-            f"WITH found AS (SELECT {cell}, p.group_key, count(*), min(p.run) AS one, "
-            "min(p.position) AS place FROM plan p WHERE p.study = ? "
-            "AND p.group_key IN (SELECT group_key FROM groups) "
-            "AND p.run NOT IN (SELECT run FROM runs WHERE state <> 'finished') "
-            "GROUP BY p.group_key, p.variant) "
-            "SELECT found.*, r.position, c.content, f.epochs, f.shape, f.points FROM found "
-            "JOIN runs r ON r.run = found.one JOIN contents c ON c.hash = r.settings "
-            "LEFT JOIN curves f ON f.group_key = found.group_key AND f.phase = 'clustering' "
-            "AND f.name = 'fired' ORDER BY found.place", (study,))
-        made = []
-        for *named, _, _, position, settings, epochs, shape, points in rows:
-            fired = np.zeros(0)
-            if points is not None:
-                fired = schema.unpack_curve(epochs, shape, points)[1][:, position]
-            made.append((*named, _clustering_epochs(settings), int(np.count_nonzero(fired == 1))))
-        return made
 
     def shares(self) -> dict[str, dict[str, float]]:
         """Map groups to the seconds of one of their runs, by part."""
@@ -186,7 +221,7 @@ class StoreReader(StoreConnection):
         """
         import pandas
 
-        names, parts = None if names is None else as_list(names), []
+        names, parts = names and _listed(names), []
         for group, members in self._groups(study):
             curves = self._curves(group, phase, names)
             wanted = {name: curve for name, curve in curves.items() if curve.values.ndim == 2}
@@ -211,8 +246,7 @@ class StoreReader(StoreConnection):
 
     def history(self, run: str, names: str | Sequence[str] | None = None) -> History:
         """Return the curves of a run by phase and name, values (m, ...)."""
-        names = None if names is None else as_list(names)
-        group, position = self._place(run)
+        (group, position), names = self._place(run), names and _listed(names)
         phases = self._db.execute("SELECT DISTINCT phase FROM curves WHERE group_key = ?", (group,))
         return {phase: {name: Curve(curve.epochs, curve.values[:, position])
                         for name, curve in self._curves(group, phase, names).items()}
@@ -235,8 +269,12 @@ class StoreReader(StoreConnection):
 
     def settings(self, run: str) -> Settings:
         """Return the settings of a run."""
-        return _parse(self._one("SELECT c.content FROM runs r JOIN contents c "
-                                "ON c.hash = r.settings WHERE r.run = ?", run))
+        return _parse(self.plain_settings(run))
+
+    def plain_settings(self, run: str) -> str:
+        """Return the settings of a run as JSON, for readers that do not import their classes."""
+        return self._one("SELECT c.content FROM runs r JOIN contents c ON c.hash = r.settings "
+                         "WHERE r.run = ?", run)
 
     def provenance(self, run: str) -> dict[str, Any]:
         """Return versions, commit, device, data and time of a run."""
@@ -245,14 +283,70 @@ class StoreReader(StoreConnection):
             "JOIN contents c ON c.hash = g.provenance WHERE run = ? AND state = 'finished'", run)
         return {**json.loads(content), "finished_at": finished_at}
 
+    def check_known(self, what: str, name: str, known: Iterable[str]) -> None:
+        if name not in (known := list(known)):
+            others = ", ".join(known) or "none yet"
+            raise KeyError(f"{self.path} has no {what} {name!r}; it has {others}.")
+
+    def _check_study(self, study: str | None) -> None:
+        if study is not None:
+            self.check_known("study", study, self.studies())
+
+    def _row(self, query: str, *keys: str) -> Any:
+        row = self._db.execute(query, keys).fetchone()
+        if row is None:
+            raise KeyError(f"{self.path} has no {' of '.join(reversed(keys))}.")
+        return row
+
+    def _one(self, query: str, *keys: str) -> Any:
+        return self._row(query, *keys)[0]
+
+    def _place(self, run: str) -> tuple[str, int]:
+        return self._row(
+            "SELECT group_key, position FROM runs WHERE run = ? AND state = 'finished'", run)
+
+    def _groups(self, study: str) -> Iterator[tuple[str, dict[int, str]]]:
+        self._check_study(study)
+        rows = self._db.execute(
+            "SELECT r.group_key, r.position, p.run FROM plan p JOIN runs r USING (run) "
+            "WHERE p.study = ? AND r.state = 'finished' ORDER BY r.group_key, r.position",
+            (study,)).fetchall()
+        for group, members in groupby(rows, key=lambda row: row[0]):
+            yield group, {position: run for _, position, run in members}
+
+    def _curves(self, group: str, phase: str, names: Sequence[str] | None) -> dict[str, Curve]:
+        some = "" if names is None else f"AND name IN ({marks(names)})"
+        rows = self._db.execute(
+            "SELECT name, epochs, shape, points FROM curves WHERE group_key = ? AND phase = ? "
+            f"{some} ORDER BY name", (group, phase, *(names or ())))
+        return {name: Curve(*schema.unpack_curve(*content)) for name, *content in rows}
+
+    def _column(self, study: str, name: str) -> str:
+        if name in (columns := ("study", *CELL, "seed")):
+            return f"p.{name}"
+        if name == "group":
+            return "p.group_key"
+        rows = self._db.execute("SELECT DISTINCT factors FROM plan WHERE study = ?", (study,))
+        factors = sorted({factor for (text,) in rows for factor in json.loads(text)})
+        self.check_known("column", name, (*columns, "group", *factors))
+        return f"json_extract(p.factors, {quoted('$.' + json.dumps(name))})"
+
 
 @lru_cache(maxsize=256)  # many runs share settings
 def _parse(settings: str) -> Settings:
     return from_json(json.loads(settings))
 
 
-@lru_cache(maxsize=256)
-def _clustering_epochs(settings: str) -> int:
-    """Read the epochs in Python, since SQLite refuses JSON with infinities."""
-    clustering = json.loads(settings)["fields"].get("clustering")
-    return clustering["fields"]["epochs"] if clustering else 0
+def _listed(names: str | Sequence[str]) -> Sequence[str]:
+    return [names] if isinstance(names, str) else names
+
+
+def spread(values: Sequence[float | None]) -> dict[str, float]:
+    """Compute mean, standard deviation, standard error and maximum of the known values."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return dict.fromkeys(("mean", "std", "stderr", "best"), math.nan)
+    mean = math.fsum(known) / len(known)
+    squares = np.square(np.subtract(known, mean)).tolist()
+    std = math.sqrt(math.fsum(squares) / (len(known) - 1)) if len(known) > 1 else math.nan
+    return {"mean": mean, "std": std, "stderr": std / math.sqrt(len(known)), "best": max(known)}

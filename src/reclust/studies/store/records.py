@@ -11,10 +11,11 @@ import numpy as np
 
 from ...training.history import AFTER_RESET
 from ...utils.files import check_writable
-from ...utils.values import integer, value
+from ...utils.values import check_int
 from . import schema
 from .reader import StoreReader
-from .store import Store, insert
+from .schema import insert
+from .store import Store
 
 LARGE_ARRAYS = ("labels", "test_labels", "centers")  # left out: they grow with the data
 SAMPLE_CURVES = ("nearest", "farthest")  # row numbers of samples, left out as well
@@ -26,22 +27,6 @@ BITS, BITS_OF_LARGE = 12, 7  # of a mantissa: a precision of 1/8000, for large c
 # Name that a study of a store gets among those of other stores; None leaves it out.
 StudyName = Callable[[StoreReader, str], str | None]
 Paths = Sequence[str | os.PathLike[str]]
-
-
-@value
-class Kept:
-    """Curves that a compact store keeps. Scores, settings, time and provenance are always kept.
-
-    Parameters
-    ----------
-    every
-        Epochs between two points; there are more around interventions.
-    curves
-        Names of the curves, None for all.
-    """
-
-    every: int = integer(default=10, least=1)
-    curves: tuple[str, ...] | None = None
 
 
 def gather(stores: Paths, path: str | os.PathLike[str], *,
@@ -93,29 +78,32 @@ def gathered(stores: Iterable[str | os.PathLike[str]], *,
             yield reader
 
 
-def compact(stores: Paths, path: str | os.PathLike[str], kept: Kept = Kept()) -> None:
+def compact(stores: Paths, path: str | os.PathLike[str], *, every: int = 10,
+            curves: Sequence[str] | None = None) -> None:
     """Write stores into one small file, with the same bytes for the same stores.
 
-    It has no labels and centers, curves with fewer points and digits, and only planned runs.
+    It has only planned runs, no labels and centers, and curves (None for all) with fewer digits and
+    a point every few epochs and around interventions.
     """
     path = Path(path)
+    check_int("every", every, least=1)
     if path.exists():
         raise FileExistsError(f"{path} exists already: choose another name, or delete it first.")
     check_writable(path)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
         whole = Path(folder) / path.name
-        _write_compact(stores, whole, kept)
+        _write_compact(stores, whole, every, curves)
         os.replace(whole, path)
 
 
-def _write_compact(stores: Paths, path: Path, kept: Kept) -> None:
+def _write_compact(stores: Paths, path: Path, every: int, wanted: Sequence[str] | None) -> None:
     planned = "SELECT group_key FROM plan"
     runs = f"SELECT run FROM runs WHERE group_key IN ({planned})"
     contents = (f"SELECT settings FROM runs WHERE group_key IN ({planned}) UNION "
                 f"SELECT provenance FROM groups WHERE group_key IN ({planned})")
     with gathered(stores) as reader, Store(path) as made, made._transaction() as db:
         known = {name for (name,) in reader._db.execute("SELECT DISTINCT name FROM curves")}
-        for name in kept.curves or () if known else ():
+        for name in wanted or () if known else ():
             reader.check_known("curve", name, sorted(known))
         for table, some, order in (
                 ("studies", "1", "name"), ("plan", "1", "study, position"),
@@ -128,31 +116,30 @@ def _write_compact(stores: Paths, path: Path, kept: Kept) -> None:
             insert(db, table, reader._db.execute(
                 f"SELECT * FROM {table} WHERE {some} ORDER BY {order}").fetchall())
         for (group,) in reader._db.execute(f"{planned} GROUP BY 1 ORDER BY 1").fetchall():
-            insert(db, "curves", list(_smaller_curves(reader, group, kept)))
+            insert(db, "curves", list(_smaller_curves(reader, group, every, wanted)))
     with Store(path) as made:  # one file without a log
         for statement in ("PRAGMA journal_mode = DELETE", f"PRAGMA page_size = {PAGE_BYTES}",
                           "VACUUM"):
             made._db.execute(statement)
 
 
-def _smaller_curves(reader: StoreReader, group: str, kept: Kept) -> Iterator[tuple]:
+def _smaller_curves(reader: StoreReader, group: str, every: int,
+                    wanted: Sequence[str] | None) -> Iterator[tuple]:
     rows = reader._db.execute("SELECT phase, name, epochs, shape, points FROM curves "
                               "WHERE group_key = ? ORDER BY phase, name", (group,)).fetchall()
     curves = {(phase, name): schema.unpack_curve(*content) for phase, name, *content in rows}
     for (phase, name), (epochs, values) in curves.items():
         plain = name.removesuffix(AFTER_RESET)
-        if plain in SAMPLE_CURVES or not (
-                kept.curves is None or plain in kept.curves or name == "fired"):
+        if plain in SAMPLE_CURVES or not (wanted is None or plain in wanted or name == "fired"):
             continue
         fired = curves[phase, "fired"][0].tolist() if (phase, "fired") in curves else []
         width = values[0, 0].size
-        some = np.isin(epochs, list(_kept_epochs(epochs, fired, width, kept.every)))
+        some = np.isin(epochs, list(_kept_epochs(epochs, fired, width, every)))
         bits = BITS if width <= SMALL else BITS_OF_LARGE
         yield group, phase, name, *schema.pack_curve(epochs[some], _rounded(values[some], bits))
 
 
 def _kept_epochs(epochs: np.ndarray, fired: Sequence[int], width: int, every: int) -> set[int]:
-    """Choose the epochs to keep of a curve with `width` numbers per epoch."""
     kept = set(epochs[[0, -1]].tolist())
     if width > SMALL:  # embeddings, as figures show them: around the first and a middle reset
         ends = [*fired[1:], int(epochs[-1]) + 1]

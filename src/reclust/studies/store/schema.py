@@ -6,8 +6,10 @@ the leading axis.
 """
 
 import json
+import os
 import sqlite3
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +112,30 @@ def pack_array(array: np.ndarray) -> tuple[str, str, bytes]:
 
 def unpack_array(dtype: str, shape: str, content: bytes) -> np.ndarray:
     return unpack(content, dtype).reshape(json.loads(shape))
+
+
+def read_only_uri(path: str | os.PathLike[str]) -> str:
+    """Return the address for SQLite, which cannot lock files in a read-only folder."""
+    path = Path(path).absolute()
+    log = path.with_name(path.name + "-wal")
+    frozen = not os.access(path.parent, os.W_OK) and not log.exists()
+    return f"{path.as_uri()}?{'immutable=1' if frozen else 'mode=ro'}"
+
+
+def measure_sql(name: str) -> str:
+    if name in ("run", "acc", "nmi", "ari", "seconds"):
+        return f"r.{name}"
+    return f"(SELECT value FROM measures m WHERE m.run = p.run AND m.name = {quoted(name)})"
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def insert(db: sqlite3.Connection, table: str, rows: Sequence[tuple], how: str = "") -> None:
+    if rows:
+        db.executemany(f"INSERT {how} INTO {table} VALUES ({marks(rows[0])})", rows)

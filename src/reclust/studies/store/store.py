@@ -19,8 +19,8 @@ from ...training.history import History
 from ...utils.files import check_writable, write_bytes
 from ...utils.values import to_json
 from . import schema
-from .queries import CELL, marks, read_only_uri
-from .reader import StoreReader
+from .reader import CELL, StoreReader
+from .schema import insert
 
 if TYPE_CHECKING:
     from ...training.settings import Settings
@@ -169,7 +169,7 @@ class Store(StoreReader):
         Finished runs replace failed ones, otherwise this store's runs and plans stay.
         """
         StoreReader(other).close()  # raises if it is not a store
-        self._db.execute("ATTACH ? AS other", (read_only_uri(other),))
+        self._db.execute("ATTACH ? AS other", (schema.read_only_uri(other),))
         try:
             with self._transaction() as db:
                 before = self._count_finished()
@@ -238,11 +238,6 @@ def export(store: StoreReader, folder: str | os.PathLike[str], *,
             write_bytes(written[-1], frame.to_csv(index=False).encode() if kind == "csv"
                         else frame.to_parquet(index=False))
     return written
-
-
-def insert(db: sqlite3.Connection, table: str, rows: Sequence[tuple], how: str = "") -> None:
-    if rows:
-        db.executemany(f"INSERT {how} INTO {table} VALUES ({marks(rows[0])})", rows)
 
 
 def _now() -> str:

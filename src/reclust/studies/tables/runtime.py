@@ -1,12 +1,13 @@
 """Time of an epoch and of one firing of BRB by part, and of whole runs."""
 
+import json
 from dataclasses import dataclass
 from math import fsum
 
 from .. import published
-from ..store.reader import StoreReader
+from ..store.reader import CELL, StoreReader
 from . import labels
-from .table import Cell, Row, Table, number
+from .table import Cell, Row, Table, grouped, number
 
 PARTS = ("reset", "embedding", "clustering", "momentum")  # of one firing of BRB
 INTERVAL = 20  # epochs over which the paper spreads the time of one firing
@@ -38,10 +39,12 @@ def cell_times(reader: StoreReader, study: str) -> list[CellTime]:
     groups: dict[tuple, list[tuple[str, int]]] = {}
     trained: dict[tuple, tuple[int, int]] = {}
     fired_in: dict[str, list[tuple[float, int]]] = {}
-    for *cell, group, count, epochs, firings in reader.trained(study):
-        groups.setdefault(tuple(cell), []).append((group, count))
-        known = trained.setdefault(tuple(cell), (epochs, firings))
-        fired_in.setdefault(group, []).append((known[1], count))
+    rows = reader.finished(study, (*CELL, "group"), ("run",))
+    for (*cell, group), members in grouped(rows, lambda row: row[:-1]).items():
+        groups.setdefault(tuple(cell), []).append((group, len(members)))
+        if tuple(cell) not in trained:
+            trained[tuple(cell)] = _epochs_and_firings(reader, min(run for *_, run in members))
+        fired_in.setdefault(group, []).append((trained[tuple(cell)][1], len(members)))
     # All runs of a group share its time equally, including those that never fire.
     fired = {group: _mean(own) for group, own in fired_in.items()}
     shares, made = reader.shares(), []
@@ -59,6 +62,13 @@ def cell_times(reader: StoreReader, study: str) -> list[CellTime]:
             made.append(
                 CellTime(dataset, algorithm, bool(pretrained), variant, parts, whole / epochs))
     return made
+
+
+def _epochs_and_firings(reader: StoreReader, run: str) -> tuple[int, int]:
+    clustering = json.loads(reader.plain_settings(run))["fields"].get("clustering")
+    fired = reader.history(run, ["fired"]).get("clustering", {}).get("fired")
+    return (clustering["fields"]["epochs"] if clustering else 0,
+            0 if fired is None else fired.values.tolist().count(1))
 
 
 def _mean(weighted: list[tuple[float, int]]) -> float:

@@ -14,7 +14,7 @@ import pytest
 from studies.tiny import computed, same_table, tiny_study
 
 from reclust.studies import Conditions, Outcome, Processes, Store, Variant, run, write_study
-from reclust.studies.backends import processes
+from reclust.studies.backends import local
 
 STUDY = tiny_study(algorithms=("dec",))
 
@@ -51,7 +51,7 @@ def test_workers_that_die_are_replaced_and_the_table_is_the_same(alone, tmp_path
 @pytest.mark.slow
 def test_an_idle_worker_that_died_is_replaced(tmp_path):
     groups = tiny_study(algorithms=("dec",), pretrained=(False,), variants=(Variant("none"),)).groups()
-    pool = processes._Pool(Processes(1), Conditions(work=str(tmp_path), threads=1), groups)
+    pool = local._Pool(Processes(1), Conditions(work=str(tmp_path), threads=1), groups)
     pool.idle.append(pool._start_worker())
     pool.idle[0].process.kill()
     pool.idle[0].process.join()
