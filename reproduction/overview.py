@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reclust.studies.figures.files import STYLE
-from reclust.studies.figures.panels import panels
+from reclust.studies.figures.panels import STYLE, panels
 from reclust.studies.store.reader import StoreReader
 from reclust.utils.exceptions import require
 

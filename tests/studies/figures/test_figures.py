@@ -115,7 +115,7 @@ def test_the_same_store_gives_the_same_bytes(store, tmp_path, name):
 def test_identifiers_do_not_tell_of_the_processor(store, tmp_path):
     digests = ('<clipPath id="p{0}"/><path id="image{1}"/><use clip-path="url(#p{0})" xlink:href="#image{1}"/><g id="axes_1"/>'
                .format(*pair) for pair in (("0123456789", "abcdef0123"), ("9876543210", "eeeeeeeeee")))
-    (one,) = {figures.files.renumber(svg) for svg in digests}
+    (one,) = {figures.panels.renumber(svg) for svg in digests}
     assert re.fullmatch(r'<clipPath id="(p0_\w{8})"/><path id="(image1_\w{8})"/><use clip-path="url\(#\1\)" xlink:href="#\2"/>'
                         '<g id="axes_1"/>', one)
     draw(store, "voronoi", tmp_path / "a.svg")

@@ -124,14 +124,15 @@ def test_where_nothing_can_be_drawn_nothing_is_shown(reader, monkeypatch):
         raise MissingData(name)
 
     monkeypatch.setattr(gallery, "figure", figure)
-    assert gallery.gallery(reader, gallery.sources(reader), lambda: None) is None
+    assert gallery.gallery(reader, lambda: None) is None
 
 
 def test_how_far_it_is_is_told(reader, tmp_path):
     pytest.importorskip("matplotlib")
     shares = []
     report(reader, tmp_path / "report.html", progress=shares.append)
-    assert shares == pytest.approx([part / 5 for part in range(1, 6)]), "three studies and two figures"
+    count = 3 + len(FIGURES)
+    assert shares == pytest.approx([part / count for part in range(1, count + 1)]), "three studies and all figures"
 
 
 def test_there_must_be_a_folder_before_anything_is_computed(reader, tmp_path):

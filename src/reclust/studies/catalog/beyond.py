@@ -20,13 +20,9 @@ from ...representations import ConvAutoencoder
 from ..measures import LABEL_FREE
 from ..protocols import AutoencoderProtocol
 from ..study import Variant
-from .registry import add
-from .steps import MOMENTUM, RECLUSTER, RESET, every
+from .registry import MOMENTUM, RECLUSTER, RESET, add, every
 
-REPLICAS = 20
-"""Replicas of one repetition of `presets.best`, of which one is kept; they are a group."""
-
-AUGMENTED: dict[str, Any] = {"pretraining": {"views": ("augmented",)}}
+REPLICAS = 20  # of one repetition of `presets.best`, of which one is kept; they are a group
 EXCHANGE, SPLIT_MERGE = Exchange(), SplitMerge(rows="first")
 OFTEN = replace(BEST_INTERVENTION, interval=10)
 SETTLED = WhenSettled(BEST_INTERVENTION.steps, decide="together")
@@ -39,7 +35,7 @@ COMMON: dict[str, Any] = {
 
 def _variant(name: str, intervention: Intervention | None = BEST_INTERVENTION,
              **changes: Any) -> Variant:
-    pretraining = {**AUGMENTED["pretraining"], **changes.pop("pretraining", {})}
+    pretraining = {"views": ("augmented",), **changes.pop("pretraining", {})}
     return Variant(name, intervention, {**changes, "pretraining": pretraining})
 
 

@@ -7,8 +7,7 @@ from ...estimators.presets import CONTRASTIVE_INTERVENTIONS, PAPER_SEEDS
 from ...interventions import KaimingNoise, SoftReset
 from ..protocols import ContrastiveProtocol
 from ..study import Variant
-from .registry import add
-from .steps import MOMENTUM, RECLUSTER, every
+from .registry import MOMENTUM, RECLUSTER, add, every
 
 SETS = ("cifar10", "cifar100_20")
 VARIANTS = tuple(Variant(name, one) for name, one in CONTRASTIVE_INTERVENTIONS.items())

@@ -6,30 +6,18 @@ from itertools import product
 from typing import Any
 
 from ...estimators.presets import PAPER_INTERVENTIONS, PAPER_SEEDS
-from ...interventions import (
-    CurrentNoise,
-    DisentangledReset,
-    Every,
-    GaussianMixture,
-    KaimingNoise,
-    KMeans,
-    KMeansPlusPlus,
-    KMedoids,
-    Method,
-    NativeRecluster,
-    NoisyRecluster,
-    Perturb,
-    RandomCenters,
-    Recluster,
-    RecomputeCenters,
-    ResetMomentum,
-    Shrink,
-    SoftReset,
-)
+from ...interventions.controls import DisentangledReset, NoisyRecluster
+from ...interventions.noise import CurrentNoise, KaimingNoise
+from ...interventions.reclustering.group_means import NativeRecluster, RecomputeCenters
+from ...interventions.reclustering.kmeans import KMeans, KMeansPlusPlus
+from ...interventions.reclustering.medoids import KMedoids
+from ...interventions.reclustering.mixture import GaussianMixture
+from ...interventions.reclustering.recluster import Method, RandomCenters, Recluster
+from ...interventions.soft_reset import Perturb, ResetMomentum, Shrink, SoftReset
+from ...interventions.steps import Every
 from ..protocols import AutoencoderProtocol
 from ..study import Variant
-from .registry import add
-from .steps import MOMENTUM, RECLUSTER, RESET, every
+from .registry import MOMENTUM, RECLUSTER, RESET, add, every
 
 METHODS: dict[str, Method] = {
     "k-means": KMeans(), "k-means++": KMeansPlusPlus(), "k-medoids": KMedoids(),

@@ -1,9 +1,13 @@
-"""The registry of named studies."""
+"""The registry of named studies, and the steps of the paper's interventions."""
 
 from typing import Any
 
+from ...interventions import Every, KaimingNoise, Recluster, ResetMomentum, SoftReset, Step
 from ..study import Study, Variant
 
+RESET = SoftReset(0.8, KaimingNoise())
+RECLUSTER = Recluster(rows="first")
+MOMENTUM = ResetMomentum()
 _CATALOG: dict[str, Study] = {}
 
 
@@ -25,3 +29,7 @@ def add(name: str, about: str, variants: tuple[Variant, ...], **fields: Any) -> 
     """Add a study to the catalog; tools/catalog.py updates what `reclust study list` shows."""
     _CATALOG[name] = Study(name, variants, about, **fields)
     return _CATALOG[name]
+
+
+def every(*steps: Step, interval: int = 20) -> Every:
+    return Every(interval, steps)

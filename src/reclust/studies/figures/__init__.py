@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ...utils.exceptions import require
 from ..store.reader import StoreReader
 from ..tables import labels
-from . import bars, borders, curves, embeddings, hyperparameters
-from .files import STYLE, save
+from . import curves, embeddings, scores
+from .panels import STYLE, save
 from .runs import Choice, FigureSpec, MissingData, Runs
 
 if TYPE_CHECKING:
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["Choice", "FIGURES", "FigureSpec", "MissingData", "draw", "figure", "save", "source"]
 
 FIGURES: dict[str, FigureSpec] = {spec.name: spec for spec in (
-    curves.LEARNING_CURVES, curves.ANALYSIS, curves.ANALYSIS_SILHOUETTE, bars.RELATIVE_CHANGE,
-    bars.RADAR, borders.DISTANCE_RATIOS, borders.VORONOI, hyperparameters.SENSITIVITY,
-    curves.SILHOUETTE, curves.RECONSTRUCTION, bars.RUNTIME, embeddings.EMBEDDING,
-    embeddings.RESET_CLOSEUP, bars.EMBEDDING_RESET, bars.MOMENTUM_RESET, bars.NMI_BARS,
-    bars.ARI_BARS, curves.CONTROLS, curves.SOFT_RESET_COMPONENTS, hyperparameters.N_INIT,
+    curves.LEARNING_CURVES, curves.ANALYSIS, curves.ANALYSIS_SILHOUETTE, scores.RELATIVE_CHANGE,
+    scores.RADAR, embeddings.DISTANCE_RATIOS, embeddings.VORONOI, scores.SENSITIVITY,
+    curves.SILHOUETTE, curves.RECONSTRUCTION, scores.RUNTIME, embeddings.EMBEDDING,
+    embeddings.RESET_CLOSEUP, scores.EMBEDDING_RESET, scores.MOMENTUM_RESET, scores.NMI_BARS,
+    scores.ARI_BARS, curves.CONTROLS, curves.SOFT_RESET_COMPONENTS, scores.N_INIT,
 )}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .panels import curve_panels, legend
+from .panels import add_legend, curve_panels
 from .runs import CURVES, Choice, FigureSpec, Runs
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def draw_reconstruction(runs: Runs, choice: Choice) -> Figure:
         axes.plot(mean.index, mean, linestyle="none", marker="^", markersize=4, color="#D55E00",
                   label="right after a reset", zorder=5)
     figure.legends.clear()
-    legend(figure, figure.axes[0])
-    return figure
+    return add_legend(figure, figure.axes[0])
 
 
 LEARNING_CURVES = FigureSpec(

@@ -1,12 +1,17 @@
-"""Parts that figures share: grids of axes, legends, curves with error bands, marks at resets."""
+"""Parts that figures share: style, grids of axes, legends, curves with error bands, files."""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...utils.exceptions import require
 from ..tables import labels
 from .runs import Runs, in_order, over_one_epoch
 
@@ -14,6 +19,19 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+STYLE: dict[str, Any] = {
+    "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "legend.fontsize": 7,
+    "xtick.labelsize": 7, "ytick.labelsize": 7, "axes.spines.top": False,
+    "axes.spines.right": False, "axes.linewidth": 0.6, "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6, "figure.facecolor": "white", "savefig.dpi": 200, "pdf.fonttype": 42,
+    "svg.fonttype": "none",  # text stays text: a third of the size, and searchable
+    "svg.hashsalt": "reclust",  # identifiers would be random otherwise
+}
+LONG_PATH = 400  # characters from which the coordinates of a path are rounded to tenths
+_COORDINATES, _DIGITS = re.compile(r'\b(?:d|x|y)="[^"]*"'), re.compile(r"-?\d+\.\d{3,}")
+_IDENTIFIER = re.compile(r'(?<=["#])([A-Za-z]\w*)[0-9a-f]{10}(?=["()])')
+_UNDATED = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {"Software": None}}
 
 
 def panels(rows: int = 1, columns: int = 1, *, width: float = 3.4, height: float = 2.4,
@@ -35,7 +53,7 @@ def title(runs: Runs, variant: str = "none") -> str:
             f"{labels.value('pretrained', first.pretrained)}")
 
 
-def legend(figure: Figure, axes: Axes, **options: Any) -> None:
+def add_legend(figure: Figure, axes: Axes, **options: Any) -> Figure:
     """Draw one legend below all panels, with points large enough to tell apart."""
     from matplotlib.collections import PathCollection
 
@@ -47,6 +65,7 @@ def legend(figure: Figure, axes: Axes, **options: Any) -> None:
         if isinstance(handle, PathCollection):
             handle.set_sizes([18])
             handle.set_alpha(1)
+    return figure
 
 
 def mark_resets(axes: Axes, epochs: Iterable[int]) -> None:
@@ -109,11 +128,44 @@ def curve_panels(several: Sequence[Runs], columns: Sequence[str]) -> Figure:
         place[0].set_title(f"{method}, {labels.dataset(dataset)}")
         place[-1].set_xlabel("epochs")
         place[-1].xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    legend(figure, grid[0, 0])
-    return figure
+    return add_legend(figure, grid[0, 0])
 
 
 def _comparable(curves: pandas.DataFrame) -> pandas.DataFrame:
     """Keep label changes over exactly one epoch."""
     measured = np.unique(curves.loc[curves["label_change"].notna(), "epoch"])
     return curves[over_one_epoch(curves["epoch"].to_numpy(), measured)]
+
+
+def save(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Save as .pdf, .svg or .png, without dates."""
+    matplotlib = require("matplotlib", purpose="Drawing figures", extra="plot")
+    path = Path(path)
+    if path.suffix not in _UNDATED:
+        raise ValueError(f"{path.name} has no known format: use one of {', '.join(_UNDATED)}.")
+    with matplotlib.rc_context(STYLE):
+        figure.savefig(path, metadata=_UNDATED[path.suffix])
+    if path.suffix == ".svg":
+        svg = renumber(shorten(path.read_text(encoding="utf-8")))
+        path.write_text(svg, encoding="utf-8", newline="\n")
+
+
+def shorten(svg: str) -> str:
+    """Round coordinates to hundredths of a point, and to tenths in long paths: half the size."""
+
+    def rounded(found: re.Match[str]) -> str:
+        digits = 1 if len(found[0]) > LONG_PATH else 2
+        return _DIGITS.sub(lambda one: f"{float(one[0]):.{digits}f}", found[0])
+
+    return _COORDINATES.sub(rounded, svg)
+
+
+def renumber(svg: str) -> str:
+    """Replace identifiers by numbers in order of appearance, with a suffix for this picture.
+
+    Matplotlib's are digests of coordinates, whose last digits depend on the processor.
+    """
+    seen: dict[str, int] = {}
+    picture = hashlib.sha256(_IDENTIFIER.sub(r"\1", svg).encode()).hexdigest()[:8]
+    return _IDENTIFIER.sub(
+        lambda found: f"{found[1]}{seen.setdefault(found[0], len(seen))}_{picture}", svg)

@@ -4,56 +4,37 @@ from __future__ import annotations
 
 import base64
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...utils.exceptions import require
 from ..figures import FIGURES, MissingData, figure, save, source
 from ..store.reader import StoreReader
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DPI = 96
-"""CSS pixels per inch."""
+DPI = 96  # CSS pixels per inch
 
 
-def sources(store: StoreReader) -> dict[str, str]:
-    """Map the figures whose studies have finished runs to these studies and numbers of runs."""
-    found = {}
-    for name in FIGURES:
+def gallery(store: StoreReader, done: Callable[[], object]) -> dict[str, Any] | None:
+    """Draw the figures that the store has data for, calling `done` after each; None without any."""
+    drawn, missing, failed = [], [], []
+    for name, spec in FIGURES.items():
         try:
-            found[name] = source(store, name)
+            text = {"name": name, "about": spec.about, "source": f"From {source(store, name)}."}
+            drawn.append({**text, **_picture(figure(store, name))})
         except MissingData:
-            continue
-    return found
-
-
-def gallery(store: StoreReader, found: Mapping[str, str],
-            done: Callable[[], object]) -> dict[str, Any] | None:
-    """Draw the figures that `sources` found, calling `done` after each; None if there are none."""
-    if not found:
-        return None
-    try:
-        require("matplotlib", purpose="Drawing figures", extra="plot")
-    except ImportError as missing:
-        return {"drawn": [], "said": [str(missing)]}
-    drawn, failed = {}, {}
-    for name, own in found.items():
-        try:
-            drawn[name] = {"name": name, "about": FIGURES[name].about, "source": f"From {own}.",
-                           **_picture(figure(store, name))}
-        except MissingData:
-            pass
+            missing.append(name)
+        except ImportError as error:  # without matplotlib
+            return {"drawn": [], "said": [str(error)]}
         except Exception as error:  # custom studies may have the paper's names; keep the report
-            failed[name] = f"{name} could not be drawn: {type(error).__name__}: {error}"
+            failed.append(f"{name} could not be drawn: {type(error).__name__}: {error}")
         done()
     if not drawn and not failed:
         return None
-    missing_names = [name for name in FIGURES if name not in drawn and name not in failed]
-    said = [f"Not drawn, no data: {', '.join(missing_names)}."] if missing_names else []
-    return {"drawn": list(drawn.values()), "said": [*said, *failed.values()]}
+    said = [f"Not drawn, no data: {', '.join(missing)}."] if missing else []
+    return {"drawn": drawn, "said": [*said, *failed]}
 
 
 def _picture(drawing: Figure) -> dict[str, Any]:

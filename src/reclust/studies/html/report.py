@@ -17,10 +17,11 @@ from ...utils.files import check_writable
 from ...utils.progress import ProgressOption, progress_bar
 from ...utils.values import value
 from ...version import __version__
+from ..figures import FIGURES
 from ..figures.runs import over_one_epoch
 from ..store.reader import CELL, Status, StoreReader
 from ..study import Study
-from .gallery import gallery, sources
+from .gallery import gallery
 from .run_details import Found, RunDetails, samples_in
 
 Plain = dict[str, Any]
@@ -53,12 +54,11 @@ def report(store: StoreReader, path: str | os.PathLike[str], *,
     """
     check_writable(path)
     title = title or f"Studies in {store.path.name}"
-    drawable = sources(store) if figures else {}
-    with progress_bar(len(store.studies()) + len(drawable), progress, desc="report", delay=1.0,
-                      leave=False) as parts:
+    count = len(store.studies()) + (len(FIGURES) if figures else 0)
+    with progress_bar(count, progress, desc="report", delay=1.0, leave=False) as parts:
         content = report_data(store, title=title, samples=samples_in(data), limits=limits,
                               done=parts.update)
-        content["figures"] = gallery(store, drawable, parts.update)
+        content["figures"] = gallery(store, parts.update) if figures else None
     page.write(path, title, content)
 
 

@@ -5,14 +5,13 @@ from dataclasses import replace
 
 from ..store.reader import StoreReader
 from .comparison import Comparison, compare, comparison_table
-from .rendering import FORMATS, csv_text, latex, markdown, render, terminal, write
-from .runtime import CellTime, cell_times, run_times, runtime_tables
+from .runtime import cell_times, run_times, runtime_tables
 from .scores import Layout, score_tables
 from .selection import repetitions, selection_tables
-from .table import Cell, Row, Table
+from .table import FORMATS, Cell, Row, Table, csv_text, latex, markdown, render, terminal, write
 
 __all__ = [
-    "Cell", "CellTime", "Comparison", "FORMATS", "Layout", "Row", "Table", "cell_times", "compare",
+    "FORMATS", "Cell", "Comparison", "Layout", "Row", "Table", "cell_times", "compare",
     "comparison_table", "csv_text", "latex", "markdown", "render", "repetitions", "run_times",
     "runtime_tables", "score_tables", "selection_tables", "tables", "terminal", "write",
 ]
@@ -24,7 +23,7 @@ BY_ALGORITHM = Layout(rows=("variant",), columns="algorithm", blocks=(), measure
                       tables=("dataset", "pretrained"))
 CONTRASTIVE = Layout(rows=("algorithm", "variant"), blocks=("algorithm",), show="std", average="",
                      also=("pretrained",))
-
+# Tables of the studies that have others than the one of `Layout()`.
 STUDY_TABLES: dict[str, tuple[Maker, ...]] = {
     "acc-table": MAIN,
     "from-scratch": MAIN,
@@ -42,7 +41,6 @@ STUDY_TABLES: dict[str, tuple[Maker, ...]] = {
     "self-labeling": (replace(CONTRASTIVE, show="best", measures=("acc", "nmi", "ari")),
                       CONTRASTIVE),
 }
-"""Tables of the studies that have others than the one of `Layout()`."""
 
 
 def tables(reader: StoreReader, study: str) -> list[Table]:

@@ -1,11 +1,25 @@
-"""Tables as values, before they are rendered."""
+"""Tables as values, and rendered as Markdown, LaTeX, CSV and text for a terminal."""
 
+import csv
+import io
 import math
-from collections.abc import Callable, Iterable, Mapping
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from ...utils.files import write_text
+
 MINUS = "−"  # as wide as a plus sign, so that columns line up
+FORMATS = ("md", "tex", "csv", "txt")  # file extensions
+BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
+_LATEX = str.maketrans({
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "±": r"$\pm$", "−": "$-$", "×": r"$\times$",
+    "α": r"$\alpha$", "|": r"\textbar{}", "–": "--", "…": r"\ldots{}"})
 
 
 @dataclass(frozen=True)
@@ -60,3 +74,129 @@ def number(given: float, digits: int = 2) -> Cell:
         return Cell(numbers={"": given})
     text = f"{given:.{digits}f}" if given >= 0 else signed(given, digits)
     return Cell(text, numbers={"": given})
+
+
+def markdown(table: Table) -> str:
+    """Render as a GitHub table; the best cells are bold, columns of numbers aligned right."""
+
+    def shown(cell: Cell) -> str:
+        text = _markdown(cell.text)
+        aside = f" ({_markdown(cell.aside)})" if cell.aside else ""
+        return (f"**{text}**" if cell.best else text) + aside
+
+    def piped(cells: Iterable[str]) -> str:
+        return f"| {' | '.join(cells)} |"
+
+    numeric = [any(row.cells[i].numbers for row in table.rows)
+               for i in range(len(table.columns) - 1)]
+    lines = [f"**{_markdown(table.title)}**", "", piped(map(_markdown, table.columns)),
+             piped(["---", *("---:" if one else "---" for one in numeric)])]
+    lines += [piped([_markdown(row.label), *map(shown, row.cells)]) for row in table.rows]
+    return "\n".join([*lines, *(["", _markdown(table.note)] if table.note else []), ""])
+
+
+def latex(table: Table) -> str:
+    """Render as a `table` environment for the booktabs package, with rules between blocks."""
+
+    def shown(cell: Cell) -> str:
+        text = _latex(cell.text)
+        aside = rf" {{\scriptsize ({_latex(cell.aside)})}}" if cell.aside else ""
+        return (rf"\textbf{{{text}}}" if cell.best else text) + aside
+
+    blocks = ["\n".join(" & ".join([_latex(row.label), *map(shown, row.cells)]) + r" \\"
+                        for row in block) for block in table.blocks]
+    caption = _latex(f"{table.title}. {table.note}".strip())
+    return "\n".join([
+        r"\begin{table}", r"\centering", rf"\caption{{{caption}}}",
+        rf"\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}", r"\toprule",
+        " & ".join(map(_latex, table.columns)) + r" \\", r"\midrule",
+        "\n\\midrule\n".join(blocks), r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+
+
+def csv_text(*tables: Table) -> str:
+    """Render all tables under one header: title, row label, and every number of each column."""
+    made, header = [], dict.fromkeys(["table", ""])
+    for table in tables:
+        for row in table.rows:
+            numbers = {f"{_one_line(column)} {name}".strip(): _plain(row.cells[i].numbers.get(name))
+                       for i, column in enumerate(table.columns[1:])
+                       for name in _suffixes(table, i)}
+            made.append({"table": _one_line(table.title), "": _one_line(row.label), **numbers})
+            header |= dict.fromkeys(numbers)
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(header), restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(made)
+    return out.getvalue()
+
+
+def terminal(table: Table, *, bold: tuple[str, str] = (BOLD, PLAIN)) -> str:
+    """Render in aligned columns; `bold` goes around the best of a block."""
+
+    def shown(cell: Cell) -> str:
+        text = _one_line(f"{cell.text} ({cell.aside})" if cell.aside else cell.text)
+        return f"{bold[0]}{text}{bold[1]}" if cell.best else text
+
+    columns = [_one_line(column) for column in table.columns]
+    blocks = [[[_one_line(row.label), *map(shown, row.cells)] for row in block]
+              for block in table.blocks]
+    rows = [columns, *(row for block in blocks for row in block)]
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
+
+    def line(texts: Sequence[str]) -> str:
+        spaces = [" " * (width - _width(text)) for text, width in zip(texts, widths, strict=True)]
+        aligned = [space + text for text, space in zip(texts[1:], spaces[1:], strict=True)]
+        return "  ".join([texts[0] + spaces[0], *aligned]).rstrip()
+
+    lines = [_one_line(table.title), rule, line(columns)]
+    for block in blocks:
+        lines += [rule, *map(line, block)]
+    return "\n".join([*lines, rule, *([table.note] if table.note else []), ""])
+
+
+def render(tables: Sequence[Table], form: str, *, bold: tuple[str, str] = ("*", "*")) -> str:
+    """Render all tables as one text in one of `FORMATS`."""
+    if form == "csv":
+        return csv_text(*tables)
+    if form == "txt":
+        return "\n".join(terminal(table, bold=bold) for table in tables)
+    return "\n".join(map({"md": markdown, "tex": latex}[form], tables))
+
+
+def write(tables: Iterable[Table], path: str | os.PathLike[str]) -> None:
+    """Write all tables to one file, in the format of its extension."""
+    path = Path(path)
+    form = path.suffix.removeprefix(".")
+    if form not in FORMATS:
+        raise ValueError(f"{path.name} has no known format: use one of .{', .'.join(FORMATS)}.")
+    write_text(path, render(list(tables), form))
+
+
+def _suffixes(table: Table, column: int) -> list[str]:
+    """Return the names of a column's numbers, the main one first."""
+    found = dict.fromkeys(name for row in table.rows for name in row.cells[column].numbers)
+    return sorted(found, key=lambda name: name != "") or [""]
+
+
+def _plain(number: float | str | None) -> str:
+    if number is None or isinstance(number, float) and math.isnan(number):
+        return ""
+    return _one_line(number) if isinstance(number, str) else f"{number:.10g}"
+
+
+def _markdown(text: str) -> str:
+    text = re.sub(r"([\\`*_\[\]|#~])", r"\\\1", text)
+    return _one_line(text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
+
+
+def _latex(text: str) -> str:
+    return _one_line(text.translate(_LATEX))
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
+
+
+def _width(text: str) -> int:
+    return len(text.replace(BOLD, "").replace(PLAIN, ""))
