@@ -9,10 +9,8 @@ class DEC(DeepClustering):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
-    **options
-        The other parameters of `DeepClustering`, which also lists the attributes.
+    n_clusters, **options
+        As in `DeepClustering`, which also lists the attributes.
 
     Examples
     --------
@@ -32,10 +30,8 @@ class IDEC(DeepClustering):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
-    **options
-        The other parameters of `DeepClustering`, which also lists the attributes.
+    n_clusters, **options
+        As in `DeepClustering`, which also lists the attributes.
 
     Examples
     --------
@@ -55,10 +51,8 @@ class DCN(DeepClustering):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
-    **options
-        The other parameters of `DeepClustering`, which also lists the attributes.
+    n_clusters, **options
+        As in `DeepClustering`, which also lists the attributes.
 
     Examples
     --------

@@ -14,10 +14,8 @@ from ..data.preparation import Preparation
 from ..interventions.reclustering.kmeans import KMeans
 from ..objectives import nearest
 
-MAX_ROWS = 50_000
-"""Samples that k-means uses; the others are assigned to the nearest center."""
-MAX_NUMBERS = 2**26
-"""Numbers that k-means uses, so that wide sparse rows do not fill the memory."""
+MAX_ROWS = 50_000  # samples that k-means uses; the others are assigned to the nearest center
+MAX_NUMBERS = 2**26  # numbers that k-means uses, so that wide sparse rows do not fill the memory
 CHUNK = 4096
 
 

@@ -37,10 +37,9 @@ from .fitted import FittedClustering, check_labels
 from .presets import Recipe, check_known, recipe, usual_objective
 from .selection import Selector, choose_replica, consensus, vote_weights
 
-MONITORED_SAMPLES = 500
-"""Samples whose label changes are monitored in a fit without known labels."""
-AUGMENTATIONS: dict[str, Augmentation] = dict(
-    zip(choices.AUGMENTATIONS, (Affine(), ColorViews(), Noise()), strict=True))
+MONITORED_SAMPLES = 500  # whose label changes are monitored in a fit without known labels
+AUGMENTATIONS: dict[str, Augmentation] = {
+    "affine": Affine(), "color": ColorViews(), "noise": Noise()}
 
 
 class DeepClustering(FittedClustering):
@@ -60,10 +59,8 @@ class DeepClustering(FittedClustering):
     preset : {"everyday", "paper", "best"}, Settings or Recipe, default="everyday"
         "paper" is the published protocol; "best" keeps the best of many replicas, which takes
         minutes on a CPU for thousands of samples. Other parameters override the preset.
-    pretrain_epochs, epochs, batch_size : int, optional
+    pretrain_epochs, epochs, batch_size, lr : number, optional
         The preset's by default. `pretrain_epochs=0` starts from scratch.
-    lr : float, optional
-        Learning rate; the preset's by default.
     augment : {"auto", "affine", "color", "noise"}, callable or None, default="auto"
         Random views of samples: "affine" for images, "color" for color images, "noise" for tables,
         or a function (x (..., B, *sample_shape), keys (..., B)) -> x. "auto" is the preset's.
@@ -74,16 +71,12 @@ class DeepClustering(FittedClustering):
     standardize : bool, default=True
         Scale each feature, or each channel of images, to mean 0 and standard deviation 1.
     n_init : int, optional
-        Number of replicas that train together; the one with the highest score is kept. The
-        preset's by default, which is 1 except for "best".
+        Number of replicas, of which the one with the highest score is kept; 1 except for "best".
     select : callable, optional
-        Label-free score, see `reclust.estimators.selection`. By default, how much the cluster of an
-        augmented sample tells about the cluster of the sample.
+        Label-free score, by default `reclust.estimators.selection.SharedInformation()`.
     consensus : bool, default=False
         Also let the replicas vote on every sample.
-    device : str, default="auto"
-        A torch device; "auto" uses a GPU if there is one.
-    precision : {"auto", "float32", "float64", "bf16"}, default="auto"
+    device, precision : str, default="auto"
         See `Execution`. Predictions are always computed in float64.
     random_state : int, RandomState or None, default=None
     progress : bool, optional
@@ -126,28 +119,16 @@ class DeepClustering(FittedClustering):
     _default_objective: ClassVar[Objective | None] = None
 
     def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        objective: Objective | None = None,
+        self, n_clusters: int = 8, *, objective: Objective | None = None,
         intervention: Intervention | str | None = "auto",
         representation: Representation | None = None,
-        preset: str | Settings | Recipe = "everyday",
-        pretrain_epochs: int | None = None,
-        epochs: int | None = None,
-        batch_size: int | None = None,
-        lr: float | None = None,
-        augment: Augmentation | str | None = "auto",
-        image_shape: Sequence[int] | None = None,
-        lens: Lens | str | None = "auto",
-        standardize: bool = True,
-        n_init: int | None = None,
-        select: Selector | None = None,
-        consensus: bool = False,
-        device: str = "auto",
+        preset: str | Settings | Recipe = "everyday", pretrain_epochs: int | None = None,
+        epochs: int | None = None, batch_size: int | None = None, lr: float | None = None,
+        augment: Augmentation | str | None = "auto", image_shape: Sequence[int] | None = None,
+        lens: Lens | str | None = "auto", standardize: bool = True, n_init: int | None = None,
+        select: Selector | None = None, consensus: bool = False, device: str = "auto",
         precision: choices.Precision = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        progress: bool | None = None,
+        random_state: int | np.random.RandomState | None = None, progress: bool | None = None,
         time_budget: float | None = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -198,18 +179,16 @@ class DeepClustering(FittedClustering):
         -------
         self
         """
-        start = _as_result(start)  # may be this estimator
-        checkpoint = Checkpoint.at(checkpoint, every)
-        with self._restore_on_error():
-            samples = self._accept(X, self.image_shape, reset=True)
-            y = None if y is None else check_labels(y, samples)
-            recipe, preparation = self._prepare(samples)
-            n_clusters, device = recipe.settings.n_clusters, choose_device(self.device)
-            if samples.n_samples < n_clusters:
-                raise ValueError(f"n_clusters={n_clusters} needs at least {n_clusters} samples, "
-                                 f"X has n_samples={samples.n_samples}.")
-            inputs = self._inputs(samples, preparation)
-            seeds = self._seeds(recipe.n_init, checkpoint, start)
+        start, checkpoint = _as_result(start), Checkpoint.at(checkpoint, every)
+        samples, recipe, preparation, inputs = self._prepare(X)
+        y = None if y is None else check_labels(y, samples)
+        n_clusters, device = recipe.settings.n_clusters, choose_device(self.device)
+        if samples.n_samples < n_clusters:
+            raise ValueError(f"n_clusters={n_clusters} needs at least {n_clusters} samples, "
+                             f"X has n_samples={samples.n_samples}.")
+        seeds = self._seeds(recipe.n_init, checkpoint, start)
+        self._forget()
+        self._check_features(X, samples, reset=True)
         evaluation = Evaluation(limit=MONITORED_SAMPLES) if y is None else Evaluation(y)
         result = self._train(inputs, recipe.settings, seeds, start, checkpoint,
                              ClusterCount(), evaluation, *monitors)
@@ -231,27 +210,25 @@ class DeepClustering(FittedClustering):
 
         Parameters
         ----------
-        X : samples
-            As in `fit`.
-        checkpoint, every
+        X, checkpoint, every
             As in `fit`.
 
         Returns
         -------
         Result
         """
-        samples = accept(X, image_shape=self.image_shape, min_samples=2)
-        recipe, preparation = self._prepare(samples)
+        _, recipe, _, inputs = self._prepare(X)
         if recipe.settings.pretraining is None:
             raise ValueError("These settings have no pretraining: pass pretrain_epochs above 0.")
         checkpoint = Checkpoint.at(checkpoint, every)
-        settings = replace(recipe.settings, clustering=None)
-        return self._train(self._inputs(samples, preparation), settings,
+        return self._train(inputs, replace(recipe.settings, clustering=None),
                            self._seeds(recipe.n_init, checkpoint, None), None, checkpoint)
 
-    def _prepare(self, samples: SampleSet) -> tuple[Recipe, Preparation]:
+    def _prepare(self, X: Any) -> tuple[SampleSet, Recipe, Preparation, Inputs]:
+        samples = accept(X, image_shape=self.image_shape, min_samples=2)
         recipe = self._recipe(samples.image_shape and samples.image_shape[2], samples.n_samples)
-        return recipe, Preparation.fit(samples, standardize=self.standardize, lens=recipe.lens)
+        preparation = Preparation.fit(samples, standardize=self.standardize, lens=recipe.lens)
+        return samples, recipe, preparation, self._inputs(samples, preparation)
 
     def _train(self, inputs: Inputs, settings: Settings, seeds: list[int], start: Result | None,
                checkpoint: Checkpoint | None, *monitors: Monitor) -> Result:
@@ -273,16 +250,13 @@ class DeepClustering(FittedClustering):
         if isinstance(augment, str):
             check_known("augment", augment, ("auto", *AUGMENTATIONS))
             augment = AUGMENTATIONS.get(augment, base.augment)
-        intervention: Any = base.intervention if _is_auto(self.intervention) else self.intervention
-        lens: Any = preset.lens if _is_auto(self.lens) else self.lens or Lens()
+        intervention: Any = base.intervention if self.intervention == "auto" else self.intervention
+        lens: Any = preset.lens if self.lens == "auto" else self.lens or Lens()
         settings = replace(
-            base,
-            representation=self.representation or base.representation,
-            intervention=intervention,
+            base, representation=self.representation or base.representation,
+            intervention=intervention, augment=augment,
             pretraining=pretraining and self._schedule(pretraining, self.pretrain_epochs),
-            clustering=self._schedule(base.clustering or CLUSTERING, self.epochs),
-            augment=augment,
-        )
+            clustering=self._schedule(base.clustering or CLUSTERING, self.epochs))
         return Recipe(settings, preset.n_init if self.n_init is None else self.n_init,
                       preset.select if self.select is None else self.select, lens)
 
@@ -313,15 +287,12 @@ class DeepClustering(FittedClustering):
         if start is not None and 1 < len(start) == n_init:
             return list(start.seeds)
         saved = None if checkpoint is None else checkpoint.seeds()
-        random_state = self.random_state
-        if isinstance(random_state, np.random.RandomState | None):
-            if saved is not None and len(saved) == n_init:
-                return saved
-        else:
-            random_state = check_int("random_state", random_state, 0)
-        if random_state is None:  # leave numpy's global generator to the caller
+        unknown = isinstance(self.random_state, np.random.RandomState | None)
+        if unknown and saved is not None and len(saved) == n_init:
+            return saved
+        if self.random_state is None:  # leave numpy's global generator to the caller
             return np.random.default_rng().integers(2**31 - 1, size=n_init).tolist()
-        return check_random_state(random_state).randint(2**31 - 1, size=n_init).tolist()
+        return check_random_state(self.random_state).randint(2**31 - 1, size=n_init).tolist()
 
 
 def _as_result(start: Any) -> Result | None:
@@ -333,10 +304,6 @@ def _as_result(start: Any) -> Result | None:
     if start is not None:
         check_part("start", start, Result)
     return start
-
-
-def _is_auto(given: Any) -> bool:
-    return isinstance(given, str) and given == "auto"
 
 
 def _kind(objective: Objective) -> tuple[type, bool]:

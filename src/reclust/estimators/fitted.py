@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -29,7 +28,6 @@ from .model_file import write_model
 
 
 def check_labels(y: Any, samples: SampleSet) -> np.ndarray:
-    """Return known classes as an array, one per sample."""
     y = column_or_1d(as_array(y))
     check_consistent_length(samples.array, y)
     return y
@@ -79,15 +77,7 @@ class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMix
                title: str | None = None) -> None:
         """Write an HTML page about the fit: clusters, curves, replicas, k-means and warnings.
 
-        Parameters
-        ----------
-        path : str or path
-            File to write; it opens offline.
-        X : samples
-            Samples of `fit`, in the same order.
-        y : array of shape (n,), optional
-            Known classes to compare with.
-        title : str, optional
+        X are the samples of `fit` in the same order, and y (n,) known classes to compare with.
         """
         from ..report.fit import write_fit_report
 
@@ -106,21 +96,20 @@ class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMix
         export_onnx(self._model, self.preparation_, self.n_features_in_, path)
 
     def check_input(self, X: Any) -> SampleSet:
-        """Read and check samples for prediction."""
         check_is_fitted(self, "labels_")
         fitted = self.preparation_.image_shape
-        samples = self._accept(X, fitted, reset=False)
+        columns = None if is_dataframe(X) else getattr(self, "feature_names_in_", None)
+        samples = accept(X, image_shape=fitted, columns=columns)
+        self._check_features(X, samples, reset=False)
         if samples.image_shape != fitted:
             raise ValueError(f"X has images of shape {samples.array.shape[1:]}, but the model was "
                              "fitted on a table.")
         self.preparation_.warn_if_units_differ(samples)
         return samples
 
-    def _accept(self, X: Any, image_shape: Any, *, reset: bool) -> SampleSet:
-        """Read samples; learn (`reset`) or check their number and names of features."""
+    def _check_features(self, X: Any, samples: SampleSet, *, reset: bool) -> None:
+        """Learn (`reset`) or check the number and names of features."""
         frame = is_dataframe(X)
-        columns = None if reset or frame else getattr(self, "feature_names_in_", None)
-        samples = accept(X, image_shape=image_shape, columns=columns, min_samples=2 if reset else 1)
         rows = np.broadcast_to(0.0, (samples.n_samples, samples.n_features))
         with warnings.catch_warnings():
             if samples.feature_names is not None:  # compared by `accept`
@@ -128,7 +117,6 @@ class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMix
             validate_data(self, X if frame else rows, reset=reset, skip_check_array=True)
         if reset and samples.feature_names is not None and not frame:
             self.feature_names_in_ = np.asarray(samples.feature_names, dtype=object)
-        return samples
 
     def _inputs(self, samples: SampleSet, preparation: Preparation) -> Inputs:
         device = choose_device(self.device)
@@ -139,7 +127,6 @@ class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMix
         return Execution(device=self.device, precision=self.precision, time_budget=self.time_budget)
 
     def map_samples(self, X: Any, function: Callable[[Model, Tensor], Tensor]) -> np.ndarray:
-        """Apply `function(model, embeddings)` to samples, batch by batch."""
         step = 4096 if self._model.representation.stacks else 512
         batches = (self.preparation_.network_input(X[start : start + step])
                    for start in range(0, X.shape[0], step))
@@ -161,19 +148,10 @@ class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMix
         q = soft_assignment(z, model.state["centers"])
         return q.nan_to_num(nan=1 / q.shape[-1])  # squares overflow far from all centers
 
-    @contextmanager
-    def _restore_on_error(self) -> Iterator[None]:
-        """Start a new fit, and restore the previous one if its input is rejected."""
-        before = vars(self).copy()
-        for name in before:
-            if name.endswith("_") and not name.startswith("_"):
-                delattr(self, name)
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+    def _forget(self) -> None:
+        """Forget an earlier fit, so that it is not mistaken for a new one that fails."""
+        for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
+            delattr(self, name)
 
     def _adopt(self, result: Result, preparation: Preparation, scores: list[float],
                best: int) -> None:

@@ -33,10 +33,9 @@ def load(path: str | os.PathLike[str], *, representation: Representation | None 
     Examples
     --------
     >>> import tempfile
-    >>> import numpy as np
+    >>> from sklearn.datasets import make_blobs
     >>> from reclust import IDEC, load
-    >>> X = np.repeat([[0.0, 0.0], [5.0, 5.0]], 20, axis=0)
-    >>> X += np.random.default_rng(0).normal(size=X.shape)
+    >>> X, _ = make_blobs(40, 5, centers=2, random_state=0)
     >>> model = IDEC(2, pretrain_epochs=1, epochs=2, intervention=None, random_state=0).fit(X)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     model.save(f"{folder}/model.reclust")

@@ -43,14 +43,11 @@ def export_onnx(model: Model, preparation: Preparation, n_features: int,
 
 
 class _Graph(nn.Module):
-    """Rows (B, features) in float32 -> clusters (B,) and embeddings (B, d).
-
-    Computed in float64 as in `predict`, except for convolutions, which ONNX runtimes have in
-    float32 only.
-    """
+    """Rows (B, features) in float32 -> clusters (B,) and embeddings (B, d)."""
 
     def __init__(self, model: Model, preparation: Preparation) -> None:
         super().__init__()
+        # As in `predict`, but ONNX runtimes have convolutions in float32 only.
         self.dtype = torch.float64 if model.representation.stacks else torch.float32
         self.model = model.to("cpu", self.dtype)
         self.network = self.model.network

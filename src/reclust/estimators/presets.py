@@ -33,7 +33,6 @@ class Recipe:
     lens: Lens = Lens()
 
     def __post_init__(self) -> None:
-        check_part("settings", self.settings, Settings)
         check_part("select", self.select, Callable)  # type: ignore[arg-type]
         check_part("lens", self.lens, Lens)
 
@@ -48,6 +47,7 @@ OBJECTIVES: dict[str, Objective] = {
     "dec": DECObjective(), "idec": IDECObjective(), "dcn": DCNObjective()}
 CONTRASTIVE_OBJECTIVES: dict[str, Objective] = {
     "dec": DECObjective(), "idec": IDECObjective(1.0), "dcn": DCNObjective(weight=1e-4)}
+MEAN_COLORS = {"cifar10": (0.4914, 0.4822, 0.4465), "cifar100_20": (0.5071, 0.4865, 0.4409)}
 # Share of the weights that the paper keeps in these blocks of a SimCLR network.
 RESNET_RESET = {"mlp": 0.7, "block4": 0.9, "projector": 0.7}
 
@@ -82,14 +82,11 @@ def paper(dataset: str, algorithm: Literal["dec", "idec", "dcn"], *, pretrained:
                    pretraining=protocol.pretraining if pretrained else None)
 
 
-_MEAN_COLORS = {"cifar10": (0.4914, 0.4822, 0.4465), "cifar100_20": (0.5071, 0.4865, 0.4409)}
-
-
 def paper_self_labeling(dataset: str, algorithm: Literal["dec", "idec", "dcn"]) -> SelfLabel:
     """Return the published settings of self-labeling."""
     check_known("dataset", dataset, CONTRASTIVE_CLUSTERS)
     check_known("algorithm", algorithm, OBJECTIVES)
-    strong = StrongViews(fill=_MEAN_COLORS[dataset], flip=0.5)
+    strong = StrongViews(fill=MEAN_COLORS[dataset], flip=0.5)
     lr = 2.5e-4 if (dataset, algorithm) == ("cifar100_20", "dcn") else 1e-3
     usual = SelfLabel(evenness=0.0)
     return replace(usual, training=replace(usual.training, lr=lr, views=("clean", strong)))
@@ -111,8 +108,7 @@ def paper_protocol(n_clusters: int, objective: Objective, *, channels: int | Non
         intervention=PAPER_INTERVENTIONS["brb"],
         pretraining=Schedule(epochs=250, views=("clean",)),
         clustering=Schedule(epochs=400, views=("clean", "augmented")),
-        augment=None if channels is None else ColorViews() if channels == 3 else Affine(),
-    )
+        augment=None if channels is None else ColorViews() if channels == 3 else Affine())
 
 
 def contrastive_protocol(n_clusters: int, objective: Objective, representation: Contrastive, *,
@@ -129,8 +125,7 @@ def contrastive_protocol(n_clusters: int, objective: Objective, representation: 
         pretraining=Schedule(epochs=1000, lr=3e-3, batch_size=512, views=views, weight_decay=1e-4,
                              warmup_epochs=20),
         clustering=Schedule(epochs=1000, lr=lr, batch_size=512, views=views, warmup_epochs=20),
-        augment=Noise() if channels is None else ColorViews() if channels == 3 else Affine(),
-    )
+        augment=Noise() if channels is None else ColorViews() if channels == 3 else Affine())
 
 
 def usual_objective(objective: Objective | None,
@@ -146,8 +141,7 @@ def everyday(n_clusters: int, objective: Objective, *, channels: int | None = No
              representation: Representation | None = None, n_samples: int = 10_000) -> Settings:
     """Return the default of the estimators: a minute on two cores for 10,000 rows of 50 features.
 
-    Small data sets get smaller batches, about 16 steps per epoch. `Embeddings` need a fifth of the
-    epochs. Contrastive representations need a GPU.
+    Small data sets get smaller batches. `Embeddings` need a fifth of the epochs.
     """
     if isinstance(representation, Contrastive):
         base = contrastive_protocol(n_clusters, objective, representation, channels=channels)
@@ -162,8 +156,7 @@ def everyday(n_clusters: int, objective: Objective, *, channels: int | None = No
         intervention=BRB(interval=interval),
         pretraining=Schedule(epochs=pretraining, batch_size=batch_size, views=("clean",)),
         clustering=Schedule(epochs=clustering, batch_size=batch_size),
-        first_centers=Recluster(subsample=100_000),
-    )
+        first_centers=Recluster(subsample=100_000))
 
 
 # BRB among replicas: poor ones continue as copies of better ones with other clusters.
@@ -184,8 +177,7 @@ def best(n_clusters: int, objective: Objective, *, channels: int | None = None,
          n_samples: int = 10_000) -> Recipe:
     """Return the recipe with the best clusters in our experiments: the best of twenty replicas.
 
-    At each reset poor replicas continue as copies of better ones. On a CPU ten smaller replicas
-    train, which takes minutes. Contrastive networks train once.
+    On a CPU ten smaller replicas train, which takes minutes. Contrastive networks train once.
     """
     protocol = paper_protocol(n_clusters, objective, channels=channels,
                               representation=representation)
@@ -197,13 +189,12 @@ def best(n_clusters: int, objective: Objective, *, channels: int | None = None,
     pretraining, clustering, interval = (60, 100, 10) if many else (250, 400, 20)
     # At least as many steps per epoch as on OPTDIGITS, the smallest data set of the paper.
     batch_size = _batch_size(n_samples, steps=22)
-    return Recipe(n_init=20, lens=Lens(None if channels is None else 28), settings=replace(
-        protocol,
+    settings = replace(
+        protocol, intervention=replace(BEST_INTERVENTION, interval=interval),
         pretraining=Schedule(epochs=pretraining, batch_size=batch_size, views=("augmented",)),
         clustering=Schedule(epochs=clustering, batch_size=batch_size, views=("clean", "augmented")),
-        intervention=replace(BEST_INTERVENTION, interval=interval),
-        augment=MOTION if many and channels == 1 else protocol.augment,
-    ))
+        augment=MOTION if many and channels == 1 else protocol.augment)
+    return Recipe(settings, n_init=20, lens=Lens(None if channels is None else 28))
 
 
 def _best_on_cpu(protocol: Settings, representation: Representation | None, channels: int | None,
@@ -215,14 +206,11 @@ def _best_on_cpu(protocol: Settings, representation: Representation | None, chan
     exchange = Exchange(share=0.4, views=4, augment=gentle)
     steps = (exchange, SoftReset(0.9, KaimingNoise()), *BEST_INTERVENTION.steps[2:])
     settings = replace(
-        protocol,
-        representation=representation or Autoencoder(hidden=(256, 128, 64)),
+        protocol, representation=representation or Autoencoder(hidden=(256, 128, 64)),
         pretraining=Schedule(epochs=3 * interval, batch_size=CPU_BATCH, views=("augmented",)),
         clustering=Schedule(epochs=CPU_INTERVALS * interval, batch_size=CPU_BATCH),
-        intervention=Every(interval, steps),
-        augment=strong,
-        first_centers=Recluster(subsample=100_000),
-    )
+        intervention=Every(interval, steps), augment=strong,
+        first_centers=Recluster(subsample=100_000))
     return Recipe(settings, n_init=10, lens=Lens(None if channels is None else 16),
                   select=SharedInformation(gentle, repeats=8))
 

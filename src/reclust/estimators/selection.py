@@ -22,10 +22,9 @@ CHUNK = 4096
 
 @dataclass(frozen=True)
 class Candidates:
-    """Trained replicas and their samples, of which the same m <= limit are used for each replica.
+    """Trained replicas, and the rows (m,) that are used of their samples, m <= limit.
 
-    Row numbers (m,), and embeddings (m, d) and labels (m,) of each replica that did not fail, are
-    cached, so that several scores share them.
+    Embeddings (m, d) and labels (m,) of replicas that did not fail are shared by all scores.
     """
 
     result: Result
@@ -76,11 +75,9 @@ class Candidates:
 
 
 class Selector(Protocol):
-    """A label-free score of replicas."""
+    """A label-free score of replicas, (r,); higher is better, minus infinity for failed ones."""
 
-    def __call__(self, candidates: Candidates) -> Tensor:
-        """Return one score per replica, (r,); higher is better, minus infinity for failed ones."""
-        ...
+    def __call__(self, candidates: Candidates) -> Tensor: ...
 
 
 def choose_replica(result: Result, inputs: Inputs, select: Selector) -> tuple[list[float], int]:
@@ -95,12 +92,9 @@ def choose_replica(result: Result, inputs: Inputs, select: Selector) -> tuple[li
 
 @dataclass(frozen=True)
 class _UnderPerturbation:
-    """Compare samples with `repeats` random views of them.
+    """Compare samples with `repeats` random views of them."""
 
-    augment: None is the augmentation of training; without one, affine maps or noise.
-    """
-
-    augment: Augmentation | None = None
+    augment: Augmentation | None = None  # None: that of training, or an affine map or noise
     repeats: int = integer(default=3, least=1)
     seed: int = 0
 
@@ -116,11 +110,7 @@ class _UnderPerturbation:
 
 @value
 class Consistency(_UnderPerturbation):
-    """Share of samples whose cluster stays the same under a random augmentation.
-
-    Augmented samples cross borders inside a class. But a single cluster that contains everything is
-    consistent, too: see `SharedInformation`.
-    """
+    """Share of samples whose cluster stays the same under augmentation; 1 for a single cluster."""
 
     def __call__(self, candidates: Candidates) -> Tensor:
         pairs = self.pairs(candidates)
@@ -132,8 +122,7 @@ class Consistency(_UnderPerturbation):
 class SharedInformation(_UnderPerturbation):
     """Mutual information of the clusters of samples and of their views, relative to log(k).
 
-    1 for clusters of equal size that every view keeps, 0 for random labels and for one cluster that
-    contains everything. Prefers equal sizes: for very unequal classes use `Consistency`.
+    It prefers clusters of equal size: for very unequal classes use `Consistency`.
     """
 
     def __call__(self, candidates: Candidates) -> Tensor:
@@ -177,23 +166,6 @@ class Silhouette:
 
 
 @value
-class Agreement:
-    """Mean NMI with the other replicas. It keeps a mistake that most replicas make."""
-
-    def __call__(self, candidates: Candidates) -> Tensor:
-        living, k = candidates.result.living, candidates.result.n_clusters
-        labels = torch.stack([candidates.labels[replica] for replica in living])
-
-        def score(replica: int) -> float:
-            tables = metrics.batched_contingency(candidates.labels[replica], labels, k, k)
-            others = [metrics.nmi_of_table(table.cpu().numpy())
-                      for other, table in zip(living, tables, strict=True) if other != replica]
-            return sum(others) / max(1, len(others))
-
-        return candidates.scores(score)
-
-
-@value
 class SizeEntropy:
     """Entropy of the cluster sizes, relative to that of k equal ones."""
 
@@ -208,16 +180,12 @@ class SizeEntropy:
 
 
 def consensus(labels: np.ndarray, reference: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return a weighted vote of the replicas' labels (r, n) on each sample, (n,).
-
-    The clusters of each replica are matched one to one with those of the reference (n,); unmatched
-    clusters abstain, and the reference decides ties.
-    """
+    """Let replicas vote on each sample: labels (r, n), reference (n,) for ties, weights (r,)."""
     samples, n_clusters = np.arange(len(reference)), int(reference.max()) + 1
     votes = np.zeros((len(reference), n_clusters))
     for own, weight in zip(labels, weights, strict=True):
         if weight > 0:
-            vote = metrics.matched(own, reference)
+            vote = metrics.matched(own, reference)  # -1 for unmatched clusters, which abstain
             votes[samples[vote >= 0], vote[vote >= 0]] += weight
     # The tolerance covers sums of equal weights in another order.
     leading = votes >= votes.max(1, keepdims=True) * (1 - 1e-12)
@@ -225,10 +193,7 @@ def consensus(labels: np.ndarray, reference: np.ndarray, weights: np.ndarray) ->
 
 
 def vote_weights(scores: np.ndarray) -> np.ndarray:
-    """Return the weight of each replica in the vote: 1 for the best, 0 from the median downwards.
-
-    Otherwise a mistake that most replicas make would be voted in. Equal scores weigh the same.
-    """
+    """Weigh replicas by score, so that a mistake of most of them is not voted in: (r,) -> (r,)."""
     known = scores[np.isfinite(scores)]
     if not len(known):
         return np.ones(len(scores))

@@ -16,7 +16,6 @@ from ..data.augmentation.affine import Augmentation, perturbation_of
 from ..data.augmentation.strong import StrongViews
 from ..data.preparation import Preparation
 from ..training.checkpoint import Checkpoint
-from ..training.monitors.base import Monitor
 from ..training.monitors.evaluation import Evaluation
 from ..training.monitors.progress import Progress
 from ..training.result import Model
@@ -68,19 +67,10 @@ class SelfLabeling(FittedClustering):
     """
 
     def __init__(
-        self,
-        clusterer: Any,
-        *,
-        threshold: float = 0.99,
-        evenness: float = 2.0,
-        warmup_epochs: int = 20,
-        epochs: int = 200,
-        batch_size: int = 1000,
-        lr: float = 1e-3,
-        strong: Augmentation | str = "auto",
-        device: str = "auto",
-        precision: choices.Precision = "auto",
-        progress: bool | None = None,
+        self, clusterer: Any, *, threshold: float = 0.99, evenness: float = 2.0,
+        warmup_epochs: int = 20, epochs: int = 200, batch_size: int = 1000, lr: float = 1e-3,
+        strong: Augmentation | str = "auto", device: str = "auto",
+        precision: choices.Precision = "auto", progress: bool | None = None,
         time_budget: float | None = None,
     ) -> None:
         self.clusterer = clusterer
@@ -101,18 +91,18 @@ class SelfLabeling(FittedClustering):
             every: int | None = None) -> SelfLabeling:
         """Train on X, usually the samples of the clusterer; see `DeepClustering.fit`."""
         clusterer = self.clusterer
-        with self._restore_on_error():
-            check_is_fitted(clusterer, "labels_")
-            samples = clusterer.check_input(X)
-            y = None if y is None else check_labels(y, samples)
-            preparation, device = clusterer.preparation_, choose_device(self.device)
-            start = clusterer.result_.only(clusterer.best_replica_)
-            inputs = self._inputs(samples, preparation)
-            how = self._self_label(preparation, inputs.sample_shape, start.settings[0].augment)
+        check_is_fitted(clusterer, "labels_")
+        samples = clusterer.check_input(X)
+        y = None if y is None else check_labels(y, samples)
+        preparation, device = clusterer.preparation_, choose_device(self.device)
+        start = clusterer.result_.only(clusterer.best_replica_)
+        inputs = self._inputs(samples, preparation)
+        how = self._self_label(preparation, inputs.sample_shape, start.settings[0].augment)
+        self._forget()
         with closing(Progress(shown=self.progress)) as progress:
-            monitors: list[Monitor] = [progress]
-            monitors += [] if y is None else [Evaluation(y)]
-            result = self_label(inputs, start, how, monitors=monitors, execution=self._execution(),
+            measured = [] if y is None else [Evaluation(y)]
+            result = self_label(inputs, start, how, monitors=[progress, *measured],
+                                execution=self._execution(),
                                 checkpoint=Checkpoint.at(checkpoint, every))
         self.n_features_in_, self.ids_ = clusterer.n_features_in_, samples.ids
         if "feature_names_in_" in vars(clusterer):
@@ -124,13 +114,12 @@ class SelfLabeling(FittedClustering):
         return self
 
     def soft_labels(self, model: Model, z: Tensor) -> Tensor:
-        """Return the softmax of the head."""
         return logits(model.state, z).softmax(-1)
 
     def _self_label(self, preparation: Preparation, sample_shape: tuple[int, ...],
                     of_clusterer: Augmentation | None) -> SelfLabel:
         strong: Any = self.strong
-        if isinstance(strong, str) and strong == "auto":
+        if strong == "auto":
             if preparation.channels == 3 and preparation.lens.light == "kept":
                 # Fill with the mean color, which the network sees as 0.
                 mean = np.broadcast_to(preparation.second.shift, (3, 1, 1)).ravel().tolist()

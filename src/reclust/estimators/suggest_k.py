@@ -5,6 +5,7 @@ Shapes: n samples, r replicas, K numbers of clusters.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise, product
 from typing import Any, NamedTuple
 
@@ -38,22 +39,15 @@ SAMPLES_PER_CLUSTER = 4  # two in each half
 class KSuggestion:
     """Result of `suggest_k`: measures for each number of clusters, printed as a table.
 
-    Each measure has shape (K, 2): a mean over models and its standard error, which does not cover
-    the variation of other data.
-
     Parameters
     ----------
     ks : tuple of int
         Numbers of clusters.
-    strength : ndarray of shape (K, 2)
-        Prediction strength between models of two halves: the share of pairs in a cluster that the
-        other model also puts together, in the worst cluster.
-    agreement : ndarray of shape (K, 2)
-        Adjusted Rand index between models of two halves.
-    resets : ndarray of shape (K, 2)
-        Adjusted Rand index of the labels before a reset and before the next one.
-    silhouette : ndarray of shape (K, 2)
-        Silhouette in each model's embedding, as a second opinion.
+    strength, agreement, resets, silhouette : ndarray of shape (K, 2)
+        Means over models and their standard errors, which do not cover the variation of other data.
+        Prediction strength between models of two halves (the share of pairs in a cluster that the
+        other model also puts together, in the worst cluster), adjusted Rand index between such
+        models, and between labels before successive resets, and silhouette in the embedding.
     n_samples : int
 
     Examples
@@ -75,8 +69,8 @@ class KSuggestion:
     @property
     def k(self) -> int | None:
         """The largest number of clusters that are found again; None if there is none."""
-        strong = [k for k, (mean, _) in zip(self.ks, self.strength, strict=True) if mean >= STRONG]
-        return max(strong, default=None)
+        return max((k for k, mean in zip(self.ks, self.strength[:, 0], strict=True)
+                    if mean >= STRONG), default=None)
 
     @property
     def plausible(self) -> tuple[int, ...]:
@@ -121,15 +115,13 @@ class KSuggestion:
         ax.axhline(STRONG, color="#d55e00", linewidth=0.8, linestyle=":")
         if self.k is not None:
             ax.axvline(self.k, color="#d55e00", linewidth=0.8)
-        lowest = min(0.0, float(self.silhouette[:, 0].min()))
-        ax.set(xlabel="number of clusters k", ylim=(lowest, 1.05),
+        ax.set(xlabel="number of clusters k", ylim=(min(0.0, self.silhouette[:, 0].min()), 1.05),
                title="no clear answer" if self.k is None else f"k = {self.k}", xticks=self.ks)
         ax.legend(frameon=False)
         return ax
 
 
 def largest_k(n_samples: int) -> int:
-    """Return the largest number of clusters that is tried by default."""
     return max(2, min(MAX_K, n_samples // SAMPLES_PER_CLUSTER))
 
 
@@ -152,8 +144,7 @@ def suggest_k(X: Any, ks: Iterable[int] | None = None, *, n_init: int = 3, split
     image_shape, standardize, lens, device
         As in `DeepClustering`.
     settings : Settings, optional
-        How to train; by default a short run of IDEC with BRB. The representation is pretrained once
-        for all numbers of clusters.
+        How to train; by default a short run of IDEC with BRB.
     random_state : int, default=0
     progress : bool or callable, optional
         Show a bar, by default in a terminal only; or a function of the share that is done.
@@ -206,10 +197,7 @@ def suggest_k(X: Any, ks: Iterable[int] | None = None, *, n_init: int = 3, split
 
 
 def prediction_strength(labels: np.ndarray, predicted: np.ndarray, k: int) -> float:
-    """Return the share of pairs in a cluster that `predicted` keeps, in the worst of k clusters.
-
-    A cluster of fewer than two samples counts as 0.
-    """
+    """Return the share of pairs in a cluster that `predicted` keeps, in the worst of k clusters."""
     table = metrics.contingency(labels, predicted)
     sizes = table.sum(1)
     if len(sizes) < k or sizes.min() < 2:
@@ -218,11 +206,9 @@ def prediction_strength(labels: np.ndarray, predicted: np.ndarray, k: int) -> fl
 
 
 class _Models(NamedTuple):
-    """Models of one half: labels (r, n) of all samples, resets (r,) and silhouette (r,)."""
-
-    labels: np.ndarray
-    resets: np.ndarray
-    silhouette: np.ndarray
+    labels: np.ndarray  # of all samples, (r, n)
+    resets: np.ndarray  # (r,)
+    silhouette: np.ndarray  # (r,)
 
 
 def _train(inputs: Inputs, ks: Sequence[int], settings: Settings, seeds: list[int],
@@ -232,33 +218,29 @@ def _train(inputs: Inputs, ks: Sequence[int], settings: Settings, seeds: list[in
     if settings.pretraining is not None:
         start = train(inputs, replace(settings, clustering=None), seeds=seeds, execution=execution)
     for k in ks:
-        monitor = _LabelsBeforeResets()
+        kept: list[np.ndarray] = []
         result = train(inputs, replace(settings, n_clusters=k), seeds=seeds, start=start,
-                       monitors=[monitor], execution=execution)
+                       monitors=[partial(_keep_labels, kept)], execution=execution)
         living, device = result.living, everything.device
         labels = [result.model(i).to(device, torch.float32).predict(everything) for i in living]
         scores = Silhouette()(Candidates(result, inputs.to(device, torch.float32)))
-        yield _Models(np.stack(labels), monitor.agreement()[living], scores[living].numpy())
+        yield _Models(np.stack(labels), _mean_ari(kept)[living], scores[living].numpy())
 
 
-class _LabelsBeforeResets:
-    """Monitor that keeps the labels before each reset and at the end."""
+def _keep_labels(kept: list[np.ndarray], snapshot: Snapshot) -> None:
+    """Keep the labels before each reset and at the end; a monitor."""
+    last = snapshot.epoch == snapshot.epochs - 1
+    if (snapshot.phase == "clustering" and snapshot.moment == "epoch"
+            and (last or snapshot.fires_next.any())):
+        kept.append(snapshot.labels.cpu().numpy())
 
-    def __init__(self) -> None:
-        self._labels: list[np.ndarray] = []
 
-    def __call__(self, snapshot: Snapshot) -> None:
-        last = snapshot.epoch == snapshot.epochs - 1
-        if (snapshot.phase == "clustering" and snapshot.moment == "epoch"
-                and (last or snapshot.fires_next.any())):
-            self._labels.append(snapshot.labels.cpu().numpy())
-
-    def agreement(self) -> np.ndarray:
-        """Return the mean ARI of successive labels (r,); NaN without resets."""
-        if len(self._labels) < 2:
-            return np.full(len(self._labels[0]), np.nan)
-        return np.mean([[metrics.ari(*both) for both in zip(one, other, strict=True)]
-                        for one, other in pairwise(self._labels)], axis=0)
+def _mean_ari(kept: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the mean ARI of successive labels (r, n) for each replica, (r,); NaN for one."""
+    if len(kept) < 2:
+        return np.full(len(kept[0]), np.nan)
+    return np.mean([[metrics.ari(*both) for both in zip(one, other, strict=True)]
+                    for one, other in pairwise(kept)], axis=0)
 
 
 def _compare(k: int, halves: Sequence[np.ndarray], one: _Models,
@@ -295,11 +277,8 @@ def _mean_and_error(measured: Sequence[np.ndarray]) -> np.ndarray:
 def _short_settings(n: int) -> Settings:
     batch = int(np.clip(n // 2, 8, 1024))
     return Settings(
-        n_clusters=2,
-        objective=IDECObjective(),
-        representation=Autoencoder(hidden=(128, 64), embedding=10),
+        2, IDECObjective(), Autoencoder(hidden=(128, 64), embedding=10),
         intervention=BRB(interval=8, method=KMeans(n_init=3)),
-        first_centers=Recluster(KMeans(n_init=5), subsample=None),
         pretraining=Schedule(epochs=40, batch_size=batch, views=("clean",)),
         clustering=Schedule(epochs=20, batch_size=batch),
-    )
+        first_centers=Recluster(KMeans(n_init=5), subsample=None))
