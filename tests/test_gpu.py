@@ -26,7 +26,7 @@ from reclust import (
 from reclust.data.augmentation.affine import Affine
 from reclust.interventions import GaussianMixture, KMedoids
 from reclust.training.engine.adam import Adam, Leaf
-from reclust.training.engine.cuda_graph import Captured
+from reclust.training.engine.compilation import Captured
 from reclust.training.self_label import self_label
 from reclust.utils import kernels
 

@@ -30,8 +30,7 @@ from reclust import (
     value,
 )
 from reclust.data.augmentation.affine import Noise
-from reclust.data.inputs import as_inputs
-from reclust.data.inputs import StreamedInputs
+from reclust.data.inputs import StreamedInputs, as_inputs
 from reclust.interventions import Exchange
 from reclust.objectives import GradientOnly
 from reclust.training.engine.batches import Batches

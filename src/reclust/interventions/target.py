@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,6 +28,7 @@ class Layer:
 
 
 Blocks = Mapping[str, tuple[Layer, ...]]
+Clock = Callable[[str], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,8 @@ class Target:
         Number of samples, if known.
     moments, step_counts : sequences of Tensor
         What the optimizer keeps for the centers.
-    clock : Timer
-        Records the time of steps.
+    clock : callable
+        Returns a context manager that records the time of a named part.
     labels, copies : Tensor, optional
         Notes between steps: labels before the first one, and which replicas have become copies.
     peers : Peers, optional
@@ -117,7 +119,7 @@ class Target:
     n_samples: int | None = None
     moments: Sequence[Tensor] = ()
     step_counts: Sequence[Tensor] = ()
-    clock: Timer = field(default_factory=Timer)
+    clock: Clock = field(default_factory=Timer)
     labels: Tensor | None = None
     copies: Tensor | None = None
     peers: Peers | None = None

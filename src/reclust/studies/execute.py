@@ -17,7 +17,7 @@ from ..data.inputs import as_inputs
 from ..estimators.selection import Candidates
 from ..training.checkpoint import Checkpoint
 from ..training.monitors.analysis import Extremes
-from ..training.monitors.base import Monitor, Snapshot, WithinEpochMonitor
+from ..training.monitors.base import Monitor, Snapshot
 from ..training.monitors.evaluation import Evaluation
 from ..training.result import Result
 from ..training.self_label import self_label
@@ -177,14 +177,14 @@ def pretrained_path(pretraining: Pretraining, conditions: Conditions) -> Path:
     return Path(conditions.work) / "pretrained" / f"{pretraining.key}.reclust"
 
 
-class _Watch(WithinEpochMonitor):
+class _Watch:
     """Monitor that reports the cost of each epoch, and stops training on request."""
 
     def __init__(self, conditions: Conditions, stop: StopRequested,
                  report: Callable[[float], None], *phase_costs: float) -> None:
         self.conditions, self.stop, self.report = conditions, stop, report
         self.phase_costs = list(phase_costs)
-        self.epoch_cost = self.reported = 0.0
+        self.epoch_cost = 0.0
 
     def skip(self) -> None:
         """Report a phase that was computed before."""
@@ -193,18 +193,13 @@ class _Watch(WithinEpochMonitor):
     def __call__(self, snapshot: Snapshot) -> None:
         if snapshot.moment == "start":
             cost = self.phase_costs.pop(0) if self.phase_costs else 0.0
-            self.epoch_cost, self.reported = cost / max(1, snapshot.epochs), 0.0
+            self.epoch_cost = cost / max(1, snapshot.epochs)
             if snapshot.epoch >= 0:  # continued from a checkpoint
                 self.report(self.epoch_cost * (snapshot.epoch + 1))
         if snapshot.moment == "epoch":
-            self.within(1.0)
-            self.reported = 0.0
+            self.report(self.epoch_cost)
             if self.stop() or self.conditions.out_of_time:
                 raise StopTraining
-
-    def within(self, share: float) -> None:
-        self.report(self.epoch_cost * (share - self.reported))
-        self.reported = share
 
 
 def group_checkpoint(group: Group, conditions: Conditions) -> Checkpoint:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import glob
 import os
 import re
 from collections.abc import Sequence
@@ -21,8 +20,7 @@ from .history import History
 from .result import GROUPS, group_of, pack_history, pack_settings, unpack_history
 from .settings import Settings
 
-_OWN_SUFFIXES = re.compile(r"(\.(previous|warmup|labeling|\d+-\d*|[0-9a-f]+\.tmp))*")
-_GROUP_SUFFIXES = re.compile(r"(\.\d+-\d*)+")
+_GROUP = r"\.\d+-\d*"  # suffix of the checkpoint of a group of replicas
 
 
 @value
@@ -64,7 +62,7 @@ class Checkpoint:
         if path.is_dir() or not path.suffix:
             path.mkdir(exist_ok=True)
             path = path / "fit.checkpoint"
-        return cls(path) if every is None else cls(path, every)
+        return cls(path, 10 if every is None else every)
 
     def for_group(self, part: slice, seeds: Sequence[int]) -> Checkpoint:
         """Checkpoint of a group of replicas, given the seeds of all of them."""
@@ -84,12 +82,10 @@ class Checkpoint:
 
     def seeds(self) -> list[int] | None:
         """Seeds of the run that wrote this checkpoint, or None if there is no file."""
-        if self.exists():
-            return list(self.read()[0].get("seeds", ()))
-        path = Path(self.path)  # perhaps only groups of its replicas have been written
-        parts = sorted(one for one in path.parent.glob(f"{glob.escape(path.name)}.*")
-                       if _GROUP_SUFFIXES.fullmatch(one.name.removeprefix(path.name)))
-        return dataclasses.replace(self, path=parts[0]).seeds() if parts else None
+        found = [self.path] if self.exists() else self._files(f"({_GROUP})+")
+        for path in found:
+            return list(dataclasses.replace(self, path=path).read()[0].get("seeds", ()))
+        return None
 
     def read(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Read the last undamaged state."""
@@ -105,12 +101,13 @@ class Checkpoint:
 
     def remove(self) -> None:
         """Delete all files of this checkpoint, including those of groups and stages."""
+        for path in self._files(rf"({_GROUP}|\.previous|\.warmup|\.labeling|\.[0-9a-f]+\.tmp)*"):
+            path.unlink(missing_ok=True)
+
+    def _files(self, suffixes: str) -> list[Path]:
         path = Path(self.path)
-        name = glob.escape(path.name)
-        for pattern in (name, f"{name}.*", f".{name}.*.tmp"):
-            for one in path.parent.glob(pattern):
-                if _OWN_SUFFIXES.fullmatch(one.name.removeprefix(".").removeprefix(path.name)):
-                    one.unlink(missing_ok=True)
+        name = re.compile(rf"\.?{re.escape(path.name)}{suffixes}")  # temporary files are hidden
+        return [one for one in path.parent.glob("*") if name.fullmatch(one.name)]
 
 
 class CheckpointMismatch(ValueError):
@@ -125,8 +122,7 @@ class TrainingState:
     epoch: int
     tensors: dict[str, dict[str, Tensor]]
     optimizer: dict[str, Tensor]
-    memory: dict[str, dict[str, Tensor]]
-    """Notes of stateful monitors and interventions, by owner."""
+    memory: dict[str, dict[str, Tensor]]  # notes of monitors and interventions, by owner
     history: History
     seconds: dict[str, float]
     failed: dict[int, tuple[str, int]]
@@ -142,8 +138,7 @@ class TrainingState:
             "version": __version__, "identity": identity,
             "seeds": list(checkpoint.all_seeds or seeds), "settings": pack_settings(settings),
             "phase": self.phase, "epoch": self.epoch, "seconds": self.seconds,
-            "failed": [[replica, *when] for replica, when in self.failed.items()],
-        }
+            "failed": [[replica, *when] for replica, when in self.failed.items()]}
         tensor_file.write(checkpoint.path, "checkpoint", header,
                           tensors | pack_history(self.history), previous=checkpoint.previous)
 

@@ -1,7 +1,6 @@
 """Gradient steps over the batches of an epoch, and the gradient-free update of the centers."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -13,18 +12,15 @@ from ..objectives.base import has_update
 from .context import RunContext
 from .engine.adam import Adam, Leaf
 from .engine.batches import Batches
-from .engine.cuda_graph import Captured
+from .engine.compilation import Captured
 from .engine.executors import make_executor
 from .engine.replicas import NETWORK
 from .settings import Schedule
 
 LOSS_COLUMNS = ("loss", "representation_loss", "cluster_loss", "gradient_norm")
-
+# Compiling a convolutional network takes about a minute and saves a quarter of each step.
 STEPS_WORTH_COMPILING = 15_000
-"""Compiling a convolutional network takes about a minute and saves a quarter of each step."""
-
-VALUES_WORTH_COMPILING = 2 * 10**11
-"""Augmented values in a phase above which a compiled augmentation pays off."""
+VALUES_WORTH_COMPILING = 2 * 10**11  # augmented values in a phase
 
 
 class GradientDescent:
@@ -34,30 +30,20 @@ class GradientDescent:
         self.replicas, self.precision = context.replicas, context.precision
         self.schedule, self.key, self.device = schedule, key, context.inputs.device
         self.batches = Batches(context.inputs, schedule, context.common.augment)
+        steps, learned = schedule.epochs * self.batches.count, self._learned()
+        views = len(self.replicas) * sum(kind != "clean" for kind in self.batches.kinds)
+        augmented = steps * self.batches.size * views * math.prod(context.inputs.sample_shape)
         wanted = context.execution.compile
-        if self._decide(wanted, self._augmented_values() >= VALUES_WORTH_COMPILING):
+        auto = wanted == "auto" and self.device.type == "cuda"
+        if wanted == "always" or (auto and augmented >= VALUES_WORTH_COMPILING):
             self.batches.compile()
-        learned = self._learned()
-        long = schedule.epochs * self.batches.count >= STEPS_WORTH_COMPILING
-        compiled = self._decide(wanted, long and not self.replicas.representation.stacks)
+        worthwhile = steps >= STEPS_WORTH_COMPILING and not self.replicas.representation.stacks
         self.executor = make_executor(self.replicas, context.execution.executor, frozenset(learned),
-                                      compiled=compiled)
+                                      compiled=wanted == "always" or (auto and worthwhile))
         self.optimizer = Adam(self._leaves(learned), lr=schedule.lr, clip_norm=schedule.clip_norm,
                               device=self.device)
-        self._step, self._follow = (
-            Captured(work, self.device, self.executor.forget_gradients)
-            for work in (self._descend, self._move))
-
-    def _decide(self, wanted: str, worthwhile: bool) -> bool:
-        """Resolve compile="auto"."""
-        worthwhile = worthwhile and self.device.type == "cuda"
-        return wanted == "always" or (wanted == "auto" and worthwhile)
-
-    def _augmented_values(self) -> int:
-        batches = self.batches
-        augmented = sum(kind != "clean" for kind in batches.kinds)
-        return math.prod((self.schedule.epochs, batches.count, batches.size, len(self.replicas),
-                          augmented, *batches.inputs.sample_shape))
+        self._step = Captured(self._descend, self.device)
+        self._follow = Captured(self._move, self.device)
 
     def _learned(self) -> dict[str, tuple[Tensor, Tensor]]:
         """Tensors that this phase trains: name -> stored values, values that receive gradients."""
@@ -79,18 +65,14 @@ class GradientDescent:
                               clipped=name.startswith(NETWORK))
                 for name, (kept, working) in learned.items()}
 
-    def train_epoch(self, epoch: int, report: Callable[[float], None]) -> dict[str, np.ndarray]:
-        """Take one gradient step per batch; return the mean losses, (r,) each.
-
-        report: called between steps with the share of the batches that are done.
-        """
+    def train_epoch(self, epoch: int) -> dict[str, np.ndarray]:
+        """Take one gradient step per batch; return the mean losses, (r,) each."""
         self.optimizer.lr = self.schedule.learning_rate(epoch)
         order_key, augment_key = (draws.fold(self.key, use, epoch) for use in ("order", "augment"))
         total = torch.zeros(len(self.replicas), 4, dtype=self.precision.dtype, device=self.device)
         with self.precision.training():
-            for done, views in enumerate(self.batches.views(order_key, augment_key), start=1):
+            for views in self.batches.views(order_key, augment_key):
                 total += self._step(views)
-                report(done / self.batches.count)
         means = dict(zip(LOSS_COLUMNS, (total / self.batches.count).cpu().numpy().T, strict=True))
         if self.schedule.clip_norm is None or self.schedule.network == "frozen":
             del means["gradient_norm"]
@@ -105,13 +87,12 @@ class GradientDescent:
         """Step on views (r, V, B, *sample_shape); return losses and gradient norm, (r, 4)."""
         losses, gradients = self.executor.gradients(self._losses, views)
         norms = self.optimizer.step(gradients)
-        if norms is None:
-            norms = losses.new_zeros(len(losses))
+        norms = losses.new_zeros(len(losses)) if norms is None else norms
         return torch.column_stack([losses, norms])
 
     def _losses(self, net: nn.Module, objective: Objective | None, state: State,
                 views: Tensor) -> Tensor:
-        """Compute total, representation and cluster loss of one replica, (3,)."""
+        """Return total, representation and cluster loss of one replica, (3,)."""
         representation, dtype = self.replicas.representation, self.precision.dtype
         with self.precision.network():
             z = self._encode(net, views)
@@ -160,11 +141,9 @@ class GradientDescent:
 
     def release(self) -> None:
         """Free the captured CUDA graphs."""
-        self._step.release()
-        self._follow.release()
+        self._step.graph = self._follow.graph = None
 
 
 def _uses_representation_loss(objective: Objective) -> bool:
-    """Return False if the representation's loss has weight 0, so that no decoder needs to run."""
-    weight = objective.representation_weight
+    weight = objective.representation_weight  # a tensor if replicas differ
     return not (isinstance(weight, float) and weight == 0)

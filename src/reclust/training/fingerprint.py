@@ -24,8 +24,7 @@ _MODULE_ATTRIBUTES = frozenset(vars(nn.Module()))
 def identity(inputs: Inputs, *decisive: Any) -> str:
     """Hash everything that decides what a run computes; of streamed data a thousand samples."""
     n = inputs.n_samples
-    limit = n if isinstance(inputs, ResidentInputs) else 1000
-    rows = evenly_spread(n, limit, inputs.device)
+    rows = evenly_spread(n, n if isinstance(inputs, ResidentInputs) else 1000, inputs.device)
     samples = [fingerprint(inputs.normalize(inputs.take(some))) for some in rows.split(4096)]
     return _digest((n, samples, fingerprint(decisive)))
 
@@ -38,20 +37,16 @@ def fingerprint(thing: Any) -> Any:
     thing = expanded(thing)
     if isinstance(thing, Tensor):
         thing = thing.detach().cpu().contiguous().numpy()
-    if isinstance(thing, np.generic):
-        thing = thing.item()
     if isinstance(thing, np.ndarray):
         content = hashlib.sha256(np.ascontiguousarray(thing).tobytes()).hexdigest()
         return (str(thing.dtype), thing.shape, content)
     if isinstance(thing, nn.Module):
-        return _network(thing, thing.state_dict())
+        return _network(thing)
     if isinstance(thing, (OwnAutoencoder, OwnSimCLR)) and thing.weights == "fresh":
-        parts = [getattr(thing, field.name) for field in dataclasses.fields(thing)]
-        return [_network(part, _fixed_tensors(part)) if isinstance(part, nn.Module)
-                else fingerprint(part) for part in parts]
+        return [_network(part, fresh=True) if isinstance(part, nn.Module) else fingerprint(part)
+                for part in _fields(thing).values()]
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        fields = {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)}
-        return (type(thing).__name__, fingerprint(fields), _source(type(thing)))
+        return (type(thing).__name__, fingerprint(_fields(thing)), _source(type(thing)))
     if isinstance(thing, Mapping):
         return {name: fingerprint(item) for name, item in
                 sorted((str(name), item) for name, item in thing.items())}
@@ -76,16 +71,19 @@ def fingerprint(thing: Any) -> Any:
 
 def code_of(thing: Any) -> dict[str, str]:
     """Hash the source of every custom class in a value and its parts, by class name."""
-    thing = expanded(thing)
+    thing, found = expanded(thing), {}
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        found = code_of([getattr(thing, field.name) for field in dataclasses.fields(thing)])
         if _is_custom(type(thing)):
             found[type(thing).__name__] = _digest(_source(type(thing)))
-        return found
-    if isinstance(thing, Mapping):
-        thing = tuple(thing.values())
-    parts = thing if isinstance(thing, (tuple, list)) else ()
-    return {name: digest for part in parts for name, digest in code_of(part).items()}
+        thing = _fields(thing)
+    parts = list(thing.values()) if isinstance(thing, Mapping) else thing
+    for part in parts if isinstance(parts, (tuple, list)) else ():
+        found |= code_of(part)
+    return found
+
+
+def _fields(thing: Any) -> dict[str, Any]:
+    return {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)}
 
 
 def _digest(described: Any) -> str:
@@ -110,18 +108,15 @@ def _text(part: Any) -> Any:
         return [part.__qualname__, *(_text(one) for one in members if inspect.isfunction(one))]
 
 
-def _network(net: nn.Module, tensors: Mapping[str, Tensor]) -> Any:
-    """Describe layers, code, plain attributes and some of the tensors of a network."""
+def _network(net: nn.Module, *, fresh: bool = False) -> Any:
+    """Describe layers, code, plain attributes and tensors; if fresh, not those that seeds draw."""
+    drawn = {name for name, own in net.named_parameters(remove_duplicate=False)
+             if fresh and own.requires_grad}
+    tensors = {name: own for name, own in net.state_dict().items() if name not in drawn}
+    kinds = (int, float, str, tuple, types.FunctionType, types.BuiltinFunctionType, type(None))
     layers = {}
     for name, layer in net.named_modules():
-        plain = {key: item for key, item in vars(layer).items() if key not in _MODULE_ATTRIBUTES
-                 and isinstance(item, (int, float, str, tuple, types.FunctionType,
-                                       types.BuiltinFunctionType, type(None)))}
+        plain = {key: item for key, item in vars(layer).items()
+                 if key not in _MODULE_ATTRIBUTES and isinstance(item, kinds)}
         layers[name] = (_source(type(layer)), fingerprint(plain))
     return (repr(net), fingerprint(tensors), layers)
-
-
-def _fixed_tensors(net: nn.Module) -> dict[str, Tensor]:
-    """Tensors that are not drawn from the seed: buffers and frozen parameters."""
-    frozen = {name: own for name, own in net.named_parameters() if not own.requires_grad}
-    return {**frozen, **dict(net.named_buffers())}

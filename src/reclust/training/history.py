@@ -5,12 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# Suffix of columns measured right after an intervention, at the epoch at whose start it fired: the
+# value before it is in the plain column one epoch earlier.
 AFTER_RESET = "_after_reset"
-"""Suffix of columns measured right after an intervention, at the epoch at whose start it fired.
-
-The value before the intervention is in the plain column one epoch earlier; the value of the plain
-column at the same epoch is measured after that epoch has trained.
-"""
+PHASES = ("pretraining", "clustering", "warm-up", "self-labeling")  # in the order they run
 
 
 @dataclass(frozen=True)
@@ -36,11 +34,7 @@ class Curve:
     values: np.ndarray
 
 
-History = dict[str, dict[str, Curve]]
-"""Phase -> column -> curve."""
-
-PHASES = ("pretraining", "clustering", "warm-up", "self-labeling")
-"""Phases in the order in which they run; custom stages are sorted behind them."""
+History = dict[str, dict[str, Curve]]  # phase -> column -> curve
 
 
 def around_resets(columns: Mapping[str, Curve], column: str) -> Curve:

@@ -1,7 +1,6 @@
 """One phase of training, epoch by epoch: the loop itself."""
 
-import time
-from typing import Literal
+from contextlib import AbstractContextManager
 
 import numpy as np
 import torch
@@ -14,18 +13,14 @@ from ..objectives import Staged
 from ..utils.exceptions import StopTraining, warn
 from .checkpoint import TrainingState
 from .context import Deadline, RunContext
-from .descent import LOSS_COLUMNS, GradientDescent
+from .descent import GradientDescent
 from .engine.embedding import Embedder
 from .engine.firing import InterventionRunner
-from .monitors.base import Measured, Snapshot, WithinEpochMonitor
+from .monitors.base import Moment, Snapshot
 from .recorder import Recorder
 from .settings import Schedule
 
-EXPLODING_NORM = 1000
-"""Gradient norm, relative to `clip_norm`, above which a warning is given."""
-
-REPORT_INTERVAL = 0.5
-"""Least seconds between two reports within an epoch."""
+EXPLODING_NORM = 1000  # relative to `clip_norm`, above which a warning is given
 
 
 class Phase:
@@ -41,7 +36,6 @@ class Phase:
         self.context, self.name, self.schedule, self.recorder = context, name, schedule, recorder
         staged = name == "clustering" and isinstance(common.objective, Staged)
         self.title = common.objective.stage if staged else name  # type: ignore[attr-defined]
-        self.timer = recorder.timer(self.title)
         self.key = draws.fold(replicas.key, name)
         self.descent = GradientDescent(context, schedule, self.key)
         self.embedder = Embedder(replicas, inputs, self.descent.executor,
@@ -54,10 +48,10 @@ class Phase:
             self.trained = resumed.epoch
             self.descent.optimizer.restore_(resumed.optimizer)
             self.interventions.restore_(resumed.memory)
-        self._within_epoch = [monitor for monitor in context.monitors
-                              if isinstance(monitor, WithinEpochMonitor)]
-        self._last_report = time.monotonic()
         self._warned_of_explosion = False
+
+    def timer(self, part: str) -> AbstractContextManager[None]:
+        return self.recorder.clock(f"{self.title}.{part}")
 
     def run(self, deadline: Deadline) -> bool:
         """Train all epochs; return False if the time budget ran out first."""
@@ -67,40 +61,29 @@ class Phase:
         for epoch in range(self.trained, self.schedule.epochs):
             if deadline.passed:
                 break
-            fired = self._intervene(epoch)  # soft reset, recluster, reset momentum
+            fired = self.interventions.take(epoch)  # soft reset, recluster, reset momentum
+            if fired.any():
+                self.context.replicas.refresh_working_()
+                self._observe("intervention", epoch, fired=fired)
             with self.timer("training"):
-                losses = self.descent.train_epoch(epoch, self._report)
+                losses = self.descent.train_epoch(epoch)
             with self.timer("centers"):
                 self.descent.move_centers(epoch)
             self.trained = epoch + 1
-            self._record(epoch, losses, fired)
+            self.recorder.drop_failed(self.title, epoch, losses["loss"], self.schedule.lr)
+            self._warn_of_explosion(epoch, losses.get("gradient_norm"))
+            self.recorder.add(self.title, epoch, losses | ({"fired": fired} if fired.any() else {}))
             self._observe("epoch", epoch, losses, fired)
             self._save(epoch + 1)
         self.descent.release()
-        return self._finish()
-
-    def _intervene(self, epoch: int) -> np.ndarray:
-        """Run the interventions that are due; return the replicas that they changed, (r,)."""
-        fired = self.interventions.take(epoch)
-        if fired.any():
-            self.context.replicas.refresh_working_()
-            self._observe("intervention", epoch, fired=fired)
-        return fired
-
-    def _report(self, share: float) -> None:
-        """Tell monitors how much of the epoch is done; never waits for a GPU."""
-        if self._within_epoch and share < 1:
-            now = time.monotonic()
-            if now - self._last_report >= REPORT_INTERVAL:
-                self._last_report = now
-                for monitor in self._within_epoch:
-                    monitor.within(share)
-
-    def _record(self, epoch: int, losses: dict[str, np.ndarray], fired: np.ndarray) -> None:
-        self.recorder.drop_failed(self.title, epoch, losses["loss"], self.schedule.lr)
-        self._warn_of_explosion(epoch, losses.get("gradient_norm"))
-        columns = {**losses, "fired": fired} if fired.any() else losses
-        self.recorder.add(self.title, epoch, columns)
+        finished = self.trained == self.schedule.epochs
+        if not finished:
+            warn(f"The time budget was spent after {self.trained} of {self.schedule.epochs} epochs "
+                 f"of {self.title}.")
+            self._save(self.trained, force=True)
+        # Losses are computed before each step, so only the weights show what the last step did.
+        self._drop_failed(self.context.replicas.finite())
+        return finished
 
     def _warn_of_explosion(self, epoch: int, norm: np.ndarray | None) -> None:
         limit = self.schedule.clip_norm
@@ -113,8 +96,7 @@ class Phase:
                  "(estimators do with standardize=True), or try a smaller lr "
                  f"(now {self.schedule.lr:g}).")
 
-    def _observe(self, moment: Literal["start", "intervention", "epoch"], epoch: int,
-                 losses: dict[str, np.ndarray] | None = None,
+    def _observe(self, moment: Moment, epoch: int, losses: dict[str, np.ndarray] | None = None,
                  fired: np.ndarray | None = None) -> None:
         """Show training to the monitors and record what they measure."""
         if not self.context.monitors:
@@ -129,45 +111,31 @@ class Phase:
                 except StopTraining as request:  # after the other monitors have seen this epoch
                     measured, stop = None, stop or request
                 if measured and not recorded:
-                    _check_columns(measured)
                     snapshot.measured.update(self.recorder.add(self.title, epoch, measured))
         if stop is not None:
             if moment == "epoch":
                 self._save(epoch + 1, force=True)
             raise stop
 
-    def _snapshot(self, moment: Literal["start", "intervention", "epoch"], epoch: int,
-                  losses: dict[str, np.ndarray], fired: np.ndarray | None) -> Snapshot:
+    def _snapshot(self, moment: Moment, epoch: int, losses: dict[str, np.ndarray],
+                  fired: np.ndarray | None) -> Snapshot:
         replicas, embedder = self.context.replicas, self.embedder
         parameters, state = ({name: stack.detach() for name, stack in stacks.items()}
                              for stacks in (replicas.parameters, replicas.state))
         more_epochs = epoch + 1 < self.schedule.epochs
-        snapshot = Snapshot(
+        return Snapshot(
             self.title, moment, epoch, self.schedule.epochs, losses,
             np.zeros(len(replicas), dtype=bool) if fired is None else fired,
             embedder.embed, embedder.assign,
             fires_next=self.interventions.fires(epoch + 1) & more_epochs,
-            parameters=parameters, centers=state.get("centers"),
-            # Embeddings that a monitor has computed already are used again.
-            representation_loss=lambda: embedder.representation_loss(
-                vars(snapshot).get("embeddings")),
-            n_samples=self.context.inputs.n_samples, state=state)
-        return snapshot
+            parameters=parameters, centers=state.get("centers"), state=state,
+            representation_loss=embedder.representation_loss,
+            n_samples=self.context.inputs.n_samples)
 
     def _save(self, next_epoch: int, *, force: bool = False) -> None:
         self.recorder.save(self.name, next_epoch, self.descent.optimizer.tensors(),
                            self.interventions.notes, last=next_epoch == self.schedule.epochs,
                            force=force)
-
-    def _finish(self) -> bool:
-        finished = self.trained == self.schedule.epochs
-        if not finished:
-            warn(f"The time budget was spent after {self.trained} of {self.schedule.epochs} epochs "
-                 f"of {self.title}.")
-            self._save(self.trained, force=True)
-        # Losses are computed before each step, so only the weights show what the last step did.
-        self._drop_failed(self.context.replicas.finite())
-        return finished
 
     def _drop_failed(self, finite: np.ndarray) -> None:
         loss = np.where(finite, 0.0, np.nan)
@@ -176,10 +144,9 @@ class Phase:
     @torch.no_grad()
     def find_centers(self, method: Recluster, n_clusters: int) -> Tensor:
         """Cluster the embeddings of all samples; return the centers, (r, k, d)."""
-        replicas, device = self.context.replicas, self.context.inputs.device
-        d = self.embedder.embed(replicas.key.new_zeros(len(replicas), 1)).shape[-1]
-        centers = torch.zeros(len(replicas), n_clusters, d, dtype=self.context.precision.dtype,
-                              device=device)
+        replicas, dtype = self.context.replicas, self.context.precision.dtype
+        first = self.embedder.embed(replicas.key.new_zeros(len(replicas), 1))
+        centers = first.new_zeros(len(replicas), n_clusters, first.shape[-1], dtype=dtype)
         with self.timer(method.part):
             method(self.interventions.target(slice(None), centers))
         return centers
@@ -190,10 +157,3 @@ class Phase:
         # Weights may be finite and still too large for finite embeddings.
         self._drop_failed(z.isfinite().all(-1).all(-1).cpu().numpy())
         return self.embedder.assign(z).cpu().numpy()
-
-
-def _check_columns(measured: Measured) -> None:
-    reserved = [column for column in measured if column in (*LOSS_COLUMNS, "fired")]
-    if reserved:
-        raise ValueError(f"A monitor measured {reserved[0]!r}, a column that training fills "
-                         "itself: choose another name.")

@@ -14,7 +14,7 @@ from ..representations.autoencoder import EncoderDecoder
 from ..representations.base import try_forward
 from ..representations.contrastive import EncoderProjector
 from ..utils.device import forbid_global_draws
-from .engine.batches import Batches, try_augmentation
+from .engine.batches import Batches
 from .engine.replicas import Replicas
 from .settings import Settings
 
@@ -23,26 +23,31 @@ from .settings import Settings
 def check_data_and_parts(replicas: Replicas, each: Sequence[Settings], inputs: Inputs, *,
                          pretrains: bool) -> None:
     """Pass two samples through augmentations, network and objective, in eval mode."""
-    first, representation = each[0], replicas.representation
+    first, representation, device = each[0], replicas.representation, inputs.device
     if inputs.n_samples < first.n_clusters:
         raise ValueError(f"n_clusters={first.n_clusters} needs at least {first.n_clusters} "
                          f"samples, X has {inputs.n_samples}.")
+    rows = torch.arange(min(2, inputs.n_samples), device=device)
     for augment in first.augmentations:
-        try_augmentation(augment, inputs)
-    net = replicas.module(0, replicas.parameters).eval()
-    rows = torch.arange(min(2, inputs.n_samples), device=inputs.device)
-    x = inputs.normalize(inputs.take(rows))
+        samples = inputs.take(rows)
+        with forbid_global_draws("The augmentation", device):
+            made = augment(samples, draws.fold(draws.key(0, device=device), rows))
+        if made.shape != samples.shape or made.dtype != samples.dtype:
+            raise ValueError(f"The augmentation turned {samples.dtype} samples of shape "
+                             f"{tuple(samples.shape)} into {made.dtype} of shape "
+                             f"{tuple(made.shape)}: it must keep both.")
+    net, x = replicas.module(0, replicas.parameters).eval(), inputs.normalize(inputs.take(rows))
     z = try_forward("encoder", lambda samples: representation.encode(net, samples), x)
     if z.ndim != 2 or len(z) != len(x):
         raise ValueError(f"The encoder turned samples of shape {tuple(x.shape)} into "
                          f"{tuple(z.shape)}: it must return one row per sample, ({len(x)}, d).")
-    with forbid_global_draws("The encoder", x.device):  # in training mode, for dropout
+    with forbid_global_draws("The encoder", device):  # in training mode, for dropout
         representation.encode(copy.deepcopy(net).train(), x)
     if pretrains or any(settings.objective.representation_weight != 0 for settings in each):
         _try_second_half(net, x, z)
     if first.clustering is not None:
         batches = Batches(inputs, first.clustering, first.augment)
-        rows = torch.arange(batches.size, device=z.device) % len(z)  # a whole batch, by repetition
+        rows = torch.arange(batches.size, device=device) % len(z)  # a whole batch, by repetition
         views = z[rows].expand(len(batches.kinds), -1, -1)
         _try_objective(first.objective, first.n_clusters, views)
 

@@ -30,8 +30,7 @@ class Recorder:
         self.context, self.checkpoint, self.start = context, checkpoint, start
         self.failed, self.is_partial_group = failed, is_partial_group
         self._columns: dict[tuple[str, str], list[tuple[int, np.ndarray]]] = defaultdict(list)
-        self._timers: dict[str, Timer] = {}
-        self._seconds_before: dict[str, float] = {}
+        self.clock = Timer(context.inputs.device)
         self._last_save = time.monotonic()
 
     def add(self, phase: str, epoch: int, measured: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -53,19 +52,6 @@ class Recorder:
             history.setdefault(phase, {})[column] = Curve(np.array(epochs), np.stack(values))
         return history
 
-    def timer(self, phase: str) -> Timer:
-        self._timers[phase] = Timer(self.context.inputs.device)
-        return self._timers[phase]
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        """Time by phase and part, including what a resumed run spent before."""
-        seconds = dict(self._seconds_before)
-        for phase, timer in self._timers.items():
-            for part, spent in timer.seconds.items():
-                seconds[f"{phase}.{part}"] = seconds.get(f"{phase}.{part}", 0.0) + spent
-        return seconds
-
     def drop_failed(self, phase: str, epoch: int, loss: np.ndarray, lr: float) -> None:
         """Mark replicas whose loss is not finite; the others are not affected by them."""
         hint = f"Try a smaller lr (now {lr:g}) or clip_norm, and check the scale of the data."
@@ -81,19 +67,16 @@ class Recorder:
     def save(self, phase: str, next_epoch: int, optimizer: dict[str, Tensor],
              notes: dict[str, dict[str, Tensor]], *, last: bool, force: bool) -> None:
         """Write a checkpoint if one is due or forced."""
-        checkpoint = self.checkpoint
+        checkpoint, replicas = self.checkpoint, self.context.replicas
         if checkpoint is None:
             return
         due = last or next_epoch % checkpoint.every == 0
-        if not force and not (due and time.monotonic() - self._last_save >= checkpoint.seconds):
-            return
-        self._last_save = time.monotonic()
-        replicas = self.context.replicas
-        memory = {name: one.memory for name, one in self._stateful_monitors.items()} | notes
-        TrainingState(
-            phase, next_epoch, replicas.tensors(), optimizer, memory, self.history, self.seconds,
-            self.failed,
-        ).write(checkpoint, self._identity, replicas.seeds, self.context.settings)
+        if force or (due and time.monotonic() - self._last_save >= checkpoint.seconds):
+            self._last_save = time.monotonic()
+            memory = {name: one.memory for name, one in self._stateful_monitors.items()} | notes
+            state = TrainingState(phase, next_epoch, replicas.tensors(), optimizer, memory,
+                                  self.history, dict(self.clock.seconds), self.failed)
+            state.write(checkpoint, self._identity, replicas.seeds, self.context.settings)
 
     def resume(self) -> TrainingState | None:
         """Read the checkpoint, if there is one, and continue its records."""
@@ -105,7 +88,8 @@ class Recorder:
         state = TrainingState.read(self.checkpoint, self._identity)
         for owner, monitor in self._stateful_monitors.items():
             monitor.memory = state.memory.get(owner, {})
-        self.failed, self._seconds_before = state.failed, state.seconds
+        self.failed = state.failed
+        self.clock.seconds.update(state.seconds)
         for phase, columns in state.history.items():
             for column, curve in columns.items():
                 points = zip(curve.epochs.tolist(), curve.values, strict=True)
@@ -117,7 +101,7 @@ class Recorder:
         return Result(
             settings=context.settings, seeds=context.replicas.seeds,
             sample_shape=context.inputs.sample_shape, **context.replicas.tensors(), labels=labels,
-            history=self.history, seconds=self.seconds, failed=self.failed,
+            history=self.history, seconds=dict(self.clock.seconds), failed=self.failed,
             provenance={**provenance(context.inputs.device),
                         "precision": context.precision.precision})
 

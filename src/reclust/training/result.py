@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import os
 import platform
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,8 +23,7 @@ from ..version import __version__
 from .history import PHASES, Curve, History
 from .settings import Settings
 
-GROUPS = ("parameters", "buffers", "state")
-"""Groups of tensors in a result: name -> (r, ...) each."""
+GROUPS = ("parameters", "buffers", "state")  # of tensors in a result: name -> (r, ...) each
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Model:
 
     @torch.no_grad()
     def embed(self, x: Tensor) -> Tensor:
-        """(B, *sample_shape) -> (B, d)."""
+        """Embed samples, (B, *sample_shape) -> (B, d)."""
         return self.representation.encode(self.network, x)
 
     def assign(self, z: Tensor) -> Tensor:
@@ -187,13 +187,10 @@ class Result:
     def pack(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Convert to a JSON header and named tensors."""
         header = {
-            "settings": pack_settings(self.settings),
-            "seeds": list(self.seeds),
-            "sample_shape": list(self.sample_shape),
-            "seconds": self.seconds,
+            "settings": pack_settings(self.settings), "seeds": list(self.seeds),
+            "sample_shape": list(self.sample_shape), "seconds": self.seconds,
             "failed": [[replica, *when] for replica, when in self.failed.items()],
-            "provenance": self.provenance,
-        }
+            "provenance": self.provenance}
         tensors = {f"{group}/{name}": stack for group in GROUPS
                    for name, stack in getattr(self, group).items()}
         if self.labels is not None:
@@ -206,20 +203,16 @@ class Result:
         settings = list(from_json(header["settings"]))
         made = cls(
             settings=settings * len(header["seeds"]) if len(settings) == 1 else settings,
-            seeds=tuple(header["seeds"]),
-            sample_shape=tuple(header["sample_shape"]),
+            seeds=tuple(header["seeds"]), sample_shape=tuple(header["sample_shape"]),
             **{group: group_of(tensors, group) for group in GROUPS},
             labels=tensors["labels"].numpy() if "labels" in tensors else None,
-            history=unpack_history(tensors),
-            seconds=header["seconds"],
+            history=unpack_history(tensors), seconds=header["seconds"],
             failed={replica: (phase, epoch) for replica, phase, epoch in header["failed"]},
             provenance=header["provenance"])
         if not isinstance(made.settings[0].representation, NotStored):
-            try:
-                network = made._network("meta")  # no memory is used before shapes are compared
-            except (NotImplementedError, RuntimeError):
-                return made  # a custom representation that cannot be built on the meta device
-            made._check_shapes(network)
+            # A custom representation perhaps cannot be built on the meta device.
+            with suppress(NotImplementedError, RuntimeError):
+                made._check_shapes(made._network("meta"))
         return made
 
     def _network(self, device: str) -> nn.Module:
@@ -231,7 +224,8 @@ class Result:
         tensors = dict((*network.named_parameters(), *network.named_buffers()))
         needed = {name: (len(self), *tensor.shape) for name, tensor in tensors.items()}
         stacks = self.parameters | self.buffers
-        if needed != {name: tuple(stack.shape) for name, stack in stacks.items()}:
+        stacked = all(stack.shape[:1] == (len(self),) for stack in self.state.values())
+        if not stacked or needed != {name: tuple(own.shape) for name, own in stacks.items()}:
             raise ValueError("The representation builds another network than the trained one: the "
                              "names or shapes of its weights differ.")
 
@@ -258,14 +252,12 @@ def concatenate(one: Result, other: Result) -> Result:
 def _concatenate_curves(one: Result, other: Result, phase: str, column: str) -> Curve:
     """Put both curves on the union of their epochs; gaps become False or NaN."""
     curves = [result.history.get(phase, {}).get(column) for result in (one, other)]
-    given = [curve for curve in curves if curve is not None]
-    epochs = np.unique(np.concatenate([curve.epochs for curve in given]))
-    dtype = given[0].values.dtype
-    shape = (len(epochs), len(one) + len(other), *given[0].values.shape[2:])
-    if dtype.kind == "b":
-        values = np.zeros(shape, bool)
-    else:
-        values = np.full(shape, np.nan, dtype if dtype.kind == "f" else np.float64)
+    like = next(curve.values for curve in curves if curve is not None)
+    epochs = np.unique(np.concatenate([curve.epochs for curve in curves if curve is not None]))
+    shape = (len(epochs), len(one) + len(other), *like.shape[2:])
+    kind = like.dtype.kind
+    values = np.full(shape, False if kind == "b" else np.nan,
+                     like.dtype if kind in "bf" else np.float64)
     for curve, where in zip(curves, (slice(len(one)), slice(len(one), None)), strict=True):
         if curve is not None:
             values[np.searchsorted(epochs, curve.epochs), where] = curve.values
@@ -294,28 +286,24 @@ def pack_history(history: History) -> dict[str, Tensor]:
 
 
 def unpack_history(tensors: dict[str, Tensor]) -> History:
+    arrays = {name: tensor.numpy() for name, tensor in group_of(tensors, "history").items()}
     history: History = {}
-    for name in sorted(group_of(tensors, "history")):
+    for name in sorted(arrays):
         curve, _, axis = name.rpartition("/")
         if axis == "epochs":
             phase, _, column = curve.partition("/")
-            epochs, values = (tensors[f"history/{curve}/{axis}"].numpy()
-                              for axis in ("epochs", "values"))
-            history.setdefault(phase, {})[column] = Curve(epochs, values)
-    position = {phase: i for i, phase in enumerate(PHASES)}
+            history.setdefault(phase, {})[column] = Curve(arrays[name], arrays[f"{curve}/values"])
+    position = {phase: i for i, phase in enumerate(PHASES)}  # custom stages come last
     return dict(sorted(history.items(), key=lambda item: position.get(item[0], len(PHASES))))
 
 
 def provenance(device: torch.device) -> dict[str, Any]:
     """Versions and hardware that a result depends on, besides settings, data and seed."""
-    on_gpu = device.type == "cuda"
-    return {
-        "reclust": __version__,
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        "device": torch.cuda.get_device_name(device) if on_gpu
-                  else platform.processor() or platform.machine(),
-        "threads": torch.get_num_threads(),
-        **({"gpu_memory_peak": torch.cuda.max_memory_allocated(device)} if on_gpu else {}),
-    }
+    found: dict[str, Any] = {
+        "reclust": __version__, "torch": torch.__version__, "numpy": np.__version__,
+        "python": platform.python_version(), "device": platform.processor() or platform.machine(),
+        "threads": torch.get_num_threads()}
+    if device.type == "cuda":
+        found |= {"device": torch.cuda.get_device_name(device),
+                  "gpu_memory_peak": torch.cuda.max_memory_allocated(device)}
+    return found

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import torch
 
 from ..data.inputs import Inputs
-from ..objectives import State
 from ..utils.device import Precision
 from .checkpoint import Checkpoint, TrainingState
 from .context import Deadline, RunContext
@@ -23,7 +22,9 @@ def run(context: RunContext, start: Result | None, checkpoint: Checkpoint | None
     """Train all replicas side by side, from the start or from a checkpoint."""
     common, replicas = context.common, context.replicas
     deadline = Deadline(context.execution.time_budget)
-    failed = {} if start is None else _failed_in_start(replicas, start)
+    rows = [] if start is None else _rows_of_start(replicas, start)
+    before = {} if start is None else start.failed
+    failed = {own: before[row] for own, row in enumerate(rows) if row in before}
     recorder = Recorder(context, checkpoint, start, failed, is_partial_group=is_partial_group)
     resumed = recorder.resume()
     if resumed is not None:
@@ -71,16 +72,13 @@ def _adopt_weights(replicas: Replicas, start: Result) -> None:
     rows = _rows_of_start(replicas, start)
     pairs = ((replicas.parameters, start.parameters), (replicas.buffers, start.buffers))
     for own, given in pairs:
-        if _shapes(own) != _shapes(given):
+        shapes = [{name: stack.shape[1:] for name, stack in one.items()} for one in (own, given)]
+        if shapes[0] != shapes[1]:
             raise ValueError("start has another architecture: the names or shapes of its weights "
                              "differ. An autoencoder's embedding has one dimension per cluster "
                              "unless both set it, as in Autoencoder(embedding=10).")
         for name, tensor in own.items():
             tensor.copy_(given[name][rows])
-
-
-def _shapes(stacks: State) -> dict[str, tuple[int, ...]]:
-    return {name: tuple(stack.shape[1:]) for name, stack in stacks.items()}
 
 
 def _rows_of_start(replicas: Replicas, start: Result) -> list[int]:
@@ -95,11 +93,6 @@ def _rows_of_start(replicas: Replicas, start: Result) -> list[int]:
                              f"seeds are {', '.join(map(str, start.seeds))}. Use one replica for "
                              "all, as in start.only(0), or train with its seeds.")
     return [start.seeds.index(seed) for seed in replicas.seeds]
-
-
-def _failed_in_start(replicas: Replicas, start: Result) -> dict[int, tuple[str, int]]:
-    rows = _rows_of_start(replicas, start)
-    return {own: start.failed[row] for own, row in enumerate(rows) if row in start.failed}
 
 
 def _start_objectives(context: RunContext, start: Result | None, recorder: Recorder) -> None:

@@ -1,7 +1,7 @@
 """Self-labeling, the stage after clustering: confident samples teach the network about the others.
 
-It calls `train` twice. First a linear head learns the clusters on a frozen network, then head and
-network learn from the head's confident predictions.
+First a linear head learns the clusters on a frozen network, then both learn from the head's
+confident predictions.
 """
 
 import time
@@ -25,10 +25,7 @@ from .train import train
 
 
 class Activity(PeriodicMonitor):
-    """Count confident samples, classes with confident samples, and classes with any sample.
-
-    Warns if there is nothing to learn from, and when a class loses its last sample.
-    """
+    """Count confident samples, classes with confident samples, and classes with any sample."""
 
     def __init__(self, threshold: float, *, every: int = 10) -> None:
         super().__init__(every=every)
@@ -104,15 +101,9 @@ class SelfLabel:
                 replace(common, objective=objective, clustering=self.training))
 
 
-def self_label(
-    data: Inputs | Prepared | Tensor | np.ndarray,
-    clustered: Result,
-    how: SelfLabel = SelfLabel(),
-    *,
-    monitors: Sequence[Monitor] = (),
-    execution: Execution = Execution(),
-    checkpoint: Checkpoint | None = None,
-) -> Result:
+def self_label(data: Inputs | Prepared | Tensor | np.ndarray, clustered: Result,
+               how: SelfLabel = SelfLabel(), *, monitors: Sequence[Monitor] = (),
+               execution: Execution = Execution(), checkpoint: Checkpoint | None = None) -> Result:
     """Refine every replica of a clustering by self-labeling.
 
     Parameters

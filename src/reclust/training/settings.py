@@ -119,29 +119,25 @@ class Settings:
     augment: Augmentation | None = None
 
     def __post_init__(self) -> None:
-        check_part("objective", self.objective, Objective)
-        check_part("representation", self.representation, Representation)
-        optional: dict[str, Any] = {
-            "intervention": Intervention, "pretraining": Schedule, "clustering": Schedule,
-            "first_centers": Step, "augment": Callable}
-        for name, kind in optional.items():
-            if getattr(self, name) is not None:
+        kinds: dict[str, Any] = {
+            "objective": Objective, "representation": Representation, "intervention": Intervention,
+            "pretraining": Schedule, "clustering": Schedule, "first_centers": Step,
+            "augment": Callable}
+        for name, kind in kinds.items():
+            if getattr(self, name) is not None or name in ("objective", "representation"):
                 check_part(name, getattr(self, name), kind)
 
     @property
     def augmentations(self) -> list[Augmentation]:
         """Every augmentation that a view may use."""
         schedules = [one for one in (self.pretraining, self.clustering) if one is not None]
-        views = [view for schedule in schedules for view in schedule.views]
-        own = [view for view in views if not isinstance(view, str)]
-        return own if self.augment is None else [self.augment, *own]
+        views = [self.augment, *(view for schedule in schedules for view in schedule.views)]
+        return [view for view in views if view is not None and not isinstance(view, str)]
 
 
 def check_part(name: str, given: Any, kind: type) -> None:
     """Raise unless `given` is an instance of this class or protocol."""
-    if isinstance(given, NotStored):
-        return
-    if isinstance(given, type) or not isinstance(given, kind):
+    if isinstance(given, type) or not isinstance(given, (kind, NotStored)):
         hint = f": write {given.__name__}()" if hasattr(given, "__name__") else ""
         raise ValueError(f"{name} must be an instance of {kind.__name__}, got {given!r}{hint}.")
 
@@ -183,13 +179,8 @@ class Execution:
 
     def with_time_left(self, started: float) -> Execution:
         """Subtract the time since `started`, a `time.monotonic()`, from the time budget."""
-        if self.time_budget is None:
-            return self
-        left = self.time_budget - (time.monotonic() - started)
-        return dataclasses.replace(self, time_budget=max(1e-9, left))
-
-
-_COMMON = ("n_clusters", "representation", "pretraining", "clustering", "first_centers", "augment")
+        left = self.time_budget and max(1e-9, self.time_budget - (time.monotonic() - started))
+        return dataclasses.replace(self, time_budget=left)
 
 
 def settings_per_replica(settings: Settings | Sequence[Settings],
@@ -203,8 +194,9 @@ def settings_per_replica(settings: Settings | Sequence[Settings],
         if isinstance(part, NotStored):
             raise ValueError(f"{name} must be set again: files do not hold a custom {part.what}.")
     for other in each[1:]:
-        differing = [name for name in _COMMON
-                     if not same(getattr(other, name), getattr(each[0], name))]
+        differing = [name for name, part in vars(each[0]).items()
+                     if name not in ("objective", "intervention")
+                     and not same(getattr(other, name), part)]
         differing += _clashes(each[0].objective, other.objective)
         if differing:
             raise ValueError(f"Replicas that train together must agree in {', '.join(differing)}: "
@@ -214,12 +206,11 @@ def settings_per_replica(settings: Settings | Sequence[Settings],
 
 def _clashes(one: Objective, other: Objective) -> list[str]:
     """Name the fields in which two objectives differ and may not; floats may differ."""
-    one, other = expanded(one), expanded(other)
+    one, other, clashes = expanded(one), expanded(other), []
     if type(one) is not type(other):
         return ["the class of the objective"]
     if same(one, other):
         return []
-    clashes = []
     for field in dataclasses.fields(one):  # type: ignore[arg-type]
         pair = getattr(one, field.name), getattr(other, field.name)
         kinds = set(map(type, pair))

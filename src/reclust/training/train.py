@@ -16,22 +16,16 @@ from ..utils.exceptions import TrainingFailed, warn
 from ..utils.values import check_int
 from .checkpoint import Checkpoint
 from .context import RunContext
-from .monitors.base import Monitor, check_monitors
+from .monitors.base import Monitor
 from .result import Result, concatenate
 from .run import create_replicas, run
 from .settings import Execution, Settings, settings_per_replica
 
 
-def train(
-    data: Inputs | Prepared | Tensor | np.ndarray,
-    settings: Settings | Sequence[Settings],
-    *,
-    seeds: Sequence[int],
-    start: Result | None = None,
-    monitors: Sequence[Monitor] = (),
-    execution: Execution = Execution(),
-    checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
-) -> Result:
+def train(data: Inputs | Prepared | Tensor | np.ndarray, settings: Settings | Sequence[Settings],
+          *, seeds: Sequence[int], start: Result | None = None, monitors: Sequence[Monitor] = (),
+          execution: Execution = Execution(),
+          checkpoint: Checkpoint | str | os.PathLike[str] | None = None) -> Result:
     """Pretrain, find the first centers and cluster, with one replica per seed side by side.
 
     Replicas that do not fit into GPU memory together train in groups (see `Result.groups`).
@@ -71,7 +65,6 @@ def train(
     (3, 60)
     """
     seeds = [check_int("each seed", seed, 0) for seed in seeds]
-    check_monitors(monitors)
     each = settings_per_replica(settings, seeds)
     _warn_if_never_firing(each)
     device = choose_device(execution.device)

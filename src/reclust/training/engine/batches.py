@@ -9,12 +9,11 @@ from torch import Tensor
 from ... import draws
 from ...data.augmentation.affine import ImageAugmentation
 from ...data.inputs import Inputs
-from ...utils.device import forbid_global_draws
-from ...utils.exceptions import first_line, warn
 from ..settings import Augmentation, Schedule, View
+from .compilation import Compiled
 
+# Values gathered and augmented at once: they should fit a CPU's cache, and fill a GPU.
 BLOCK = {"cpu": 2**18, "cuda": 2**26}
-"""Values gathered and augmented at once: they should fit a CPU's cache, and fill a GPU."""
 
 
 class Batches:
@@ -57,44 +56,18 @@ class Batches:
         """Rows (b, r, B) and samples (b, r, B, *sample_shape) -> (b, r, V, B, *sample_shape)."""
         views = []
         for number, kind in enumerate(self.kinds):
-            augment = self.augment if kind == "augmented" else None if kind == "clean" else kind
-            if augment is None:
-                views.append(x)
-            else:
+            augment = self.augment if kind == "augmented" else kind
+            if callable(augment):
                 views.append(augment(x, draws.fold(augment_key.unsqueeze(-1), rows, number)))
+            else:
+                views.append(x)
         return self.inputs.normalize(views[0].unsqueeze(2) if len(views) == 1
                                      else torch.stack(views, 2))
 
 
 def fused(augment: Augmentation) -> Augmentation:
     """Compile an image augmentation; others are returned unchanged."""
-    return _Fused(augment) if isinstance(augment, ImageAugmentation) else augment
-
-
-class _Fused:
-    def __init__(self, augment: ImageAugmentation) -> None:
-        self._augment = augment
-        self._apply = torch.compile(augment.apply, dynamic=False)
-
-    def __call__(self, x: Tensor, keys: Tensor) -> Tensor:
-        parameters = self._augment.parameters(keys, *x.shape[-2:])
-        try:
-            return self._apply(x, parameters)
-        except torch.OutOfMemoryError:
-            raise
-        except Exception as error:
-            warn("The augmentation cannot be compiled and runs uncompiled, which is slower but "
-                 f"gives the same result: {first_line(error)}")
-            self._apply = self._augment.apply
-        return self._apply(x, parameters)
-
-
-def try_augmentation(augment: Augmentation, inputs: Inputs) -> None:
-    """Raise before training if an augmentation changes the shape or type of samples."""
-    rows = torch.arange(min(2, inputs.n_samples), device=inputs.device)
-    x = inputs.take(rows)
-    with forbid_global_draws("The augmentation", inputs.device):
-        made = augment(x, draws.fold(draws.key(0, device=inputs.device), rows))
-    if made.shape != x.shape or made.dtype != x.dtype:
-        raise ValueError(f"The augmentation turned {x.dtype} samples of shape {tuple(x.shape)} "
-                         f"into {made.dtype} of shape {tuple(made.shape)}: it must keep both.")
+    if not isinstance(augment, ImageAugmentation):
+        return augment
+    apply = Compiled(augment.apply, "augmentation")
+    return lambda x, keys: apply(x, augment.parameters(keys, *x.shape[-2:]))

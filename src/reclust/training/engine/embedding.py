@@ -12,8 +12,7 @@ from ...objectives import State
 from .executors import Executor
 from .replicas import Replicas
 
-CHUNK = 4096
-"""Samples embedded at once."""
+CHUNK = 4096  # samples embedded at once
 
 
 class Embedder:
@@ -24,8 +23,8 @@ class Embedder:
 
     def __init__(self, replicas: Replicas, inputs: Inputs, executor: Executor,
                  perturb: Augmentation) -> None:
-        self.replicas, self.inputs = replicas, inputs
-        self.executor, self.perturb = executor, perturb
+        self.replicas, self.inputs, self.executor = replicas, inputs, executor
+        self.perturb = perturb
 
     def embed(self, rows: Tensor | None = None, which: slice = slice(None),
               view_key: Tensor | None = None, augment: Augmentation | None = None) -> Tensor:
@@ -49,28 +48,23 @@ class Embedder:
     def _encode(self, net: nn.Module, objective: Any, state: State, x: Tensor) -> Tensor:
         return self.replicas.representation.encode(net, x)
 
-    def representation_loss(self, z: Tensor | None = None) -> Tensor:
-        """Mean loss over all clean samples, (r,). z: their embeddings (r, n, d), if known."""
+    def representation_loss(self) -> Tensor:
+        """Mean loss over all clean samples, (r,)."""
         sums = []
         for rows in torch.arange(self.inputs.n_samples, device=self.inputs.device).split(CHUNK):
             x = self.inputs.normalize(self.inputs.take(rows))
-            x = x.expand(len(self.replicas), *x.shape)
-            known = () if z is None else (z[:, rows],)
-            sums.append(len(rows) * self.executor.evaluate(self._loss, x, *known))
+            stacked = x.expand(len(self.replicas), *x.shape)
+            sums.append(len(rows) * self.executor.evaluate(self._loss, stacked))
         return torch.stack(sums).sum(0) / self.inputs.n_samples
 
-    def _loss(self, net: nn.Module, objective: Any, state: State, x: Tensor,
-              *known: Tensor) -> Tensor:
-        representation = self.replicas.representation
-        z = known[0] if known else representation.encode(net, x)
-        return representation.loss(net, x.unsqueeze(0), z.unsqueeze(0))
+    def _loss(self, net: nn.Module, objective: Any, state: State, x: Tensor) -> Tensor:
+        z = self.replicas.representation.encode(net, x)
+        return self.replicas.representation.loss(net, x.unsqueeze(0), z.unsqueeze(0))
 
     def assign(self, z: Tensor, which: slice = slice(None)) -> Tensor:
         """(r, n, d) -> (r, n)."""
-        parts = [self.executor.evaluate(_assign, some, which=which)
-                 for some in z.split(CHUNK, dim=1)]
-        return torch.cat(parts, dim=1)
+        def assign(net: nn.Module, objective: Any, state: State, z: Tensor) -> Tensor:
+            return objective.assign(state, z)
 
-
-def _assign(net: nn.Module, objective: Any, state: State, z: Tensor) -> Tensor:
-    return objective.assign(state, z)
+        return torch.cat([self.executor.evaluate(assign, some, which=which)
+                          for some in z.split(CHUNK, dim=1)], dim=1)

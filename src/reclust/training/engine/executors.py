@@ -1,42 +1,24 @@
 """Execute a training step for many replicas.
 
 `PlainExecutor` loops over ordinary modules whose parameters are views of the stack, `VmapExecutor`
-maps one functional model over the first axis.
+maps one functional model over the first axis. Both apply functions of one replica, (net, objective,
+state, *tensors) -> tensor or dict of tensors, to all replicas.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from ...objectives import Objective, State
-from ...utils.exceptions import first_line, warn
+from ...utils.exceptions import first_line
+from .compilation import Compiled
 from .replicas import NETWORK, STATE, Replicas
 
 ForOne = Callable[..., Any]
-"""A function of one replica: (net, objective, state, *tensors) -> tensor or dict of tensors."""
-
-
-class Executor(Protocol):
-    """Applies functions of one replica to all replicas."""
-
-    def gradients(self, function: ForOne, *batch: Tensor) -> tuple[Tensor, State]:
-        """Return results (r, m) and the gradients of each replica's first result, (r, ...) each.
-
-        Runs in training mode. Gradients are named as in `Replicas.learned`.
-        """
-        ...
-
-    def forget_gradients(self) -> None:
-        """Clear the gradients of a step that failed halfway."""
-        ...
-
-    def evaluate(self, function: ForOne, *batch: Tensor, which: slice = slice(None)) -> Any:
-        """Return stacked results of some replicas, in eval mode and without gradients."""
-        ...
 
 
 class PlainExecutor:
@@ -47,15 +29,15 @@ class PlainExecutor:
 
     def __init__(self, replicas: Replicas, learned: frozenset[str], *,
                  compiled: bool = False) -> None:
-        self.replicas, self._compiled = replicas, compiled
-        count = range(len(replicas))
+        self.replicas, count = replicas, range(len(replicas))
         self.modules = [replicas.module(i, replicas.working, learned) for i in count]
         # Compiled networks would be compiled again for evaluation, for each size of chunk.
         same = replicas.working is replicas.parameters and not compiled
         self._exact = self.modules if same else [replicas.module(i, replicas.parameters)
                                                  for i in count]
-        for part in self._parts() if compiled else ():
-            part.compile(dynamic=False)
+        if compiled:
+            for part in (part for module in self.modules for part in module.children()):
+                part._compiled_call_impl = Compiled(part._call_impl, "network")
         self.states = [{name: nn.Parameter(stack[i]) if f"{STATE}/{name}" in learned else stack[i]
                         for name, stack in replicas.state.items()} for i in count]
         self._leaves = [self._leaves_of(i, learned) for i in count]
@@ -67,35 +49,28 @@ class PlainExecutor:
         return {name: leaf for name, leaf in leaves.items() if name in learned}
 
     def gradients(self, function: ForOne, *batch: Tensor) -> tuple[Tensor, State]:
+        """Return results (r, m) and the gradients of each replica's first result, (r, ...) each.
+
+        Runs in training mode. Gradients are named as in `Replicas.learned`.
+        """
         results, each = [], []
-        for i in range(len(self.modules)):  # one at a time, to hold the activations of one only
+        for i, leaves in enumerate(self._leaves):  # to hold the activations of one at a time
+            _pop_gradients(leaves)  # of a step that failed halfway
             if not self.modules[i].training:  # reading is free, setting visits each layer
                 self.modules[i].train()
-            result = self._trained(function, i, [tensor[i] for tensor in batch])
+            result = self._call(function, self.modules[i], i, [tensor[i] for tensor in batch])
             result[0].backward()
             results.append(result.detach())
-            each.append(_pop_gradients(self._leaves[i]))
+            each.append(_pop_gradients(leaves))
         reached = {name: own for gradients in each for name, own in gradients.items()}
         # A leaf that is not used in one replica's loss has zero gradient there.
         stacks = {name: _stack([own[name] if name in own else torch.zeros_like(like)
                                 for own in each]) for name, like in reached.items()}
         return torch.stack(results), stacks
 
-    def forget_gradients(self) -> None:
-        for leaves in self._leaves:
-            _pop_gradients(leaves)
-
-    def _trained(self, function: ForOne, replica: int, batch: list[Tensor]) -> Tensor:
-        try:
-            return self._call(function, self.modules[replica], replica, batch)
-        except Exception as error:
-            if not self._compiled or isinstance(error, torch.OutOfMemoryError):
-                raise
-            self._stop_compiling(error)
-        return self._call(function, self.modules[replica], replica, batch)
-
     @torch.no_grad()
     def evaluate(self, function: ForOne, *batch: Tensor, which: slice = slice(None)) -> Any:
+        """Return stacked results of some replicas, in eval mode and without gradients."""
         results = []
         for j, i in enumerate(range(len(self.modules))[which]):
             own = [tensor[j] for tensor in batch]
@@ -108,34 +83,21 @@ class PlainExecutor:
         objective = self.replicas.objectives[replica] if self.replicas.objectives else None
         return function(module, objective, self.states[replica], *batch)
 
-    def _parts(self) -> Iterator[nn.Module]:
-        return (part for module in self.modules for part in module.children())
-
-    def _stop_compiling(self, error: Exception) -> None:
-        warn("The network cannot be compiled and trains uncompiled, which is slower but gives the "
-             f"same result: {first_line(error)}")
-        self._compiled = False
-        for part in self._parts():
-            part._compiled_call_impl = None  # undoes nn.Module.compile()
-
 
 class VmapExecutor:
-    """One functional model mapped over all replicas at once."""
+    """One functional model mapped over all replicas at once, see `PlainExecutor`."""
 
     def __init__(self, replicas: Replicas, learned: frozenset[str]) -> None:
-        self.replicas = replicas
-        self.caller = _Caller(replicas.net)
+        self.replicas, self.caller = replicas, _Caller(replicas.net)
         self._leaves = {name: leaf.requires_grad_(name in learned)
                         for name, (_, leaf) in replicas.learned.items()}
 
     def gradients(self, function: ForOne, *batch: Tensor) -> tuple[Tensor, State]:
+        _pop_gradients(self._leaves)  # of a step that failed halfway
         self.caller.train()
         results = self._map(function, self.replicas.working, batch, slice(None))
         results[:, 0].sum().backward()  # replicas share no parameters, so gradients stay separate
         return results.detach(), _pop_gradients(self._leaves)
-
-    def forget_gradients(self) -> None:
-        _pop_gradients(self._leaves)
 
     @torch.no_grad()
     def evaluate(self, function: ForOne, *batch: Tensor, which: slice = slice(None)) -> Any:
@@ -153,10 +115,9 @@ class VmapExecutor:
             arguments = (function, _with_numbers(objective, numbers), state, *tensors)
             return functional_call(self.caller, named, arguments)
 
-        groups = (parameters, replicas.buffers, replicas.state, replicas.numbers)
+        groups: list[Any] = [parameters, replicas.buffers, replicas.state, replicas.numbers]
         if which != slice(None):
-            groups = tuple({name: stack[which] for name, stack in group.items()}
-                           for group in groups)  # type: ignore[assignment]
+            groups = [{name: stack[which] for name, stack in group.items()} for group in groups]
         try:
             return vmap(one)(*groups, *batch)
         except RuntimeError as error:
@@ -166,6 +127,9 @@ class VmapExecutor:
                 f"A custom part cannot be mapped over replicas ({first_line(error)}). Avoid "
                 ".item(), .numpy(), `if` on tensor values and torch's random functions, or train "
                 "one replica at a time with n_init=1 or Execution(executor='plain').") from error
+
+
+Executor = PlainExecutor | VmapExecutor
 
 
 def _pop_gradients(leaves: dict[str, Tensor]) -> State:
@@ -191,13 +155,10 @@ class _Caller(nn.Module):
 
 
 def _with_numbers(objective: Objective | None, numbers: State) -> Objective | None:
-    """Replace some float fields by tensors.
-
-    `dataclasses.replace` would run checks that fail under vmap, and `copy` would keep cached
-    properties of the original.
-    """
+    """Replace some float fields by tensors."""
     if objective is None or not numbers:
         return objective
+    # `dataclasses.replace` would run checks that fail under vmap, `copy` keep cached properties.
     made = object.__new__(type(objective))
     for field in dataclasses.fields(objective):  # type: ignore[arg-type]
         own = numbers[field.name] if field.name in numbers else getattr(objective, field.name)

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from ...interventions import Intervention, Peers, Target
 from ...interventions.steps import intervene
+from ...interventions.target import Clock
 from ...objectives import Objective
-from ...utils.device import Timer
 from ...utils.values import same
 from ..settings import Settings
 from .adam import Adam
@@ -22,24 +22,18 @@ class InterventionRunner:
     """The interventions of one phase. settings: one per replica, or none to never intervene."""
 
     def __init__(self, settings: Sequence[Settings], replicas: Replicas, embedder: Embedder,
-                 optimizer: Adam, key: Tensor, timer: Timer) -> None:
+                 optimizer: Adam, key: Tensor, timer: Clock) -> None:
         self.replicas, self.embedder, self.optimizer = replicas, embedder, optimizer
         self.key, self.timer = key, timer
         self.shared = sharing(settings)
-        self._notes: list[dict[str, Tensor]] = [{} for _ in self.shared]
-
-    @property
-    def notes(self) -> dict[str, dict[str, Tensor]]:
-        """Notes that interventions keep between epochs, by owner."""
-        return dict(zip(self._owners(), self._notes, strict=True))
+        # What interventions remember between epochs.
+        self.notes: dict[str, dict[str, Tensor]] = {
+            f"intervention {which.start}": {} for which, _ in self.shared}
 
     def restore_(self, memory: Mapping[str, Mapping[str, Tensor]]) -> None:
         device = self.embedder.inputs.device
-        self._notes = [{name: tensor.to(device) for name, tensor in memory.get(owner, {}).items()}
-                       for owner in self._owners()]
-
-    def _owners(self) -> list[str]:
-        return [f"intervention {which.start}" for which, _ in self.shared]
+        for owner, notes in self.notes.items():
+            notes.update({name: note.to(device) for name, note in memory.get(owner, {}).items()})
 
     def fires(self, epoch: int) -> np.ndarray:
         """Replicas whose intervention is called at the start of this epoch, (r,)."""
@@ -51,7 +45,7 @@ class InterventionRunner:
     def take(self, epoch: int) -> np.ndarray:
         """Call what fires at the start of this epoch; return the changed replicas, (r,)."""
         due = []
-        for (which, intervention), notes in zip(self.shared, self._notes, strict=True):
+        for (which, intervention), notes in zip(self.shared, self.notes.values(), strict=True):
             if intervention.fires(epoch):
                 target = replace(self.target(which, self.replicas.state["centers"]), memory=notes)
                 due.append((which, intervention, target))
@@ -66,15 +60,12 @@ class InterventionRunner:
         learned = self.optimizer.leaves.get("state/centers")
         embed = self.embedder.embed
         return Target(
-            blocks=self.replicas.blocks(which),
-            centers=centers.detach()[which],
-            key=self.key[which],
+            self.replicas.blocks(which), centers.detach()[which], self.key[which],
             embedder=lambda rows: embed(rows, which),
             assigner=lambda z: self.embedder.assign(z, which),
-            n_samples=self.embedder.inputs.n_samples,
+            n_samples=self.embedder.inputs.n_samples, clock=self.timer,
             moments=() if learned is None else (learned.first[which], learned.second[which]),
             step_counts=() if learned is None else (learned.steps[which],),
-            clock=self.timer,
             peers=Peers(
                 become=lambda sources: self._become(which, sources),
                 embed_views=lambda rows, key, augment: embed(rows, which, key, augment),
@@ -99,13 +90,10 @@ def sharing(settings: Sequence[Settings]) -> list[tuple[slice, Intervention]]:
 
     Slices of the stack can be written in place. Replicas with another objective are no peers.
     """
-    shared: list[tuple[slice, Intervention]] = []
-    before: tuple[Intervention | None, Objective] | None = None
+    groups: list[tuple[slice, Intervention | None, Objective]] = []
     for i, own in enumerate(settings):
-        if before is not None and same((own.intervention, own.objective), before):
-            if own.intervention is not None:
-                shared[-1] = (slice(shared[-1][0].start, i + 1), own.intervention)
-        elif own.intervention is not None:
-            shared.append((slice(i, i + 1), own.intervention))
-        before = (own.intervention, own.objective)
-    return shared
+        start = i
+        if groups and same((own.intervention, own.objective), groups[-1][1:]):
+            start = groups.pop()[0].start
+        groups.append((slice(start, i + 1), own.intervention, own.objective))
+    return [(which, intervention) for which, intervention, _ in groups if intervention is not None]

@@ -18,11 +18,8 @@ from ...representations import Representation, build_network
 from ...utils.device import memory_limit
 from ...utils.values import same
 
-NETWORK, STATE = "network", "state"
-"""Prefixes of the names of trained tensors: network parameters and state of the objectives."""
-
-LARGE_SAMPLE = 2**16
-"""Values per sample above which a network of usual width may not fit into memory."""
+NETWORK, STATE = "network", "state"  # prefixes of the names of trained tensors
+LARGE_SAMPLE = 2**16  # values above which a network of usual width may not fit into memory
 
 
 class Replicas:
@@ -60,7 +57,7 @@ class Replicas:
         self.parameters, self.buffers, self.seeds = parameters, buffers, tuple(seeds)
         self.working = parameters
         self.objectives: list[Objective] = []
-        self.numbers: State = {}
+        self.numbers: State = {}  # float fields in which the objectives differ
         self.state: State = {}
         self.key = draws.key(self.seeds, device=next(iter(parameters.values())).device)
 
@@ -99,7 +96,6 @@ class Replicas:
         self.set_objectives(objectives, state)
 
     def set_objectives(self, objectives: Sequence[Objective], state: State) -> None:
-        """Set objectives and their state: name -> (r, ...)."""
         self.objectives = list(objectives)
         self.numbers = _differing_numbers(objectives, like=state["centers"])
         self.state = {name: tensor.detach().clone() for name, tensor in state.items()}

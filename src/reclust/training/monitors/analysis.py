@@ -4,7 +4,6 @@ Shapes: r replicas, n samples, d embedding size, k clusters.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,21 +12,18 @@ from torch import Tensor
 from ... import geometry, metrics
 from ...utils.values import check_int
 from .base import Measured, PeriodicMonitor, Snapshot, evenly_spread
-from .evaluation import TrueLabels
+from .evaluation import Labels, TrueLabels
 
-CHUNK = 10**6
-"""Embeddings, over all replicas, between which distances are computed at once."""
+CHUNK = 10**6  # embeddings, over all replicas, between which distances are computed at once
 
 
 class Distances(PeriodicMonitor):
     """Mean cosine distances within and between classes, and mean silhouette.
 
-    Columns: intra_class_distance, inter_class_distance and silhouette by known labels, if given,
-    and the same with the suffix _predicted by predicted labels.
+    By known labels, if given, and with the suffix _predicted by predicted labels.
     """
 
-    def __init__(self, y: Sequence[Any] | np.ndarray | None = None, *,
-                 every: int | None = 1) -> None:
+    def __init__(self, y: Labels | None = None, *, every: int | None = 1) -> None:
         super().__init__(every=every)
         self._truth = None if y is None else TrueLabels(y)
 
@@ -42,18 +38,14 @@ class Distances(PeriodicMonitor):
 
 def _distances(z: Tensor, labels: Tensor, suffix: str) -> dict[str, Tensor]:
     some = max(1, CHUNK // labels[0].numel())
-    parts = [geometry.class_distances(*pair)
-             for pair in zip(z.split(some), labels.split(some), strict=True)]
+    parts = list(map(geometry.class_distances, z.split(some), labels.split(some)))
     names = ("intra_class_distance", "inter_class_distance", "silhouette")
     return {name + suffix: torch.cat([each.mean(-1) for each in column])
             for name, column in zip(names, zip(*parts, strict=True), strict=True)}
 
 
 class DistanceRatios(PeriodicMonitor):
-    """Histogram of distance ratios between the two nearest centers.
-
-    Column: distance_ratio_histogram, (r, bins) counts.
-    """
+    """Histogram of distance ratios between the two nearest centers, (r, bins)."""
 
     def __init__(self, *, bins: int = 20, every: int | None = 1) -> None:
         super().__init__(every=every)
@@ -65,12 +57,9 @@ class DistanceRatios(PeriodicMonitor):
 
 
 class Purity(PeriodicMonitor):
-    """Mean share of nearest neighbors with the same label, among at most `limit` samples.
+    """Mean share of nearest neighbors with the same label, among at most `limit` samples."""
 
-    Column: local_purity.
-    """
-
-    def __init__(self, y: Sequence[Any] | np.ndarray, *, neighbors: int = 10, limit: int = 10_000,
+    def __init__(self, y: Labels, *, neighbors: int = 10, limit: int = 10_000,
                  every: int | None = 1) -> None:
         super().__init__(every=every)
         self._truth = TrueLabels(y)
@@ -87,10 +76,7 @@ class Purity(PeriodicMonitor):
 
 
 class Norms(PeriodicMonitor):
-    """Mean norms of embeddings and centers, and the norm of all weights.
-
-    Columns: embedding_norm, center_norm, parameter_norm.
-    """
+    """Mean norms of embeddings and centers, and the norm of all weights."""
 
     def measure(self, snapshot: Snapshot) -> Measured:
         weights = [stacked.flatten(1).norm(dim=1) for stacked in snapshot.parameters.values()]
@@ -100,7 +86,7 @@ class Norms(PeriodicMonitor):
 
 
 class ReconstructionLoss(PeriodicMonitor):
-    """Representation loss of all clean samples. Column: reconstruction_loss."""
+    """Representation loss of all clean samples."""
 
     def measure(self, snapshot: Snapshot) -> Measured:
         assert snapshot.representation_loss is not None
@@ -108,7 +94,7 @@ class ReconstructionLoss(PeriodicMonitor):
 
 
 class Sizes(PeriodicMonitor):
-    """Cluster sizes. Columns: cluster_sizes, (r, k), and empty_clusters."""
+    """Cluster sizes, (r, k), and number of empty clusters."""
 
     def measure(self, snapshot: Snapshot) -> Measured:
         sizes = metrics.cluster_sizes(snapshot.labels, _centers(snapshot).shape[-2])
@@ -116,10 +102,9 @@ class Sizes(PeriodicMonitor):
 
 
 class EmbeddingRows(PeriodicMonitor):
-    """Embeddings of some rows, with the centers, for plots.
+    """Embeddings of some rows, (r, rows, d), with the centers, for plots.
 
-    Columns: embedding, (r, rows, d), and centers, (r, k, d), in float32. epochs: those to measure,
-    -1 for the start; None measures at the start, around each intervention and at the end.
+    epochs: -1 for the start; None measures at the start, around each intervention and at the end.
     """
 
     def __init__(self, rows: Sequence[int] | np.ndarray | range, *,
@@ -139,7 +124,7 @@ class EmbeddingRows(PeriodicMonitor):
 class Extremes(PeriodicMonitor):
     """Samples nearest to and farthest from the center of their cluster, at the end of training.
 
-    Columns: nearest and farthest, (r, k, count) row numbers; -1 if a cluster has fewer samples.
+    Row numbers, (r, k, count), or -1 if a cluster has fewer samples.
     """
 
     def __init__(self, *, count: int = 8) -> None:

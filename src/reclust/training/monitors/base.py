@@ -1,7 +1,7 @@
 """Snapshots of training, and base classes of monitors, which observe and change nothing."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol
@@ -13,8 +13,8 @@ from torch import Tensor
 from ...utils.values import check_int
 from ..history import AFTER_RESET
 
-Measured = Mapping[str, Any]
-"""Column -> values of each replica, (r, ...)."""
+Moment = Literal["start", "intervention", "epoch"]
+Measured = Mapping[str, Any]  # column -> values of each replica, (r, ...)
 
 
 @dataclass
@@ -35,15 +35,13 @@ class Snapshot:
         Mean losses of the epoch; empty at other moments.
     fired, fires_next : ndarray of shape (n_replicas,)
         Replicas changed by an intervention at the start of this epoch, or perhaps of the next.
-    embed, assign : callable
-        embed() -> embeddings (r, n, d); embed(rows) -> those of some samples; assign(embeddings)
-        -> labels (r, n).
+    embed, assign, representation_loss : callable
+        embed() -> embeddings (r, n, d), embed(rows) -> those of some samples, assign(embeddings)
+        -> labels (r, n), representation_loss() -> loss of all clean samples (r,).
     parameters, state : dict of str to Tensor
         Network parameters and state of the objectives, stacked over replicas.
     centers : Tensor of shape (n_replicas, k, d) or None
         None during pretraining.
-    representation_loss : callable or None
-        representation_loss() -> loss of all clean samples in eval mode, (r,).
     n_samples : int or None
         Number of samples.
     measured : dict
@@ -57,7 +55,7 @@ class Snapshot:
     """
 
     phase: str
-    moment: Literal["start", "intervention", "epoch"]
+    moment: Moment
     epoch: int
     epochs: int
     loss: Mapping[str, np.ndarray]
@@ -74,19 +72,18 @@ class Snapshot:
 
     @cached_property
     def embeddings(self) -> Tensor:
-        """Embeddings of all samples, (r, n, d), computed on first use."""
+        """Embeddings of all samples, (r, n, d)."""
         return self.embed()
 
     @cached_property
     def labels(self) -> Tensor:
-        """Labels of all samples, (r, n), computed on first use."""
+        """Labels of all samples, (r, n)."""
         if self.centers is None:
-            raise ValueError(f"There are no labels in {self.phase}: snapshot.centers is None until "
-                             "clustering begins.")
+            raise ValueError(f"There are no labels and no centers in {self.phase}.")
         return self.assign(self.embeddings)
 
     def labels_of_some(self, limit: int | None) -> tuple[Tensor, Tensor | None]:
-        """Labels of at most `limit` evenly spread samples, and their rows (None: all)."""
+        """Return labels of at most `limit` evenly spread samples, and their rows (None: all)."""
         if limit is None or self.n_samples is None or self.n_samples <= limit:
             return self.labels, None
         assert self.centers is not None
@@ -107,22 +104,12 @@ class Monitor(Protocol):
 
     def __call__(self, snapshot: Snapshot) -> Measured | None:
         """Return column -> values (n_replicas, ...), or None."""
-        ...
 
 
 class StatefulMonitor:
     """Base class of monitors whose `memory` is saved in checkpoints."""
 
     memory: dict[str, Tensor]
-
-
-class WithinEpochMonitor(ABC):
-    """Base class of monitors that also receive progress within an epoch."""
-
-    @abstractmethod
-    def within(self, share: float) -> None:
-        """Receive the share of batches done, in (0, 1), at most a few times a second."""
-        ...
 
 
 class PeriodicMonitor(ABC):
@@ -150,13 +137,6 @@ class PeriodicMonitor(ABC):
 
     @abstractmethod
     def measure(self, snapshot: Snapshot) -> Measured: ...
-
-
-def check_monitors(monitors: Sequence[Monitor]) -> None:
-    for monitor in monitors:
-        if isinstance(monitor, type) or not callable(monitor):
-            raise TypeError(f"A monitor must be callable with a snapshot, got {monitor!r}: write "
-                            "Progress(), for example.")
 
 
 def as_column(column: str, values: Any, replicas: int) -> np.ndarray:

@@ -12,14 +12,16 @@ from ...utils.values import check_int
 from .base import Measured, PeriodicMonitor, Snapshot, StatefulMonitor
 
 
+Labels = Sequence[Any] | np.ndarray
+
+
 class TrueLabels:
     """Known labels of any type, encoded as 0, 1, …."""
 
-    def __init__(self, y: Sequence[Any] | np.ndarray) -> None:
+    def __init__(self, y: Labels) -> None:
         self._classes = torch.from_numpy(metrics.distinct(np.asarray(y).reshape(-1))[1])
 
     def on(self, device: torch.device, n: int | None) -> Tensor:
-        """Return them on this device, (n,)."""
         if n is not None and len(self._classes) != n:
             raise ValueError(f"y has {len(self._classes)} labels for {n} samples.")
         return self._classes.to(device)
@@ -49,7 +51,7 @@ class Evaluation(StatefulMonitor, PeriodicMonitor):
     array([-1,  1,  3])
     """
 
-    def __init__(self, y: Sequence[int] | np.ndarray | None = None, *, every: int | None = 1,
+    def __init__(self, y: Labels | None = None, *, every: int | None = 1,
                  limit: int | None = None) -> None:
         super().__init__(every=every)
         self._truth = None if y is None else TrueLabels(y)
@@ -83,7 +85,7 @@ class Evaluation(StatefulMonitor, PeriodicMonitor):
 
 
 class ClusterCount(PeriodicMonitor):
-    """Count clusters with samples, among at most `limit` evenly spread ones. Column: clusters."""
+    """Count clusters with samples, among at most `limit` evenly spread ones."""
 
     def __init__(self, *, every: int | None = 10, limit: int = 10_000) -> None:
         super().__init__(every=every)

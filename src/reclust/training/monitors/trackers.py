@@ -22,7 +22,14 @@ class Tracker(ABC):
     """
 
     def __call__(self, snapshot: Snapshot) -> None:
-        numbers = self._numbers(snapshot)
+        if snapshot.moment == "start" and snapshot.epoch >= 0:  # written before the run was resumed
+            return
+        columns, replicas = {**snapshot.loss, **snapshot.measured}, len(snapshot.fired)
+        if snapshot.fired.any() and snapshot.moment == "epoch":
+            columns["fired"] = snapshot.fired
+        numbers = {f"{snapshot.phase}/{column}" + f"/replica {i}" * (replicas > 1): float(number)
+                   for column, values in columns.items() if np.shape(values) == (replicas,)
+                   for i, number in enumerate(values)}
         if numbers:
             self.write(snapshot.phase, snapshot.epoch, numbers)
 
@@ -38,18 +45,6 @@ class Tracker(ABC):
 
     def __exit__(self, kind: type[BaseException] | None, *raised: object) -> None:
         self.close(failed=kind is not None)
-
-    def _numbers(self, snapshot: Snapshot) -> dict[str, float]:
-        if snapshot.moment == "start" and snapshot.epoch >= 0:  # written before the run was resumed
-            return {}
-        columns = {**snapshot.loss, **snapshot.measured}
-        if snapshot.fired.any() and snapshot.moment == "epoch":
-            columns["fired"] = snapshot.fired
-        replicas = len(snapshot.fired)
-        return {f"{snapshot.phase}/{column}" + (f"/replica {i}" if replicas > 1 else ""):
-                    float(number)
-                for column, values in columns.items() if np.shape(values) == (replicas,)
-                for i, number in enumerate(values)}
 
 
 class TensorBoard(Tracker):
@@ -84,12 +79,11 @@ class MLflow(Tracker):
         self._metric = mlflow.entities.Metric
         self._client = mlflow.MlflowClient(tracking_uri)
         self._owned = run_id is None
-        self.run_id = self._new_run(experiment) if run_id is None else run_id
-
-    def _new_run(self, experiment: str) -> str:
-        known = self._client.get_experiment_by_name(experiment)
-        where = known.experiment_id if known else self._client.create_experiment(experiment)
-        return self._client.create_run(where).info.run_id
+        if run_id is None:
+            known = self._client.get_experiment_by_name(experiment)
+            where = known.experiment_id if known else self._client.create_experiment(experiment)
+            run_id = self._client.create_run(where).info.run_id
+        self.run_id = run_id
 
     def write(self, phase: str, epoch: int, numbers: Mapping[str, float]) -> None:
         now = int(1000 * time.time())

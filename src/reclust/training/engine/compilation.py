@@ -1,4 +1,4 @@
-"""A training step as one CUDA graph."""
+"""Faster calls of the same function: compiled, or captured as a CUDA graph, where possible."""
 
 import gc
 from collections.abc import Callable
@@ -10,21 +10,37 @@ from torch import Tensor
 from ...utils.exceptions import first_line, warn
 
 
-class Captured:
-    """Run a function of tensors of fixed shapes as one CUDA graph, after a few ordinary calls.
+class Compiled:
+    """A function compiled by torch, which is called as it is once compiling has failed."""
 
-    The ordinary calls do real work and let libraries and optimizers initialize. If the capture
-    fails, `clean_up` is called and the function is called directly from then on. On a CPU it is
-    always called directly.
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        self.function, self.name = function, name
+        self.compiled: Callable[..., Any] | None = torch.compile(function, dynamic=False)
+
+    def __call__(self, *inputs: Any) -> Any:
+        if self.compiled is not None:
+            try:
+                return self.compiled(*inputs)
+            except torch.OutOfMemoryError:
+                raise
+            except Exception as error:
+                self.compiled = None
+                _warn_of_slow_calls(f"The {self.name} cannot be compiled", error)
+        return self.function(*inputs)
+
+
+class Captured:
+    """A function of tensors of fixed shapes, as one CUDA graph after a few ordinary calls.
+
+    The ordinary calls do real work and let libraries and optimizers initialize. On a CPU, or if the
+    capture fails, every call is an ordinary one.
     """
 
     ORDINARY_CALLS = 3
 
-    def __init__(self, function: Callable[..., Any], device: torch.device,
-                 clean_up: Callable[[], object]) -> None:
-        self.function, self.clean_up = function, clean_up
+    def __init__(self, function: Callable[..., Any], device: torch.device) -> None:
+        self.function, self.calls = function, 0
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
-        self.calls = 0
         self.graph: torch.cuda.CUDAGraph | None = None
 
     def __call__(self, *inputs: Tensor) -> Any:
@@ -54,13 +70,11 @@ class Captured:
                 self.output = self.function(*self.inputs)
         except RuntimeError as error:
             self.stream = None
-            self.clean_up()
-            warn("The training step cannot be captured as a CUDA graph and runs uncaptured, which "
-                 f"is slower but gives the same result: {first_line(error)}")
+            _warn_of_slow_calls("The training step cannot be captured as a CUDA graph", error)
             return False
         self.graph = graph
         return True
 
-    def release(self) -> None:
-        """Free the graph; the next call captures again."""
-        self.graph = None
+
+def _warn_of_slow_calls(problem: str, error: Exception) -> None:
+    warn(f"{problem}, which is slower but gives the same result: {first_line(error)}")
