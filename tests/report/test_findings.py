@@ -10,7 +10,7 @@ from reclust.report.findings import findings
 def found(**changes):
     given = {"requested": 3, "sizes": np.array([40, 30, 30]), "replicas": 4, "failed": 0, "nmi": 0.9, "dimensions": 2.5, "ratio": 0.5,
              "label_change": Curve(np.arange(5), np.array([9, 9, 1, 1, 1.0])), "epochs": 5, "planned": 5, "batch_size": 2}
-    return [one.title for one in findings(**{**given, **changes})]
+    return [one["title"] for one in findings(**{**given, **changes})]
 
 
 @pytest.mark.parametrize(("changes", "title"), [

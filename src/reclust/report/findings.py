@@ -1,10 +1,8 @@
 """Findings of a fit: what may be wrong with it, and what to do about it."""
 
-from dataclasses import dataclass
-from typing import Literal
-
 import numpy as np
 
+from ..data.errors import listed
 from ..training.history import Curve
 
 SMALL_CLUSTER = 0.1  # a cluster is very small below this share of the mean cluster size
@@ -16,27 +14,14 @@ FEW_STEPS = 200  # training is short below this number of optimizer steps
 OVERLAPPING = 0.9  # clusters overlap above this median distance ratio
 
 
-@dataclass(frozen=True)
-class Finding:
-    """A probable problem ("warning"), or something good to know ("note")."""
-
-    level: Literal["warning", "note"]
-    title: str
-    text: str
-
-
 def findings(*, requested: int, sizes: np.ndarray, replicas: int, failed: int, nmi: float | None,
              dimensions: float, ratio: float | None, label_change: Curve | None, epochs: int,
-             planned: int, batch_size: int) -> list[Finding]:
-    """Return the warnings, then the notes.
+             planned: int, batch_size: int) -> list[dict[str, str]]:
+    """Return probable problems (level "warning"), then what is good to know ("note")."""
+    found = []
 
-    sizes: of the clusters, (k,). nmi: mean over pairs of replicas, None for one replica.
-    ratio: median distance ratio, None for one cluster. label_change: curve of the kept replica.
-    """
-    found: list[Finding] = []
-
-    def warn(title: str, text: str) -> None:
-        found.append(Finding("warning", title, text))
+    def warn(title: str, text: str, level: str = "warning") -> None:
+        found.append({"level": level, "title": title, "text": text})
 
     n, k = int(sizes.sum()), len(sizes)
     if k < requested:
@@ -44,10 +29,9 @@ def findings(*, requested: int, sizes: np.ndarray, replicas: int, failed: int, n
              "let BRB reset more often.")
     small = np.flatnonzero(sizes < max(2.0, SMALL_CLUSTER * n / k))
     if len(small):
-        shown = ", ".join(f"{i} ({sizes[i]})" for i in small[:10])
-        warn("Very small clusters", f"Clusters by number and size: {shown}"
-             f"{' …' if len(small) > 10 else ''}. They may be outliers: look at their samples, or "
-             "ask for fewer clusters.")
+        shown = listed(f"{i} ({sizes[i]})" for i in small)
+        warn("Very small clusters", f"Clusters by number and size: {shown}. They may be outliers: "
+             "look at their samples, or ask for fewer clusters.")
     if k > 2 and sizes.max() >= LARGE_CLUSTER * n:
         warn("One very large cluster", f"Cluster {sizes.argmax()} holds {100 * sizes.max() / n:.0f}"
              " % of all samples. Groups may have been merged.")
@@ -59,14 +43,12 @@ def findings(*, requested: int, sizes: np.ndarray, replicas: int, failed: int, n
              "Try another number of clusters (reclust.suggest_k), or train longer.")
     if k > 2 and dimensions < COLLAPSED:
         warn("Collapsed embedding", f"The {k} clusters spread over only {dimensions:.1f} "
-             "dimensions. Pretrain longer, increase the reconstruction weight, or use "
-             "standardize=True.")
+             "dimensions. Pretrain longer, or use standardize=True.")
     if ratio is not None and ratio > OVERLAPPING:
         warn("Overlapping clusters", "For half of the samples, the distance to their center is at "
              f"least {ratio:.2f} times that to the next one. There may be fewer groups, or none.")
     if epochs < planned:
-        warn("Training stopped early", f"It ran {epochs} of {planned} epochs before the time "
-             "budget was used up.")
+        warn("Training stopped early", f"The time budget ended after {epochs} of {planned} epochs.")
     steps = epochs * max(1, n // batch_size)
     if steps < FEW_STEPS:
         warn("Short training", f"{epochs} epochs with batches of {batch_size} are only {steps} "
@@ -76,6 +58,6 @@ def findings(*, requested: int, sizes: np.ndarray, replicas: int, failed: int, n
         warn("Labels had not settled", f"In the last epochs they changed by {last.mean():.0f} % "
              "per epoch (1 - NMI). Train longer, or end further from the last reset.")
     if nmi is None:
-        found.append(Finding("note", "One replica only", "Other seeds may find other clusters. Use "
-                             "n_init=4 or more to see whether they do, and to keep the best."))
+        warn("One replica only", "Other seeds may find other clusters. Use n_init=4 or more to see "
+             "whether, and to keep the best.", level="note")
     return found

@@ -20,7 +20,7 @@ from ..training.history import AFTER_RESET
 from ..training.result import Model
 from ..version import __version__
 from . import parts
-from .findings import Finding, findings
+from .findings import findings
 from .page import write
 from .versus_kmeans import CAVEAT, FittedModel, compare, exchanged
 
@@ -44,11 +44,10 @@ def fit_data(model: FittedModel, X: Any, y: Any = None, *, title: str) -> Plain:
     comparison, result = compare(model, fit.X, fit.rows), model.result_
     kind, words = comparison.verdict
     images = model.preparation_.image_shape is not None
-    seconds = {name: round(spent, 2) for name, spent in result.seconds.items()}
-    written = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    seconds = {phase: round(spent, 2) for phase, spent in result.seconds.items()}
+    provenance = result.provenance | {"seeds": result.seeds, "seconds": seconds}
     return {
-        "title": title, "facts": _facts(fit),
-        "findings": [vars(finding) for finding in _findings(fit)],
+        "title": title, "facts": _facts(fit), "findings": _findings(fit),
         "verdict": {"kind": kind, "words": words, "rows": comparison.rows(), "caveat": CAVEAT},
         "clusters": _clusters(fit), "samples": _sheet(fit) if images else _profiles(fit, names),
         "map": _map(fit), "confidence": parts.histogram(fit.confidence),
@@ -57,9 +56,9 @@ def fit_data(model: FittedModel, X: Any, y: Any = None, *, title: str) -> Plain:
         "curves": _curves(fit), "replicas": _replicas(fit), "known": _known(fit),
         "settings": [*(parts.records(model.preparation_.lens, "lens") if images else []),
                      *parts.records(result.settings[model.best_replica_])],
-        "provenance": parts.records(
-            {**result.provenance, "seeds": result.seeds, "seconds": seconds}),
-        "about": [("Written", written), ("reclust", __version__)]}
+        "provenance": parts.records(provenance), "about": [
+            ("Written", datetime.now(timezone.utc).isoformat(timespec="seconds")),
+            ("reclust", __version__)]}
 
 
 @dataclass(frozen=True)
@@ -78,11 +77,10 @@ class FitSample:
         n = len(model.labels_)
         order = draws.permutation(draws.fold(draws.key(0), "report"), n)
         rows = np.sort(order[:MAX_SAMPLES].numpy())
-        same = X.shape[0] == n
-        if not (same and (model.map_samples(X[rows], Model.assign) == model.labels_[rows]).all()):
+        if X.shape[0] != n or (
+                model.map_samples(X[rows], Model.assign) != model.labels_[rows]).any():
             raise ValueError(f"A report needs the {n} samples that the model was fitted on, in the "
-                             f"same order; got {X.shape[0]} samples"
-                             f"{', some of them in other clusters' if same else ''}.")
+                             f"same order; got {X.shape[0]} samples or other ones.")
         classes = None if y is None else np.asarray(as_array(y)).reshape(-1)
         check_consistent_length(model.labels_, classes)
         if classes is not None and classes.dtype.kind == "O":  # mixed types cannot be sorted
@@ -96,8 +94,7 @@ class FitSample:
         return self.model.labels_[self.rows].astype(np.int64)
 
     def ids(self, rows: np.ndarray) -> list[str] | None:
-        ids = self.model.ids_
-        return None if ids is None else [str(ids[row]) for row in rows]
+        return None if self.model.ids_ is None else list(map(str, self.model.ids_[rows]))
 
     @cached_property
     def sizes(self) -> np.ndarray:
@@ -124,8 +121,9 @@ class FitSample:
     @cached_property
     def agreement(self) -> np.ndarray | None:
         """Share of the other replicas that agree on each sample, (m,); None for one replica."""
-        others = [labels for i, labels in self.labelings.items() if i != self.model.best_replica_]
-        return parts.agreement(others, self.labels) if others else None
+        agree = [metrics.matched(labels, self.labels) == self.labels
+                 for i, labels in self.labelings.items() if i != self.model.best_replica_]
+        return np.mean(agree, axis=0) if agree else None
 
 
 def _facts(fit: FitSample) -> list[tuple[str, str]]:
@@ -133,11 +131,11 @@ def _facts(fit: FitSample) -> list[tuple[str, str]]:
     epochs = " + ".join(str(result.trained_epochs(phase)) for phase in result.history)
     counts = (("sample", fit.X.shape[0]), ("cluster", model.n_clusters_),
               ("replica", len(model.replicas_)))
-    return [*((f"{n:,}", name if n == 1 else f"{name}s") for name, n in counts),
-            (epochs, "epochs"), (f"{sum(result.seconds.values()):.3g} s", "training time")]
+    return [*((f"{n:,}", name + "s" * (n != 1)) for name, n in counts), (epochs, "epochs"),
+            (f"{sum(result.seconds.values()):.3g} s", "training time")]
 
 
-def _findings(fit: FitSample) -> list[Finding]:
+def _findings(fit: FitSample) -> list[dict[str, str]]:
     model, result = fit.model, fit.model.result_
     settings, last = result.settings[model.best_replica_], list(result.history)[-1]
     assert settings.clustering is not None
@@ -192,13 +190,11 @@ def _profiles(fit: FitSample, names: Any) -> Plain:
     features = fit.X.shape[1]
     some = slice(None, None, -(-len(fit.rows) * features // MAX_NUMBERS))
     names = [f"feature {i}" for i in range(features)] if names is None else names
-    rows = dense_rows(fit.X, fit.rows[some])
-    made = parts.profiles(rows, fit.labels[some], fit.model.n_clusters_, names)
-    return {"kind": "profiles", "clusters": made}
+    return {"kind": "profiles", "clusters": parts.profiles(
+        dense_rows(fit.X, fit.rows[some]), fit.labels[some], fit.model.n_clusters_, names)}
 
 
 def _curves(fit: FitSample) -> Plain:
-    """Return the curves of the kept replica and the mean over replicas, and epochs of resets."""
     result, kept = fit.model.result_, fit.model.best_replica_
     lines, resets = {}, []
     for phase, columns in result.history.items():
@@ -219,15 +215,12 @@ def _replicas(fit: FitSample) -> Plain:
     model, places = fit.model, list(fit.labelings)
     rows = []
     for i, replica in enumerate(model.replicas_):
-        row = {"replica": i, "seed": replica.seed, "score": replica.score,
-               "kept": i == model.best_replica_, "failed": None, "nmi": None, "accuracy": None}
-        if replica.failed is not None:
-            row["failed"] = f"{replica.failed[0]}, epoch {replica.failed[1]}"
-        else:
-            row["nmi"] = fit.nmi[places.index(i), places.index(model.best_replica_)]
-            if fit.classes is not None:
-                row["accuracy"] = metrics.accuracy(fit.classes, replica.labels)
-        rows.append(row)
+        failed = replica.failed and f"{replica.failed[0]}, epoch {replica.failed[1]}"
+        nmi = None if failed else fit.nmi[places.index(i), places.index(model.best_replica_)]
+        accuracy = (None if failed or fit.classes is None
+                    else metrics.accuracy(fit.classes, replica.labels))
+        rows.append({"replica": i, "seed": replica.seed, "score": replica.score, "failed": failed,
+                     "kept": i == model.best_replica_, "nmi": nmi, "accuracy": accuracy})
     return {"rows": rows, "nmi": fit.nmi, "places": places, "exchanged": exchanged(model),
             "agreement": None if fit.agreement is None else parts.histogram(fit.agreement, bins=10)}
 

@@ -18,47 +18,41 @@ from ..data import Dataset
 from ..training.history import AFTER_RESET, Curve
 from ..utils.values import expanded
 
-Record = list[tuple[str, str]]
 Frame = tuple[tuple[int, int], np.ndarray, np.ndarray]  # (epochs, after a reset), z, centers
 THUMBNAIL = 32  # largest side in pixels
 
 
 def curve(columns: Mapping[str, Curve], name: str, *, limit: int = 100) -> dict[str, Any] | None:
-    """Compute mean and deviation over replicas of a history column, None if nothing is finite.
-
-    x counts trained epochs, so that values before and right after a reset share one x.
-    """
+    """Compute mean and deviation over replicas of a history column, None if nothing is finite."""
+    # x counts trained epochs, so that values before and right after a reset share one x.
     own, after = columns[name], columns.get(name + AFTER_RESET)
     x, values = own.epochs + 1, own.values
     if after is not None and len(x) + len(after.epochs) <= limit:
         order = np.argsort(np.concatenate([x, after.epochs]), kind="stable")
         x = np.concatenate([x, after.epochs])[order]
         values = np.concatenate([values, after.values])[order]
-    known = np.isfinite(values).any(axis=1)
-    if not known.any():
+    known = np.flatnonzero(np.isfinite(values).any(axis=1))
+    if not len(known):
         return None
-    kept = spread(int(known.sum()), limit)
-    x, values = x[known][kept], values[known][kept].astype(np.float64)
-    finite = np.isfinite(values)
-    n = finite.sum(axis=1)
-    mean = np.where(finite, values, 0.0).sum(axis=1) / n
-    squares = np.where(finite, values - mean[:, None], 0.0) ** 2
-    return {"x": x, "mean": mean, "std": np.sqrt(squares.sum(axis=1) / np.maximum(n - 1, 1))}
+    kept = known[spread(len(known), limit)]
+    finite = np.ma.masked_invalid(values[kept].astype(np.float64))
+    return {"x": x[kept], "mean": finite.mean(axis=1).data,
+            "std": finite.std(axis=1, ddof=1).filled(0.0)}
 
 
 def scene(columns: Mapping[str, Curve], rows: np.ndarray, *, classes: np.ndarray | None = None,
           samples: int = 400, frames: int = 40) -> dict[str, Any] | None:
-    """Project the recorded embeddings (m, s, d) and centers (m, k, d) of a replica onto one plane.
+    """Project recorded embeddings (m, s, d) and centers (m, k, d) of a replica onto one plane.
 
-    None without the curves of the `EmbeddingRows` monitor. rows, classes: of the samples, (s,).
-    Every frame is scaled to the same spread, since scales change a lot during training.
+    None without curves of the `EmbeddingRows` monitor. Every frame is scaled to the same spread,
+    since scales change a lot during training.
     """
     taken = _frames(columns, frames)
     if not taken:
         return None
     kept = spread(len(rows), samples)
-    z = [np.asarray(points, dtype=np.float64)[kept] for _, points, _ in taken]
-    centers = [np.asarray(points, dtype=np.float64) for _, _, points in taken]
+    z = [points[kept].astype(np.float64) for _, points, _ in taken]
+    centers = [points.astype(np.float64) for _, _, points in taken]
     clusters = [((points[:, None] - own) ** 2).sum(-1).argmin(1)
                 for points, own in zip(z, centers, strict=True)]
     placed = [_standardized(points, own) for points, own in zip(z, centers, strict=True)]
@@ -75,13 +69,9 @@ def scene(columns: Mapping[str, Curve], rows: np.ndarray, *, classes: np.ndarray
 
 def embedding_map(z: np.ndarray, centers: np.ndarray, labels: np.ndarray, rows: np.ndarray, *,
                   classes: np.ndarray | None = None, samples: int = 1500) -> dict[str, Any]:
-    """Project embeddings (m, d) and centers (k, d) onto a plane, as a scene of one frame.
-
-    `share` is the share of the variance that the plane shows.
-    """
+    """Project embeddings (m, d) and centers (k, d) onto a plane, as a scene of one frame."""
     kept = spread(len(z), samples)
-    points, middles = _standardized(np.asarray(z, dtype=np.float64)[kept],
-                                    np.asarray(centers, dtype=np.float64))
+    points, middles = _standardized(z[kept].astype(np.float64), centers.astype(np.float64))
     flat = np.concatenate([points, middles]) @ _plane(points)
     reach = 1.1 * float(np.quantile(np.abs(flat[: len(kept)]), 0.998)) or 1.0
     total = float((points**2).sum())
@@ -90,7 +80,7 @@ def embedding_map(z: np.ndarray, centers: np.ndarray, labels: np.ndarray, rows: 
         "points": _as_bytes(np.clip(flat / reach * 127 + 128, 0, 255)),
         "clusters": labels[kept], "rows": rows[kept], "n_clusters": len(centers),
         "classes": None if classes is None else [str(name) for name in classes[kept]],
-        "share": float((flat[: len(kept)] ** 2).sum()) / total if total else 1.0}
+        "share": float((flat[: len(kept)] ** 2).sum()) / total if total else 1.0}  # of variance
 
 
 def _frames(columns: Mapping[str, Curve], limit: int) -> list[Frame]:
@@ -137,8 +127,8 @@ def sheet(data: Dataset, labels: np.ndarray, nearest: np.ndarray,
     channels, height, width = data.image_shape
     images = data.rows(np.maximum(shown, 0).reshape(-1))
     images = images.reshape(*shown.shape, height, width, channels).astype(np.float32)
-    made = contact_sheet(images / data.max_value, shown, labels, classes=data.labels)
-    return made | {"nearest": nearest.shape[1]}
+    return {"nearest": nearest.shape[1],
+            **contact_sheet(images / data.max_value, shown, labels, classes=data.labels)}
 
 
 def contact_sheet(images: np.ndarray, shown: np.ndarray, labels: np.ndarray, *,
@@ -156,7 +146,7 @@ def contact_sheet(images: np.ndarray, shown: np.ndarray, labels: np.ndarray, *,
         clusters.append(entry)
     step = -(-max(images.shape[-3:-1]) // THUMBNAIL)
     small = np.clip(images[..., ::step, ::step, :] * 255, 0, 255).astype(np.uint8)
-    small = np.where((shown >= 0)[..., None, None, None], small, 0).astype(np.uint8)
+    small[shown < 0] = 0
     k, s, height, width, channels = small.shape
     picture = png(small.swapaxes(1, 2).reshape(k * height, s * width, channels))
     return {"side": [height, width], "clusters": clusters,
@@ -167,8 +157,7 @@ def png(pixels: np.ndarray) -> bytes:
     """Encode bytes (h, w, 1 or 3) as PNG, so that reports do not need Pillow."""
     height, width, channels = pixels.shape
     header = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2}[channels], 0, 0, 0)
-    lines = np.zeros((height, 1 + width * channels), dtype=np.uint8)  # a line begins with filter 0
-    lines[:, 1:] = pixels.reshape(height, -1)
+    lines = np.pad(pixels.reshape(height, -1), ((0, 0), (1, 0)))  # a line begins with filter 0
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes(), 9)), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(content)) + kind + content
@@ -179,8 +168,8 @@ def confusion(classes: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
     """Count samples by class (rows) and cluster (columns), with matched pairs on the diagonal."""
     table = metrics.contingency(classes, labels)
     rows, columns = (found.tolist() for found in linear_sum_assignment(table, maximize=True))
-    rows += [row for row in range(len(table)) if row not in rows]
-    columns += [column for column in range(table.shape[1]) if column not in columns]
+    rows += sorted({*range(table.shape[0])} - {*rows})
+    columns += sorted({*range(table.shape[1])} - {*columns})
     names, clusters = np.unique(classes), np.unique(labels)
     return {"classes": [str(names[row]) for row in rows],
             "clusters": [int(clusters[column]) for column in columns],
@@ -196,11 +185,8 @@ def histogram(values: np.ndarray, *, bins: int = 20) -> dict[str, Any]:
 
 def profiles(x: np.ndarray, labels: np.ndarray, k: int, names: Sequence[str], *,
              count: int = 8) -> list[list[dict[str, Any]]]:
-    """Find the features of x (m, f) whose mean in a cluster deviates most, in standard deviations.
-
-    Constant features are left out.
-    """
-    x = np.asarray(x, dtype=np.float64)
+    """Find the features of x (m, f) whose mean in a cluster deviates most from that of all."""
+    x = x.astype(np.float64)
     mean, std = x.mean(0), x.std(0)
     varying = std > 1e-12 * np.maximum(np.abs(mean), 1e-300)
     made = []
@@ -214,19 +200,13 @@ def profiles(x: np.ndarray, labels: np.ndarray, k: int, names: Sequence[str], *,
     return made
 
 
-def agreement(labelings: Sequence[np.ndarray], reference: np.ndarray) -> np.ndarray:
-    """Return the share of labelings that agree with the reference on each sample, (m,)."""
-    return np.mean([metrics.matched(other, reference) == reference for other in labelings], axis=0)
-
-
 def effective_dimensions(z: np.ndarray) -> float:
     """Return how many directions the variance of z (m, d) spreads over: 1 for a line, d at most."""
-    variances = np.linalg.eigvalsh(np.atleast_2d(np.cov(np.asarray(z, dtype=np.float64).T)))
-    variances = np.clip(variances, 0.0, None)
+    variances = np.linalg.eigvalsh(np.atleast_2d(np.cov(z.astype(np.float64).T))).clip(0.0)
     return float(variances.sum() ** 2 / (variances**2).sum()) if variances.sum() > 0 else 0.0
 
 
-def records(value: Any, name: str = "") -> Record:
+def records(value: Any, name: str = "") -> list[tuple[str, str]]:
     """Flatten settings or provenance to pairs of a dotted name and a text."""
     value = expanded(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

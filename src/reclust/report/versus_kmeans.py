@@ -23,11 +23,9 @@ from ..training.result import Model, Result
 SAMPLES, VIEWS, BATCH_SIZE = 3000, 3, 512
 SAME = 0.9  # adjusted Rand index from which two labelings count as the same
 MARGIN = 0.05  # smallest difference in stability that counts
-CAVEAT = ("No labels were used, so this cannot tell which result is closer to the groups you have "
-          "in mind: stable clusters can still be the wrong ones. Among replicas, the one least "
-          "affected by random changes (rotations and shifts of images, noise in tables) was kept, "
-          "which favors the deep model a little. A silhouette favors the method that was trained "
-          "in the space where it is measured.")
+CAVEAT = ("No labels were used: stable clusters can still be other groups than you have in mind. "
+          "Among replicas, the one least affected by random changes was kept, which favors the "
+          "deep model a little. A silhouette favors the method that was trained in its space.")
 TRAINED = "not counted: the model was trained to ignore such changes"
 SELECTED = "not counted: replicas affected by such changes were replaced during training"
 COPIED = "unknown for this model: its replicas were copied from each other during training"
@@ -81,9 +79,8 @@ class KMeansComparison:
         if votes < 0:
             return "k-means", intro + ("Those of k-means are more stable. More replicas (n_init), "
                                        'more epochs or preset="best" may change that.')
-        reason = ("Neither is clearly more stable" if fair else
-                  "Their stability cannot be compared fairly")
-        return "unclear", f"{intro}{reason}: look at samples of both, or label a few to score them."
+        reason = "Neither is clearly" if fair else "It cannot be said fairly which is"
+        return "unclear", f"{intro}{reason} more stable: look at samples of both, or label a few."
 
     def rows(self) -> list[dict[str, Any]]:
         why = {name: f"; {reason}" for name, reason in self.unfair.items()}
@@ -111,8 +108,7 @@ def compare(model: FittedModel, X: Any, rows: np.ndarray) -> KMeansComparison:
     replicas = [one.labels[rows] for one in model.replicas_ if one.failed is None]
     neighbors = min(10, len(rows) - 1)
     return KMeansComparison(
-        agreement=metrics.ari(*labelings),
-        views=_stability_under_views(model, X, rows),
+        agreement=metrics.ari(*labelings), views=_stability_under_views(model, X, rows),
         refits=(None if copied else _mean_ari(replicas), _kmeans_stability(model, x)),
         neighbors=_means(local_purity(x, own, neighbors=neighbors) for own in labelings),
         silhouettes_input=_means(squared_silhouette(x, own) for own in labelings),
@@ -138,12 +134,12 @@ def _stability_under_views(model: FittedModel, X: Any, rows: np.ndarray) -> tupl
             key = draws.fold(_key("views"), batch, repeat)
             yield inputs.normalize(augment(inputs.take(batch), key))
 
-    deep, plain = [], []
+    found = []
     for repeat in range(VIEWS):
-        deep.append(metrics.ari(labels, model.map_batches(views(repeat), Model.assign)))
-        found = torch.cat([nearest(view.flatten(1), centers) for view in views(repeat)])
-        plain.append(metrics.ari(baseline, found.numpy()))
-    return float(np.mean(deep)), float(np.mean(plain))
+        plain = torch.cat([nearest(view.flatten(1), centers) for view in views(repeat)]).numpy()
+        found.append((metrics.ari(labels, model.map_batches(views(repeat), Model.assign)),
+                      metrics.ari(baseline, plain)))
+    return tuple(np.mean(found, axis=0).tolist())
 
 
 def _kmeans_stability(model: FittedModel, x: Tensor) -> float:
