@@ -80,7 +80,7 @@ def test_a_replica_that_fails_leaves_the_others_alone(tmp_path):
 def test_reported_costs_add_up_to_the_phases(tmp_path):
     reported = []
     watch = execute._Watch(Conditions(work=str(tmp_path)), lambda: False, reported.append, 5.0, 12.0, 7.0)
-    watch.skip()
+    watch.report(watch.phase_costs.pop(0))
     watch(SimpleNamespace(moment="start", epochs=3, epoch=0))  # a checkpoint brought the first of three epochs
     watch(SimpleNamespace(moment="epoch", epochs=3, epoch=1))
     watch(SimpleNamespace(moment="epoch", epochs=3, epoch=2))

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
 
 import torch
 
@@ -31,8 +30,6 @@ from .outcome import make_outcome
 from .protocols import Sample
 from .store.store import Outcome
 from .study import Group, Pretraining
-
-T = TypeVar("T")
 
 CHECKPOINT_SECONDS = 120.0  # at least: forty stacked replicas fill more than a gigabyte
 
@@ -74,38 +71,27 @@ class Stopped:
     """A task that was stopped, or not started; its checkpoint is on disk."""
 
 
-Attempt = Outcome | Failed | Stopped
+Task = Pretraining | Group
+Attempt = Outcome | Path | Failed | Stopped
 Tick = Callable[[float, str], None]  # takes the cost just computed, and the data set
 StopRequested = Callable[[], bool]
 
 
-def attempt(group: Group, conditions: Conditions, *, stop: StopRequested = lambda: False,
+def attempt(task: Task, conditions: Conditions, *, stop: StopRequested = lambda: False,
             tick: Tick = lambda cost, dataset: None) -> Attempt:
-    """Train and score a group, pretraining included; never raise."""
-    return _attempt(lambda: _run_group(group, conditions, stop, tick), conditions, stop,
-                    group_checkpoint(group, conditions))
-
-
-def attempt_pretraining(pretraining: Pretraining, conditions: Conditions, *,
-                        stop: StopRequested = lambda: False,
-                        tick: Tick = lambda cost, dataset: None) -> Path | Failed | Stopped:
-    """Train encoders unless they exist, and return their file; never raise."""
-    done = _attempt(lambda: pretrained(pretraining, conditions, stop=stop, tick=tick), conditions,
-                    stop, _pretraining_checkpoint(pretraining, conditions))
-    return done if isinstance(done, Failed | Stopped) else pretrained_path(pretraining, conditions)
-
-
-def _attempt(compute: Callable[[], T], conditions: Conditions, stop: StopRequested,
-             checkpoint: Checkpoint) -> T | Failed | Stopped:
+    """Train and score a group, or train encoders and return their file; never raise."""
     if stop() or conditions.out_of_time:
         return Stopped()
     try:
-        return compute()
+        if isinstance(task, Group):
+            return _run_group(task, conditions, stop, tick)
+        pretrained(task, conditions, stop=stop, tick=tick)
+        return pretrained_path(task, conditions)
     except StopTraining:
         return Stopped()
     except Exception as error:
         if isinstance(error, TrainingFailed):  # continuing would fail again
-            checkpoint.remove()
+            checkpoint_of(task, conditions).remove()
         return Failed(traceback.format_exc())
 
 
@@ -122,21 +108,21 @@ def _run_group(group: Group, conditions: Conditions, stop: StopRequested, tick: 
             inputs = as_inputs(sample.inputs).to(choose_device(conditions.device), torch.float32)
             candidates = Candidates(replace(result, history={}), inputs)
             label_free = {name: LABEL_FREE[name](candidates).numpy() for name in group.scores}
-            spent = {"selection": time.perf_counter() - began}
-            result = replace(result, seconds={**result.seconds, **spent})
+            seconds = {**result.seconds, "selection": time.perf_counter() - began}
+            result = replace(result, seconds=seconds)
         return make_outcome(group, result, start, sample, label_free)
 
 
 def _cluster(group: Group, start: Result | None, sample: Sample, conditions: Conditions,
              watch: _Watch) -> Result:
     """Cluster and self-label. Some protocols keep the clustering for studies that continue it."""
-    checkpoint = group_checkpoint(group, conditions)
+    checkpoint = checkpoint_of(group, conditions)
     execution = Execution(conditions.device, group.precision)
     kept = Path(conditions.work) / "clustered" / f"{group.clustering}.reclust"
     evaluation = Evaluation(sample.classes, every=group.evaluate_every)
     if kept.is_file():
         result = Result.load(kept)
-        watch.skip()
+        watch.report(watch.phase_costs.pop(0))
     else:
         measures = [MEASURES[name](sample.classes, group.evaluate_every) for name in group.measures]
         monitors: list[Monitor] = [evaluation, Extremes(), *measures, watch]
@@ -156,12 +142,12 @@ def _cluster(group: Group, start: Result | None, sample: Sample, conditions: Con
 def pretrained(pretraining: Pretraining, conditions: Conditions, *,
                stop: StopRequested = lambda: False,
                tick: Tick = lambda cost, dataset: None) -> Result:
-    """Load the encoders that groups start from, or train and save them."""
+    """Load encoders, or train and save them."""
     path = pretrained_path(pretraining, conditions)
     if path.is_file():
         return Result.load(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    checkpoint = _pretraining_checkpoint(pretraining, conditions)
+    checkpoint = checkpoint_of(pretraining, conditions)
     inputs = pretraining.protocol.sample(pretraining.dataset, conditions.data).inputs
     watch = _Watch(conditions, stop, lambda cost: tick(cost, pretraining.dataset), pretraining.cost)
     with _quiet(conditions):
@@ -186,10 +172,6 @@ class _Watch:
         self.phase_costs = list(phase_costs)
         self.epoch_cost = 0.0
 
-    def skip(self) -> None:
-        """Report a phase that was computed before."""
-        self.report(self.phase_costs.pop(0))
-
     def __call__(self, snapshot: Snapshot) -> None:
         if snapshot.moment == "start":
             cost = self.phase_costs.pop(0) if self.phase_costs else 0.0
@@ -202,20 +184,14 @@ class _Watch:
                 raise StopTraining
 
 
-def group_checkpoint(group: Group, conditions: Conditions) -> Checkpoint:
-    """Return the checkpoint of a group, to be removed once its outcome is stored."""
-    return _checkpoint(conditions, group.key, group.settings[0].clustering)
-
-
-def _pretraining_checkpoint(pretraining: Pretraining, conditions: Conditions) -> Checkpoint:
-    return _checkpoint(conditions, pretraining.key, pretraining.settings.pretraining)
-
-
-def _checkpoint(conditions: Conditions, key: str, schedule: Any) -> Checkpoint:
+def checkpoint_of(task: Task, conditions: Conditions) -> Checkpoint:
+    """Return the checkpoint of a task, to be removed once its result is stored."""
     folder = Path(conditions.work) / "checkpoints"
     folder.mkdir(parents=True, exist_ok=True)
+    schedule = (task.settings[0].clustering if isinstance(task, Group)
+                else task.settings.pretraining)
     every = max(1, (schedule.epochs if schedule else 1) // 8)
-    return Checkpoint(folder / f"{key}.reclust", every=every, seconds=CHECKPOINT_SECONDS)
+    return Checkpoint(folder / f"{task.key}.reclust", every=every, seconds=CHECKPOINT_SECONDS)
 
 
 @contextmanager

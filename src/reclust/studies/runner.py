@@ -8,11 +8,10 @@ import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from tqdm.auto import tqdm
@@ -26,9 +25,9 @@ from ..utils.files import exclusive_lock, write_text
 from ..utils.progress import ProgressOption, progress_bar
 from .backends import Backend, InProcess
 from .backends.local import missing_pretraining
-from .execute import Conditions, Failed, Stopped, group_checkpoint
+from .execute import Conditions, Failed, checkpoint_of
 from .store.reader import Failure
-from .store.store import Store
+from .store.store import Outcome, Store
 from .study import Group, Study
 
 _LOG = logging.getLogger(__name__)
@@ -65,7 +64,7 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None,
     conditions = conditions or Conditions(work=str(work_folder(store.path)))
     check_data_folder(conditions.data)
     where, groups = backend.where(conditions), study.groups()
-    with _lock(Path(conditions.work), store.path), _Interrupt() as interrupt:
+    with _lock(Path(conditions.work), store.path), _interrupts() as stop:
         _check_user_data(study, conditions, store.path)
         _plan(store, study, groups)
         store.retry(study.name, because=DataError.__name__)  # the data may be there now
@@ -90,14 +89,14 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None,
                 bar.set_description_str(f"{study.name}, {dataset}", refresh=False)
                 bar.update(cost)
 
-            for group, attempt in backend.attempts(chosen, conditions, interrupt.requested, tick):
+            for group, attempt in backend.attempts(chosen, conditions, stop, tick):
                 if isinstance(attempt, Failed):
                     variants = ", ".join(dict.fromkeys(run.variant for run in group.runs))
                     store.fail(group.key, [run.key for run in group.runs],
                                f"Variants trained stacked: {variants}\n{attempt.error}")
-                elif not isinstance(attempt, Stopped):
+                elif isinstance(attempt, Outcome):
                     store.add(attempt)
-                    group_checkpoint(group, conditions).remove()
+                    checkpoint_of(group, conditions).remove()
                     finished += len(attempt.runs) - len(attempt.failed)
                 bar.set_postfix_str(f"{finished} runs finished", refresh=False)
     waiting = store.waiting(study.name)
@@ -106,7 +105,6 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None,
 
 
 def _select(study: Study, **selection: Sequence[Any] | None) -> dict[str, Sequence[Any]]:
-    """Check that the study has the selected runs; drop what is not restricted."""
     known: Mapping[str, Sequence[Any]] = {
         "dataset": study.datasets, "algorithm": study.algorithms, "pretrained": study.pretrained,
         "variant": [variant.name for variant in study.variants], "seed": study.seeds}
@@ -182,29 +180,25 @@ def _lock(work: Path, store: Path) -> Iterator[None]:
         yield
 
 
-class _Interrupt:
+@contextmanager
+def _interrupts() -> Iterator[Callable[[], bool]]:
     """Turn the first Ctrl-C or SIGTERM into a request to stop; a second Ctrl-C stops at once."""
+    requested = False
 
-    def __init__(self) -> None:
-        self._requested = False
-
-    def requested(self) -> bool:
-        return self._requested
-
-    def __enter__(self) -> _Interrupt:
-        main = threading.current_thread() is threading.main_thread()  # no other can set handlers
-        self._before = {number: signal.signal(number, self._handle)
-                        for number in ((signal.SIGINT, signal.SIGTERM) if main else ())}
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        again, self._requested = self._requested, True
+    def handle(number: int, frame: object) -> None:
+        nonlocal requested
+        again, requested = requested, True
         if again and number == signal.SIGINT:
             raise KeyboardInterrupt
         if not again:  # `timeout` sends SIGTERM twice
             tqdm.write("Stopping after this epoch, with a checkpoint. Ctrl-C again stops at once "
                        "and loses what was computed since the last checkpoint.", file=sys.stderr)
+
+    main = threading.current_thread() is threading.main_thread()  # no other can set handlers
+    before = {number: signal.signal(number, handle)
+              for number in ((signal.SIGINT, signal.SIGTERM) if main else ())}
+    try:
+        yield lambda: requested
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -11,7 +11,7 @@ from ...utils.exceptions import require
 from ...utils.files import write_bytes
 from ...utils.values import value
 from .. import execute
-from ..execute import Attempt, Conditions, Failed, Stopped, StopRequested, Tick
+from ..execute import Attempt, Conditions, Failed, Stopped, StopRequested, Task, Tick
 from ..study import Group, Pretraining
 from .local import Attempts
 
@@ -71,7 +71,7 @@ class RayCluster:
         options = {"num_cpus": threads, "num_gpus": self.gpus, "max_retries": self.retries}
         pretrain, compute = (ray.remote(task).options(**options) for task in (_pretrain, _compute))
         encoders: dict[str, Any] = {}
-        pending: dict[Any, Pretraining | Group] = {}
+        pending: dict[Any, Task] = {}
         for group in sorted(groups, key=lambda group: -group.cost):
             start = group.pretraining
             if start is not None and start.key not in encoders:
@@ -107,7 +107,7 @@ def _import_ray() -> Any:
 
 
 def _pretrain(pretraining: Pretraining, conditions: Conditions) -> bytes | Attempt:
-    made = execute.attempt_pretraining(pretraining, conditions)
+    made = execute.attempt(pretraining, conditions)
     return made.read_bytes() if isinstance(made, Path) else made
 
 

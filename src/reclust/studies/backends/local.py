@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -18,11 +17,10 @@ import torch
 from ...utils.device import choose_device
 from ...utils.values import integer, value
 from .. import execute
-from ..execute import Attempt, Conditions, Failed, Stopped, StopRequested, Tick
+from ..execute import Attempt, Conditions, Failed, Stopped, StopRequested, Task, Tick
 from ..study import Group, Pretraining
 
 POLL_SECONDS = 0.5
-Task = Pretraining | Group
 Attempts = Iterator[tuple[Group, Attempt]]
 
 
@@ -50,10 +48,9 @@ class InProcess:
         for group in sorted(groups, key=lambda group: group.cost):
             if stop() or conditions.out_of_time:
                 return
-            made: Path | Attempt | None = None
-            if missing := missing_pretraining([group], conditions):
-                (start,) = missing
-                made = failed.get(start.key) or execute.attempt_pretraining(
+            made: Attempt | None = None
+            for start in missing_pretraining([group], conditions):
+                made = failed.get(start.key) or execute.attempt(
                     start, conditions, stop=stop, tick=tick)
                 if isinstance(made, Failed):
                     failed[start.key] = made  # for all groups that start from it
@@ -65,7 +62,7 @@ class InProcess:
 
 
 def missing_pretraining(groups: Iterable[Group], conditions: Conditions) -> list[Pretraining]:
-    """List the encoders that groups start from and that are not trained yet."""
+    """List the encoders of these groups that are not trained yet."""
     shared = {group.pretraining.key: group.pretraining for group in groups
               if group.pretraining is not None}
     return [start for start in shared.values()
@@ -206,6 +203,4 @@ def _work(pipe: Connection, stop_event: Any, conditions: Conditions) -> None:
 
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the parent was killed
         while True:
-            task = pipe.recv()
-            work = execute.attempt if isinstance(task, Group) else execute.attempt_pretraining
-            pipe.send(work(task, conditions, stop=stop))
+            pipe.send(execute.attempt(pipe.recv(), conditions, stop=stop))

@@ -26,8 +26,6 @@ from .run_details import Found, RunDetails, samples_in
 
 Plain = dict[str, Any]
 LABEL_CHANGE = "label_change"
-TRAIN_ACCURACY = "train_acc"
-"""Accuracy on the training samples, for runs that are scored on other samples."""
 MEASURES = ("acc", "nmi", "ari", "seconds")
 _KNOWN = ("study", "run", "group", *CELL, "seed", "state", "finished_at", "error", *MEASURES)
 
@@ -69,43 +67,38 @@ def report_data(store: StoreReader, *, title: str, samples: Callable[[str], Foun
     Things that several places show are listed once and referred to by position: runs, settings,
     provenance, errors, series (curves of a cell) and grids (epochs of curves).
     """
-    pools = {name: _UniqueList() for name in ("runs", "settings", "provenance", "errors", "series",
-                                        "grids")}
+    names = ("runs", "settings", "provenance", "errors", "series", "grids")
+    pools = {name: _UniqueList() for name in names}
     details = RunDetails(store, samples, {"scene": limits.scenes, "sheet": limits.sheets,
                                           "confusion": limits.confusions})
     studies = []
     train_accuracies: dict[str, list[float]] = {}
     for name in store.studies():
         studies.append(_study(store, name, pools, limits))
-        measures = store.measures(name)
-        measures = measures.loc[measures["name"] == TRAIN_ACCURACY, ["run", "value"]]
-        for key, accuracy in measures.itertuples(index=False):
-            train_accuracies.setdefault(key, []).append(accuracy)
+        for run, measure, accuracy in store.measures(name).itertuples(index=False):
+            if measure == "train_acc":  # of runs that are scored on other samples
+                train_accuracies.setdefault(run, []).append(accuracy)
         done()
     for cell in _in_turn(studies):
-        run = pools["runs"].items[cell["shown"]]
-        details.add(run["run"], cell["key"]["dataset"],
-                    [run["acc"], *train_accuracies.get(run["run"], ())])
+        shown = pools["runs"].items[cell["shown"]]
+        details.add(shown["run"], cell["key"]["dataset"],
+                    [shown["acc"], *train_accuracies.get(shown["run"], ())])
     metrics = dict.fromkeys(name for one in pools["series"].items for name in one["curves"])
     written = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    return {
-        "title": title, "studies": studies, "run_details": details.runs, "metrics": list(metrics),
-        "about": [("Store", store.path.name), ("Written", written), ("reclust", __version__)],
-        **{name: pool.items for name, pool in pools.items()},
-    }
+    return {"title": title, "studies": studies, "run_details": details.runs,
+            "about": [("Store", store.path.name), ("Written", written), ("reclust", __version__)],
+            "metrics": list(metrics), **{name: pool.items for name, pool in pools.items()}}
 
 
 class _UniqueList:
-    """List without duplicates."""
-
     def __init__(self) -> None:
         self.items: list[Any] = []
         self._positions: dict[Hashable, int] = {}
 
-    def position(self, key: Hashable, make: Callable[[], Any]) -> int:
-        """Return the position of the item with this key, made if it is new."""
+    def position(self, key: Hashable, make: Callable[[], Any] | None = None) -> int:
+        """Return the position of the item with this key, made if it is new, or the key itself."""
         if key not in self._positions:
-            self.items.append(make())
+            self.items.append(key if make is None else make())
             self._positions[key] = len(self.items) - 1
         return self._positions[key]
 
@@ -167,45 +160,34 @@ def _study(store: StoreReader, name: str, pools: Mapping[str, _UniqueList],
 def _run(store: StoreReader, row: Mapping[str, Any], pools: Mapping[str, _UniqueList]) -> int:
     """Return the position of a run."""
 
-    def listed(pool: str, thing: Any) -> int:
-        lines = page.records(thing)
-        return pools[pool].position(tuple(lines), lambda: lines)
-
     def make() -> Plain:
         entry = {name: row[name] for name in ("run", "seed", "state", *MEASURES, "finished_at")}
         if row["state"] == "finished":
             provenance = dict(store.provenance(row["run"]))
             provenance.pop("finished_at", None)
-            entry |= {"settings": listed("settings", _settings(store, row["run"])),
-                      "provenance": listed("provenance", provenance)}
+            settings = _settings_lines(json.loads(store.plain_settings(row["run"])))
+            entry |= {"settings": pools["settings"].position(tuple(settings)),
+                      "provenance": pools["provenance"].position(tuple(page.records(provenance)))}
         if isinstance(row["error"], str):
-            entry["error"] = pools["errors"].position(row["error"], lambda: row["error"])
+            entry["error"] = pools["errors"].position(row["error"])
         return entry
 
     return pools["runs"].position(row["run"], make)
 
 
-def _settings(store: StoreReader, run: str) -> Any:
-    """Load settings, or show the JSON if a custom part of them was not imported."""
-    try:
-        return store.settings(run)
-    except (ValueError, TypeError):
-        return _as_written(json.loads(store.plain_settings(run))["fields"])
-
-
-def _as_written(stored: Any) -> Any:
-    """Turn the JSON of a value into mappings."""
-    if isinstance(stored, dict):
-        kind = {"kind": stored["kind"]} if "kind" in stored else {}
-        fields: Plain = stored.get("fields" if kind else "mapping", stored)
-        return {**kind, **{name: _as_written(part) for name, part in fields.items()}}
+def _settings_lines(stored: Any, name: str = "") -> list[tuple[str, str]]:
+    """Flatten stored settings as `page.records` does values, without importing their classes."""
     if isinstance(stored, list) and any(isinstance(part, dict) for part in stored):
-        return {place: _as_written(part) for place, part in enumerate(stored, 1)}
-    return stored
+        stored = {"mapping": dict(enumerate(stored, 1))}
+    if not isinstance(stored, dict):
+        return page.records(stored, name)
+    lines = [(name, stored["kind"])] if name and "kind" in stored else []
+    for key, part in stored["fields" if "kind" in stored else "mapping"].items():
+        lines += _settings_lines(part, f"{name}.{key}".lstrip("."))
+    return lines
 
 
 def _phases(store: StoreReader, study: str) -> dict[str, _PhaseCurves]:
-    """Return the curves of all finished runs by phase, NaN where a run has no value."""
     made = {}
     for phase in store.phases(study):
         frame = store.curves(study, phase=phase)
@@ -221,7 +203,6 @@ def _phases(store: StoreReader, study: str) -> dict[str, _PhaseCurves]:
 
 def _series(runs: Sequence[str], phases: Mapping[str, _PhaseCurves], points: int,
             grids: _UniqueList) -> Plain:
-    """Return the curves of a cell by phase.column, and the epochs with resets."""
     made: Plain = {"curves": {}, "resets": []}
     for phase, history in phases.items():
         columns = history.of(runs)
@@ -233,9 +214,8 @@ def _series(runs: Sequence[str], phases: Mapping[str, _PhaseCurves], points: int
         for name in history.lines if columns else ():
             line = page.curve(columns, name, limit=points)
             if line is not None:
-                grid = tuple(line.pop("x").tolist())
-                position = grids.position(grid, partial(tuple, grid))
-                made["curves"][f"{phase}.{name}"] = {"grid": position, **line}
+                grid = grids.position(tuple(line.pop("x").tolist()))
+                made["curves"][f"{phase}.{name}"] = {"grid": grid, **line}
         if "fired" in columns:
             fired = columns["fired"]
             made["resets"] = fired.epochs[np.nan_to_num(fired.values).any(axis=1)]
