@@ -10,16 +10,13 @@ PUBLISHED = ("acc-table", "contrastive")  # studies that follow the paper's prot
 
 
 def listed() -> list[dict[str, Any]]:
-    """List the named studies: name, number of runs, also of the small form, and description."""
+    """List the named studies, with their numbers of runs and those of their small forms."""
     return [{"name": row["name"], "runs": int(row["runs"]), "mini": int(row["mini"]),
              "about": row["about"]} for row in _rows()]
 
 
 def as_published(study: str, protocol: Mapping[str, Any] | None) -> bool:
-    """Tell whether a stored study followed the catalog's protocol, or a custom one the paper's.
-
-    Studies with other protocols, such as fewer epochs, cannot be compared with published numbers.
-    """
+    """Tell whether a stored study can be compared: a custom one if its protocol is the paper's."""
     known = {row["name"]: json.loads(row["protocol"]) for row in _rows()}
     candidates = [known[study]] if study in known else [known[name] for name in PUBLISHED]
     # Older files lack newer fields, which had their default values.

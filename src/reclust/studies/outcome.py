@@ -4,8 +4,7 @@ import hashlib
 import os
 import platform
 import subprocess
-from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -80,11 +79,10 @@ def thin_losses(history: History, every: int) -> History:
 def _provenance(group: Group, sample: Sample) -> dict[str, Any]:
     n, custom = len(sample.classes), code_of(group)
     samples = np.ascontiguousarray(sample.inputs.samples[:: max(1, n // 1000)])
-    data = {"name": group.dataset, "samples": n,
-            "sha256": hashlib.sha256(samples.tobytes()).hexdigest()}
+    checksum = hashlib.sha256(samples.tobytes()).hexdigest()
     return {"commit": commit(), "system": platform.platform(), "replicas": len(group.seeds),
-            **versions("scipy", "scikit-learn"), "data": data,
-            **({"own parts": custom} if custom else {})}
+            **versions("scipy", "scikit-learn"), **({"own parts": custom} if custom else {}),
+            "data": {"name": group.dataset, "samples": n, "sha256": checksum}}
 
 
 def commit() -> str | None:
@@ -101,8 +99,5 @@ def commit() -> str | None:
 
 def versions(*packages: str) -> dict[str, str | None]:
     """Return the installed versions, None for packages that are not installed."""
-    found: dict[str, str | None] = dict.fromkeys(packages)
-    for package in packages:
-        with suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found
+    installed = {package: list(metadata.distributions(name=package)) for package in packages}
+    return {package: found[0].version if found else None for package, found in installed.items()}

@@ -37,7 +37,7 @@ class Sample:
 class StudyProtocol(Protocol):
     """Interface of protocols, which are frozen values."""
 
-    keeps_clusterings: ClassVar[bool]  # in the work folder, for other studies to continue from
+    keeps_clusterings: ClassVar[bool] = False  # in the work folder, for others to continue from
 
     @property
     def preparation(self) -> str:
@@ -54,16 +54,18 @@ class StudyProtocol(Protocol):
 
     def pretrained_as(self, representation: Representation) -> Representation:
         """Drop what only matters after pretraining, so that algorithms share it."""
+        return representation
 
     def labeling(self, dataset: str, algorithm: str) -> SelfLabel | None:
         """Return the self-labeling that follows the clustering, if any."""
+        return None
 
     def mini(self) -> StudyProtocol:
         """Return a protocol for the bundled digits that takes minutes on two cores."""
 
 
 @value
-class AutoencoderProtocol:
+class AutoencoderProtocol(StudyProtocol):
     """The paper's protocol for the autoencoder runs, including quirks of the authors' program.
 
     Parameters
@@ -87,7 +89,6 @@ class AutoencoderProtocol:
     classes: tuple[int, ...] = integers(default=())
     light: Literal["kept", "removed"] = choice("kept", "removed", default="kept")
     least_side: int | None = integer(default=None, least=1, optional=True)
-    keeps_clusterings: ClassVar[bool] = False
 
     @property
     def preparation(self) -> str:
@@ -115,19 +116,13 @@ class AutoencoderProtocol:
     def size(self, dataset: str) -> int:
         return self.rows or (sum(SETS[dataset].counts) if dataset in SETS else 10_000)
 
-    def pretrained_as(self, representation: Representation) -> Representation:
-        return representation
-
-    def labeling(self, dataset: str, algorithm: str) -> SelfLabel | None:
-        return None
-
     def mini(self) -> AutoencoderProtocol:
         return replace(self, pretraining_epochs=10, epochs=20, batch_size=64, hidden=(64, 64, 32),
                        side=8, n_clusters=None, light="kept", least_side=None)
 
 
 @value
-class ContrastiveProtocol:
+class ContrastiveProtocol(StudyProtocol):
     """The paper's protocol for the contrastive runs: train on one part, score on the test part.
 
     Parameters
@@ -184,14 +179,12 @@ class ContrastiveProtocol:
             views = replace(SelfLabel().training, views=("clean", "augmented"))
             published = SelfLabel(evenness=0.0, training=views)
         shorter = self.labeling_epochs / published.training.epochs
-
-        def schedule(base: Schedule, epochs: int) -> Schedule:
-            batch_size = min(base.batch_size, 2 * self.batch_size)
-            return replace(base, epochs=epochs, batch_size=batch_size)
-
-        warmup = schedule(published.warmup, max(1, round(shorter * published.warmup.epochs)))
-        return replace(published, warmup=warmup,
-                       training=schedule(published.training, self.labeling_epochs))
+        epochs = max(1, round(shorter * published.warmup.epochs))
+        warmup, training = (
+            replace(stage, epochs=count, batch_size=min(stage.batch_size, 2 * self.batch_size))
+            for stage, count in ((published.warmup, epochs),
+                                 (published.training, self.labeling_epochs)))
+        return replace(published, warmup=warmup, training=training)
 
     def sample(self, dataset: str, folder: Folder) -> Sample:
         return _contrastive_sample(self, dataset, folder, _modified_at(dataset, folder))

@@ -12,7 +12,7 @@ from studies.tiny import tiny_study
 from reclust.cli import main
 from reclust.studies import Store, StoreReader
 from reclust.studies.figures import FIGURES, MissingData, draw, source
-from reclust.studies.html import gallery
+from reclust.studies.html import report as gallery
 from reclust.studies.html.report import report
 
 pytest.importorskip("pandas")

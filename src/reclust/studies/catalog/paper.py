@@ -1,11 +1,11 @@
-"""Studies of the paper's autoencoder runs."""
+"""Studies of the paper: those of autoencoders, then the contrastive ones."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from ...estimators.presets import PAPER_INTERVENTIONS, PAPER_SEEDS
+from ...estimators.presets import CONTRASTIVE_INTERVENTIONS, PAPER_INTERVENTIONS, PAPER_SEEDS
 from ...interventions.controls import DisentangledReset, NoisyRecluster
 from ...interventions.noise import CurrentNoise, KaimingNoise
 from ...interventions.reclustering.group_means import NativeRecluster, RecomputeCenters
@@ -15,7 +15,7 @@ from ...interventions.reclustering.mixture import GaussianMixture
 from ...interventions.reclustering.recluster import Method, RandomCenters, Recluster
 from ...interventions.soft_reset import Perturb, ResetMomentum, Shrink, SoftReset
 from ...interventions.steps import Every
-from ..protocols import AutoencoderProtocol
+from ..protocols import AutoencoderProtocol, ContrastiveProtocol
 from ..study import Variant
 from .registry import MOMENTUM, RECLUSTER, RESET, add, every
 
@@ -25,10 +25,12 @@ METHODS: dict[str, Method] = {
 CURVES = ("distances", "reconstruction", "norms")
 FOUR_SETS = ("gtsrb", "optdigits", "usps", "mnist")
 BOTH_STARTS = (False, True)
+CIFAR = ("cifar10", "cifar100_20")
 
 NONE, BRB, ONLY_RECLUSTER, ONLY_RESET = (
     Variant(name, PAPER_INTERVENTIONS[name]) for name in ("none", "brb", "recluster", "reset"))
 ALL_FOUR = (NONE, BRB, ONLY_RECLUSTER, ONLY_RESET)
+CONTRASTIVE = tuple(Variant(name, one) for name, one in CONTRASTIVE_INTERVENTIONS.items())
 
 
 def brb_with(method: Method = KMeans(), *, subsample: int | None = 10_000) -> Every:
@@ -60,6 +62,17 @@ def _grid() -> Iterator[Variant]:
 
 def _grid_name(keep: float, interval: int, lr: float) -> str:
     return f"keep={keep:g} T={interval} lr={lr:g}"
+
+
+def _resnet_blocks() -> Iterator[Variant]:
+    for blocks, mlp in product(((), (1,), (4,), (1, 2), (4, 3), (4, 3, 2, 1)), ("yes", "no")):
+        keep = {f"block{number}": 0.8 for number in blocks}
+        keep |= {"mlp": 0.8, "projector": 0.8} if mlp == "yes" else {}
+        reset = (SoftReset(keep, KaimingNoise()),) if keep else ()
+        name = "+".join(map(str, blocks)) or "none"
+        yield Variant(f"blocks {name}, mlp {mlp}",
+                      every(*reset, RECLUSTER, MOMENTUM, interval=10),
+                      factors={"blocks": name, "mlp": mlp})
 
 
 SUBSAMPLES = tuple(Variant(f"{rows} rows", brb_with(subsample=rows), factors={"subsample": rows})
@@ -161,3 +174,17 @@ add("runtime", "Seconds by part, one run at a time.", (NONE, *SUBSAMPLES, *(
     for name, method in METHODS.items() if name != "random")), datasets=("mnist",),
     algorithms=("idec",), seeds=PAPER_SEEDS[:1], pretraining_seeds=PAPER_SEEDS, evaluate_every=400,
     largest_group=1)
+
+# Convolutions gain nothing from being stacked, so that each run is a group.
+add("contrastive",
+    "SimCLR pretraining and clustering with the contrastive loss, on the CIFAR sets.",
+    (Variant("k-means", changes={"clustering": {"epochs": 0}}), *CONTRASTIVE), datasets=CIFAR,
+    protocol=ContrastiveProtocol(), largest_group=1, evaluate_every=50)
+add("self-labeling", "The contrastive runs, followed by self-labeling.", CONTRASTIVE,
+    datasets=CIFAR, protocol=ContrastiveProtocol(labeling_epochs=200), largest_group=1,
+    evaluate_every=50)
+add("resnet-blocks",
+    "Which blocks of a ResNet to reset, with and without the perceptron behind it.",
+    tuple(_resnet_blocks()), datasets=("cifar10",), algorithms=("idec",), seeds=PAPER_SEEDS[:5],
+    protocol=ContrastiveProtocol(), largest_group=1, evaluate_every=50,
+    small_variants=("blocks none, mlp yes", "blocks 4, mlp yes", "blocks 4+3+2+1, mlp no"))

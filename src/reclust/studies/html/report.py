@@ -1,13 +1,18 @@
 """The HTML report of a store: its content as plain data, then one page."""
 
+from __future__ import annotations
+
+import base64
 import json
 import os
+import tempfile
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
 from itertools import zip_longest
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,16 +22,19 @@ from ...utils.files import check_writable
 from ...utils.progress import ProgressOption, progress_bar
 from ...utils.values import value
 from ...version import __version__
-from ..figures import FIGURES
+from ..figures import FIGURES, MissingData, figure, save, source
 from ..figures.runs import over_one_epoch
 from ..store.reader import CELL, Status, StoreReader
 from ..study import Study
-from .gallery import gallery
 from .run_details import Found, RunDetails, samples_in
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Plain = dict[str, Any]
 LABEL_CHANGE = "label_change"
 MEASURES = ("acc", "nmi", "ari", "seconds")
+DPI = 96  # CSS pixels per inch
 _KNOWN = ("study", "run", "group", *CELL, "seed", "state", "finished_at", "error", *MEASURES)
 
 
@@ -230,3 +238,33 @@ def _in_turn(studies: Sequence[Plain]) -> list[Plain]:
             if cell["shown"] is not None:
                 queues.setdefault((study["name"], cell["key"]["dataset"]), []).append(cell)
     return [cell for turn in zip_longest(*queues.values()) for cell in turn if cell is not None]
+
+
+def gallery(store: StoreReader, done: Callable[[], object]) -> dict[str, Any] | None:
+    """Draw the figures that the store has data for, calling `done` after each; None without any."""
+    drawn, missing, failed = [], [], []
+    for name, spec in FIGURES.items():
+        try:
+            text = {"name": name, "about": spec.about, "source": f"From {source(store, name)}."}
+            drawn.append({**text, **_picture(figure(store, name))})
+        except MissingData:
+            missing.append(name)
+        except ImportError as error:  # without matplotlib
+            return {"drawn": [], "said": [str(error)]}
+        except Exception as error:  # custom studies may have the paper's names; keep the report
+            failed.append(f"{name} could not be drawn: {type(error).__name__}: {error}")
+        done()
+    if not drawn and not failed:
+        return None
+    said = [f"Not drawn, no data: {', '.join(missing)}."] if missing else []
+    return {"drawn": drawn, "said": [*said, *failed]}
+
+
+def _picture(drawing: Figure) -> dict[str, Any]:
+    """Embed as an image, so that its identifiers and styles cannot clash with the page's."""
+    width, height = (round(DPI * inches) for inches in drawing.get_size_inches())
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "figure.svg"
+        save(drawing, path)
+        content = base64.b64encode(path.read_bytes()).decode()
+    return {"width": width, "height": height, "picture": f"data:image/svg+xml;base64,{content}"}

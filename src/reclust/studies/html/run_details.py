@@ -13,12 +13,12 @@ from ...training.history import Curve
 from ..measures import shown_rows
 from ..store.reader import StoreReader
 
-Found = Dataset | str
-"""A data set, or the reason why there is none."""
+Found = Dataset | str  # or the reason why there is none
 
 
 def samples_in(folder: str | os.PathLike[str] | None) -> Callable[[str], Found]:
     """Return a function that loads data sets from this folder, without downloading."""
+
     @lru_cache(maxsize=1)
     def found(name: str) -> Found:
         try:

@@ -13,16 +13,11 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
-MAIN = "acc-table"
-"""Fallback for variants that other studies share with the main table."""
-
-WITHOUT_FALLBACK = MappingProxyType({"without-augmentation": "without-augmentation",
-                                     "voronoi": "voronoi",
-                                     "dec-in-float32": "without-augmentation"})
-"""Studies whose variants differ from those of the main table -> the paper's table of them."""
-
-BEST = "-best"
-"""Suffix of studies for which the paper gives the best run instead of the mean."""
+MAIN = "acc-table"  # fallback for variants that other studies share with the main table
+BEST = "-best"  # suffix of studies for which the paper gives the best run instead of the mean
+# Studies whose variants differ from those of the main table -> the paper's table of them.
+WITHOUT_FALLBACK = {"without-augmentation": "without-augmentation", "voronoi": "voronoi",
+                    "dec-in-float32": "without-augmentation"}
 
 
 @dataclass(frozen=True)

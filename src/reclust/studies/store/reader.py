@@ -85,7 +85,6 @@ class StoreReader:
         self.close()
 
     def studies(self) -> list[str]:
-        """List the planned studies."""
         return [name for (name,) in self._db.execute("SELECT name FROM studies ORDER BY name")]
 
     def spec(self, study: str) -> Any:
@@ -103,7 +102,6 @@ class StoreReader:
         return spec.get("fields", {}).get("protocol") if isinstance(spec, dict) else None
 
     def planned(self, study: str) -> int:
-        """Count the runs of a study."""
         self._check_study(study)
         return self._one("SELECT count(*) FROM plan WHERE study = ?", study)
 
@@ -238,7 +236,6 @@ class StoreReader:
         return whole if names is None else whole.reindex(columns=["run", "epoch", *names])
 
     def phases(self, study: str) -> list[str]:
-        """List the phases that have curves."""
         self._check_study(study)
         return [phase for (phase,) in self._db.execute(
             "SELECT DISTINCT phase FROM curves WHERE group_key IN "
@@ -268,7 +265,6 @@ class StoreReader:
         ))[position]
 
     def settings(self, run: str) -> Settings:
-        """Return the settings of a run."""
         return _parse(self.plain_settings(run))
 
     def plain_settings(self, run: str) -> str:

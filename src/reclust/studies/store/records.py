@@ -29,16 +29,17 @@ StudyName = Callable[[StoreReader, str], str | None]
 Paths = Sequence[str | os.PathLike[str]]
 
 
-def gather(stores: Paths, path: str | os.PathLike[str], *,
-           study: StudyName = lambda reader, name: name) -> None:
-    """Write several stores into a new one; `study` can give parts of a study the same name.
+@contextmanager
+def gathered(stores: Iterable[str | os.PathLike[str]], *,
+             study: StudyName = lambda reader, name: name) -> Iterator[StoreReader]:
+    """Read several stores as one; `study` can give parts of a study the same name.
 
     Of several runs for one seed of a cell, a finished one is planned, from the group with the
     fewest unfinished runs, the first in the order of the stores.
     """
     plans: dict[str, dict[tuple, list[tuple]]] = {}
     specs: dict[str, str] = {}
-    with Store(path) as made:
+    with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "gathered.sqlite") as made:
         for one in stores:
             made.merge(one)
             with StoreReader(one) as reader:
@@ -50,8 +51,8 @@ def gather(stores: Paths, path: str | os.PathLike[str], *,
                             "SELECT * FROM plan WHERE study = ? ORDER BY position", (name,)):
                         cells = plans.setdefault(new, {})
                         cells.setdefault(tuple(cell), []).append((run, group))
-        finished = {run for (run,) in made._db.execute(
-            "SELECT run FROM runs WHERE state = 'finished'")}
+        rows = made._db.execute("SELECT run FROM runs WHERE state = 'finished'")
+        finished = {run for (run,) in rows}
         unfinished = Counter(group for cells in plans.values() for runs in cells.values()
                              for run, group in runs if run not in finished)
 
@@ -65,17 +66,7 @@ def gather(stores: Paths, path: str | os.PathLike[str], *,
             insert(db, "plan", [
                 (name, position, *best(runs), *cell) for name, cells in plans.items()
                 for position, (cell, runs) in enumerate(cells.items())], "OR IGNORE")
-
-
-@contextmanager
-def gathered(stores: Iterable[str | os.PathLike[str]], *,
-             study: StudyName = lambda reader, name: name) -> Iterator[StoreReader]:
-    """Read several stores as one, see `gather`."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "gathered.sqlite"
-        gather(list(stores), path, study=study)
-        with StoreReader(path) as reader:
-            yield reader
+        yield made
 
 
 def compact(stores: Paths, path: str | os.PathLike[str], *, every: int = 10,

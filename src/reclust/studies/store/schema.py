@@ -85,7 +85,6 @@ def pack(array: np.ndarray) -> bytes:
 
 
 def unpack(content: bytes, dtype: str | np.dtype[Any]) -> np.ndarray:
-    """Invert `pack`, flat."""
     kind = np.dtype(dtype)
     rows = np.frombuffer(zlib.decompress(content), np.uint8).reshape(kind.itemsize, -1)
     return np.ascontiguousarray(rows.T).reshape(-1).view(kind)

@@ -150,10 +150,7 @@ class Store(StoreReader):
                                  for position, run in enumerate(runs)])
 
     def retry(self, study: str, *, because: str = "") -> int:
-        """Let failed runs, with the others of their groups, wait again; return their number.
-
-        because: only those with this text in their errors.
-        """
+        """Let failed runs, with `because` in their errors, wait again; return their number."""
         self._check_study(study)
         with self._transaction() as db:
             failed = db.execute(
@@ -223,11 +220,7 @@ class Store(StoreReader):
 
 def export(store: StoreReader, folder: str | os.PathLike[str], *,
            kind: Literal["csv", "parquet"] = "csv") -> list[Path]:
-    """Write every study as tables, and return their files.
-
-    STUDY.runs.csv has a row per run with its seconds by part; STUDY.PHASE.csv has a row per run and
-    epoch with its curves.
-    """
+    """Write every study as STUDY.runs.csv with seconds by part, and STUDY.PHASE.csv with curves."""
     folder, written = Path(folder), []
     folder.mkdir(parents=True, exist_ok=True)
     for study in store.studies():
