@@ -29,7 +29,6 @@ from reclust import (
     train,
     value,
 )
-from reclust.interventions import noise
 from reclust.representations import weights
 
 X, Y = blobs(n=80)
@@ -232,8 +231,7 @@ def test_a_recurrent_encoder_needs_its_distribution_and_then_trains_and_is_reset
         train(X, settings, seeds=(3, 1))
     known = singledispatch(weights.initial_distributions)
     known.register(nn.RNN, lambda layer: {name: weights.Uniform(layer.hidden_size**-0.5) for name, _ in layer.named_parameters()})
-    for module in (weights, noise):
-        monkeypatch.setattr(module, "initial_distributions", known)
+    monkeypatch.setattr(weights, "initial_distributions", known)
     both = train(X, settings, seeds=(3, 1), execution=Execution(device="cpu", precision="float64"))
     alone = train(X, settings, seeds=(1,), execution=EXACT["plain"])
     plain = train(X, replace(settings, intervention=None), seeds=(1,), execution=EXACT["plain"])

@@ -13,7 +13,7 @@ from .exchange import Exchange
 from .reclustering.recluster import random_rows
 from .soft_reset import ByBlock
 from .steps import Intervention, Step, as_steps, take_steps
-from .target import Blocks, Target
+from .target import Target
 
 SAMPLES = 2_000  # always the same ones, whose labels are compared
 
@@ -24,11 +24,9 @@ class WhenSettled(Intervention):
 
     Every `look` epochs it computes the share of samples whose label changed since it last looked
     or fired. It fires if that share is below `threshold` and at least `shortest` epochs have
-    passed since it last fired, and in any case after `longest` epochs. No true labels are needed.
-
-    Replicas decide alone, or all together by the mean share, as `Exchange` needs. With
-    ``keep="scaled"`` resets are gentler the less a run has settled: their `keep` grows from its
-    given value at a share of 0 to 1 at the threshold.
+    passed since it last fired, and in any case after `longest` epochs. Replicas decide alone, or
+    all together by the mean share, as `Exchange` needs. With ``keep="scaled"`` resets are gentler
+    the less a run has settled: `keep` grows from its value at a share of 0 to 1 at the threshold.
     """
 
     steps: tuple[Step, ...]
@@ -42,33 +40,27 @@ class WhenSettled(Intervention):
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", as_steps(self.steps))
         if self.shortest > self.longest:
-            raise ValueError("shortest must be at most longest, got "
-                             f"{self.shortest} and {self.longest}.")
+            raise ValueError(f"shortest={self.shortest} must be at most longest={self.longest}.")
         if self.decide == "alone" and any(isinstance(step, Exchange) for step in self.steps):
             raise ValueError("Exchange needs replicas that fire together: use decide='together'.")
 
     def fires(self, epoch: int) -> bool:
-        """Tell whether it compares labels, without which it cannot fire."""
+        """Tell whether it compares labels."""
         return epoch % self.look == 0
 
     def fires_within(self, epochs: int) -> bool:
         earliest = self.longest if self.threshold == 0 else self.shortest
         return -(-earliest // self.look) * self.look < epochs
 
-    def check(self, blocks: Blocks) -> None:
-        for step in self.steps:
-            step.check(blocks)
-
     @torch.no_grad()
     def __call__(self, epoch: int, target: Target) -> bool | np.ndarray:
-        """Return which replicas fired, (...)."""
         if not self.fires(epoch):
             return False
         memory = target.memory
         if memory is None:
             raise ValueError("WhenSettled compares labels between epochs: pass the same dict as "
                              "Target.of(..., memory=) in every epoch.")
-        if target.peers is None:
+        if target.peers is None:  # a custom loop, which did not check before training
             self.check(target.blocks)
         labels, finite = self._labels(target)
         if epoch == 0 or "labels" not in memory:
@@ -94,12 +86,10 @@ class WhenSettled(Intervention):
         return target.assigner(z), z.isfinite().flatten(-2).all(-1)
 
     def _take(self, epoch: int, target: Target, firing: np.ndarray, change: Tensor) -> None:
-        if firing.ndim == 0 or self.decide == "together":
-            take_steps(epoch, [(self._scaled(change.mean().item()), target)])
-            return
-        assert target.peers is not None
-        take_steps(epoch, [(self._scaled(change[own].mean().item()), target.peers.only(own))
-                           for own in self._slices(firing)])
+        due = [(change, target)]
+        if target.peers is not None and self.decide == "alone":
+            due = [(change[own], target.peers.only(own)) for own in self._slices(firing)]
+        take_steps(epoch, [(self._scaled(share.mean().item()), own) for share, own in due])
 
     def _slices(self, firing: np.ndarray) -> Iterator[slice]:
         """Yield slices of neighboring replicas that fire, one each if steps are scaled."""

@@ -14,8 +14,6 @@ from .steps import Every, Step
 class BRB(Shorthand, Every):
     """Soft reset of the encoder, reclustering, and reset of the centers' momentum.
 
-    It equals the `Every` that lists these steps, and files store it as such.
-
     Parameters
     ----------
     interval : int, default=20

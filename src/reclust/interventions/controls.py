@@ -3,15 +3,12 @@
 from collections.abc import Mapping
 
 import torch
-from torch import Tensor
 
 from .. import draws
 from ..utils.values import number, value
-from .noise import InitialNoise, WeightNoise
-from .reclustering.group_means import group_means
 from .reclustering.kmeans import KMeans
-from .reclustering.recluster import Method, OnSamples, place_centers
-from .soft_reset import SoftReset
+from .reclustering.recluster import Method, OnSamples, group_means, place_centers
+from .soft_reset import InitialNoise, SoftReset, WeightNoise
 from .target import Blocks, Target
 
 
@@ -48,18 +45,15 @@ class DisentangledReset(OnSamples):
         SoftReset(self.keep, self.noise).check(blocks)
 
     def __call__(self, target: Target) -> None:
-        labels = self._labels_after_reset(target)
-        target.centers.copy_(group_means(self.embed(target), labels, target.centers))
-
-    def _labels_after_reset(self, target: Target) -> Tensor:
-        # Reset in place and restored, since a copy would need its own embedder.
+        # Weights are reset in place and restored, since a copy would need its own embedder.
         reset = SoftReset(self.keep, self.noise)
         weights = [own for layer, _ in reset.layers(target.blocks)
                    for own in layer.parameters.values()]
         saved = [own.clone() for own in weights]
         try:
             reset(target)
-            return target.assigner(self.embed(target))
+            labels = target.assigner(self.embed(target))
         finally:
             for own, before in zip(weights, saved, strict=True):
                 own.copy_(before)
+        target.centers.copy_(group_means(self.embed(target), labels, target.centers))

@@ -18,23 +18,17 @@ class Exchange(Step):
     """Replace the replicas with the lowest scores by copies of those with the highest.
 
     Place it before a soft reset, whose noise differs between replicas, so that copies diverge:
-    ``Every(20, (Exchange(), SoftReset(), Recluster(), ResetMomentum()))``.
-
-    The score needs no labels: it is the mutual information between the clusters of samples and
-    of augmented views of them (`selection.SharedInformation`). Replicas whose score is not a
-    number are neither copied nor replaced.
-
+    ``Every(20, (Exchange(), SoftReset(), Recluster(), ResetMomentum()))``. The score needs no
+    labels: it is the mutual information between the clusters of samples and of augmented views of
+    them (`selection.SharedInformation`). Replicas that failed are neither copied nor replaced.
     """
 
-    share: float = number(default=0.25, above=0, most=0.5, convert=False)
-    """Share of the replicas to replace, at least one."""
+    share: float = number(default=0.25, above=0, most=0.5, convert=False)  # at least one replica
+    # Keep replicas whose score is less than this below the one they would copy.
     margin: float = number(default=0.0, least=0, convert=False)
-    """Keep replicas whose score is less than this below the one they would copy."""
     subsample: int = integer(default=2_000, least=1)
-    views: int = integer(default=1, least=1)
-    """Views of each sample; several make the score of few samples more reliable."""
-    augment: Augmentation | None = None
-    """Makes the views, by default as in training, or a small change if there is none."""
+    views: int = integer(default=1, least=1)  # of each sample; several make scores more reliable
+    augment: Augmentation | None = None  # by default that of training, or a small change
     part: ClassVar[str] = "exchange"
 
     def prepare(self, target: Target) -> None:

@@ -6,8 +6,7 @@ from torch import Tensor
 from .. import draws
 from ..objectives.base import nearest
 from ..utils.values import integer, number, value
-from .reclustering.group_means import group_means
-from .reclustering.recluster import OnSamples
+from .reclustering.recluster import OnSamples, group_means
 from .target import Target
 
 
@@ -17,15 +16,13 @@ class SplitMerge(OnSamples):
 
     Place it after `Recluster`:
     ``Every(20, (Exchange(), SoftReset(), Recluster(), SplitMerge(), ResetMomentum()))``.
-    After an `Exchange` only the copies it made are changed, so nothing is lost: the next exchange
-    keeps the better version. With fewer than three clusters nothing happens.
+    After an `Exchange` only the copies it made are changed: the next one keeps the better version.
     """
 
     probability: float = number(default=1.0, least=0, most=1, convert=False)
+    # Draw from this many pairs that are cheapest to merge, and this many widest clusters.
     candidates: int = integer(default=3, least=1)
-    """Draw from this many pairs that are cheapest to merge, and this many widest clusters."""
-    refine: int = integer(default=3)
-    """Number of k-means steps for the new centers."""
+    refine: int = integer(default=3)  # number of k-means steps for the new centers
 
     def __call__(self, target: Target) -> None:
         k, d = target.centers.shape[-2:]
@@ -55,10 +52,9 @@ class SplitMerge(OnSamples):
         scatter[replicas, first] = scatter[replicas, second] = -torch.inf
         wide = self._choose(scatter, chance[:, 1])
         changed = means.clone()
-        weights = (sizes[replicas, first].clamp(min=1).unsqueeze(-1),
-                   sizes[replicas, second].unsqueeze(-1))
-        total = weights[0] * means[replicas, first] + weights[1] * means[replicas, second]
-        changed[replicas, first] = total / sum(weights)
+        own, other = sizes[replicas, first, None].clamp(min=1), sizes[replicas, second, None]
+        total = own * means[replicas, first] + other * means[replicas, second]
+        changed[replicas, first] = total / (own + other)
         offset = widths[replicas, wide].unsqueeze(-1) * directions[replicas, wide]
         changed[replicas, wide] = means[replicas, wide] - offset
         changed[replicas, second] = means[replicas, wide] + offset

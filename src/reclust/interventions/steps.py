@@ -2,9 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import compress
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -32,8 +31,7 @@ class Step(ABC):
     >>> intervention = Every(10, (ScaleCenters(),))
     """
 
-    part: ClassVar[str] = "intervention"
-    """Name under which its time is recorded."""
+    part: ClassVar[str] = "intervention"  # name under which its time is recorded
 
     @abstractmethod
     def __call__(self, target: Target) -> None: ...
@@ -44,7 +42,7 @@ class Step(ABC):
             cls.apply_together = Step.apply_together  # type: ignore[method-assign]
 
     def apply_together(self, targets: Sequence[Target]) -> None:
-        """Apply the step to several targets of one run; override it where that can be faster."""
+        """Apply the step to several targets; override it where that can be faster."""
         for target in targets:
             self(target)
 
@@ -63,8 +61,6 @@ class Intervention(ABC):
     >>> from reclust import BRB, Intervention
     >>> isinstance(BRB(interval=20), Intervention)
     True
-    >>> BRB(interval=20).fires(40)
-    True
     """
 
     @abstractmethod
@@ -75,8 +71,10 @@ class Intervention(ABC):
     def __call__(self, epoch: int, target: Target) -> bool | np.ndarray:
         """Act on the target; return whether anything was done, per replica if they differ."""
 
-    def check(self, blocks: Blocks) -> None:  # noqa: B027
+    def check(self, blocks: Blocks) -> None:
         """Raise before training if it cannot work with these blocks."""
+        for step in getattr(self, "steps", ()):
+            step.check(blocks)
 
     def fires_within(self, epochs: int) -> bool:
         """Tell whether it can do anything in a run of this many epochs."""
@@ -88,7 +86,6 @@ class Intervention(ABC):
 
 
 def as_steps(given: Any) -> tuple[Step, ...]:
-    """Return one or several steps as a tuple."""
     steps = tuple(given) if isinstance(given, Iterable) else (given,)
     for step in steps:
         if not isinstance(step, Step):
@@ -97,10 +94,7 @@ def as_steps(given: Any) -> tuple[Step, ...]:
     return steps
 
 
-@dataclass(frozen=True)
-class _Firing:
-    """The steps of one intervention, and the target they share."""
-
+class _Firing(NamedTuple):
     steps: Sequence[Step]
     target: Target
     key: Tensor
@@ -162,10 +156,6 @@ class Every(Intervention):
 
     def fires(self, epoch: int) -> bool:
         return epoch > 0 and epoch % self.interval == 0
-
-    def check(self, blocks: Blocks) -> None:
-        for step in self.steps:
-            step.check(blocks)
 
     def steps_at(self, epoch: int) -> tuple[Step, ...]:
         return self.steps if self.fires(epoch) else ()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from .. import draws
 from ..data.augmentation.affine import Augmentation
@@ -35,46 +35,37 @@ Clock = Callable[[str], AbstractContextManager[None]]
 class Peers:
     """Operations on r replicas that train side by side."""
 
+    # Make each replica a copy of the one whose number is given for it, optimizer included.
     become: Callable[[Sequence[int]], None]
-    """Make each replica a copy of the one whose number is given for it, optimizer included."""
+    # Embed augmented samples: rows (m,), key (), augmentation or None -> (r, m, d).
     embed_views: Callable[[Tensor, Tensor, Augmentation | None], Tensor]
-    """Embed augmented samples: rows (m,), key (), augmentation or None -> (r, m, d)."""
-    only: Callable[[slice], Target]
-    """Return the target of some of the replicas."""
+    only: Callable[[slice], Target]  # the target of some of the replicas
 
 
 # Names under which PyTorch's optimizers keep means of gradients and of their squares.
-MOMENTS = frozenset({
-    "exp_avg", "exp_avg_sq", "max_exp_avg_sq", "exp_inf", "momentum_buffer", "square_avg",
-    "grad_avg", "acc_delta", "sum", "prev", "row_var", "col_var", "variance"})
+MOMENTS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "exp_inf", "momentum_buffer", "square_avg",
+           "grad_avg", "acc_delta", "sum", "prev", "row_var", "col_var", "variance")
 
 
 @dataclass(frozen=True)
-class _OptimizerState(Sequence[Tensor]):
+class _OptimizerState:
     """An optimizer's tensors for the centers, looked up at each access as they may be replaced."""
 
-    optimizer: torch.optim.Optimizer | None
+    optimizer: Optimizer | None
     centers: Tensor
     names: Collection[str]
 
-    def __getitem__(self, index: Any) -> Any:
-        return self._current()[index]
-
-    def __len__(self) -> int:
-        return len(self._current())
-
-    def _current(self) -> list[Tensor]:
+    def __iter__(self) -> Iterator[Tensor]:
         state = {} if self.optimizer is None else self.optimizer.state.get(self.centers, {})
-        return [entry for name, entry in state.items()
-                if name in self.names and isinstance(entry, Tensor)]
+        return (entry for name, entry in state.items()
+                if name in self.names and isinstance(entry, Tensor))
 
 
 @dataclass
 class Target:
     """Everything an intervention may see and change, for one model or for stacked replicas.
 
-    All tensors are written in place and never replaced, so that optimizers and CUDA graphs stay
-    valid. In a custom training loop create it with `Target.of`.
+    Tensors are written in place and never replaced. In a custom loop create it with `Target.of`.
 
     Parameters
     ----------
@@ -88,16 +79,14 @@ class Target:
         Rows (..., m), or None for all -> embeddings (..., m, d) -> labels (..., m).
     n_samples : int, optional
         Number of samples, if known.
-    moments, step_counts : sequences of Tensor
+    moments, step_counts : iterables of Tensor
         What the optimizer keeps for the centers.
     clock : callable
         Returns a context manager that records the time of a named part.
-    labels, copies : Tensor, optional
-        Notes between steps: labels before the first one, and which replicas have become copies.
+    labels, copies, memory : Tensor or dict of Tensor, optional
+        Notes between steps, and between epochs.
     peers : Peers, optional
         Operations between replicas; None in a custom loop.
-    memory : dict of str to Tensor, optional
-        Notes between epochs.
 
     Examples
     --------
@@ -117,8 +106,8 @@ class Target:
     embedder: Callable[[Tensor | None], Tensor]
     assigner: Callable[[Tensor], Tensor]
     n_samples: int | None = None
-    moments: Sequence[Tensor] = ()
-    step_counts: Sequence[Tensor] = ()
+    moments: Iterable[Tensor] = ()
+    step_counts: Iterable[Tensor] = ()
     clock: Clock = field(default_factory=Timer)
     labels: Tensor | None = None
     copies: Tensor | None = None
@@ -126,18 +115,10 @@ class Target:
     memory: dict[str, Tensor] | None = None
 
     @classmethod
-    def of(
-        cls,
-        encoder: nn.Module,
-        centers: Tensor,
-        optimizer: torch.optim.Optimizer | None = None,
-        *,
-        embed: Callable[[], Tensor],
-        blocks: Mapping[str, nn.Module] | None = None,
-        seed: int = 0,
-        memory: dict[str, Tensor] | None = None,
-        moments: Collection[str] = MOMENTS,
-    ) -> Target:
+    def of(cls, encoder: nn.Module, centers: Tensor, optimizer: Optimizer | None = None, *,
+           embed: Callable[[], Tensor], blocks: Mapping[str, nn.Module] | None = None,
+           seed: int = 0, memory: dict[str, Tensor] | None = None,
+           moments: Collection[str] = MOMENTS) -> Target:
         """Make the target of one model in a custom training loop.
 
         Parameters
@@ -173,8 +154,8 @@ class Target:
                 for module, training in modes:
                     module.training = training
             if z.ndim != 2 or z.shape[1:] != centers.shape[1:]:
-                raise ValueError(f"embed() returned shape {tuple(z.shape)}, expected embeddings of "
-                                 f"all samples, (n, d), for centers {tuple(centers.shape)}.")
+                raise ValueError(f"embed() returned shape {tuple(z.shape)}, expected (n, d) for "
+                                 f"centers of shape {tuple(centers.shape)}.")
             # Half precision is too coarse to find centers.
             z = z.detach().to(torch.promote_types(centers.dtype, torch.float32))
             if not z.isfinite().all():
@@ -183,15 +164,11 @@ class Target:
             return z if rows is None else z[rows]
 
         return cls(
-            blocks=_blocks_of(encoder, blocks),
-            centers=centers,
-            key=draws.key(check_int("seed", seed, 0), device=centers.device),
-            embedder=embedder,
-            assigner=lambda z: nearest(z, centers.detach().to(z.dtype)),
+            _blocks_of(encoder, blocks), centers,
+            draws.key(check_int("seed", seed, 0), device=centers.device), embedder,
+            assigner=lambda z: nearest(z, centers.detach().to(z.dtype)), memory=memory,
             moments=_OptimizerState(optimizer, centers, moments),
-            step_counts=_OptimizerState(optimizer, centers, ("step",)),
-            memory=memory,
-        )
+            step_counts=_OptimizerState(optimizer, centers, ("step",)))
 
     def at(self, *values: int | str) -> Target:
         """Return a copy whose key is derived from these values, such as the epoch."""
@@ -204,15 +181,13 @@ class Target:
 
     def embed_some(self, limit: int | None, pick: Callable[[Tensor, int, int], Tensor]) -> Tensor:
         """Embed at most `limit` samples, (..., m, d), chosen by `pick(key, n, m)`."""
-        z = None
-        n = self.n_samples
-        if n is None:  # a custom loop, where only the embeddings tell the number of samples
+        key = draws.fold(self.key, "subsample")
+        if self.n_samples is None:  # a custom loop, where only the embeddings tell the number
             z = self.embed()
-            n = z.shape[-2]
-        if limit is None or limit >= n:
-            return self.embed() if z is None else z
-        rows = pick(draws.fold(self.key, "subsample"), n, limit)
-        return self.embed(rows) if z is None else z[rows]
+            return z if limit is None or limit >= len(z) else z[pick(key, len(z), limit)]
+        if limit is None or limit >= self.n_samples:
+            return self.embed()
+        return self.embed(pick(key, self.n_samples, limit))
 
 
 def _blocks_of(encoder: nn.Module, blocks: Mapping[str, nn.Module] | None) -> Blocks:

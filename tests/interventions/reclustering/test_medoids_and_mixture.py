@@ -43,19 +43,6 @@ def test_no_medoid_can_be_exchanged_within_its_cluster():
         torch.testing.assert_close(own.min(), torch.cdist(found[j : j + 1], x[labels == j]).sum())
 
 
-def test_sums_of_all_clusters_at_once_are_those_of_one_after_the_other(monkeypatch):
-    x = draws.normal(draws.key(5), (200, 3), dtype=torch.float64)
-    by_cluster = KMedoids()(x, 7, draws.key(1))
-    members = torch.randint(3, (2, 1, 200)) == torch.arange(4)[:, None]  # one cluster of each start is empty
-    at_once, own = medoids._sums_at_once(x, members), medoids._sums_by_cluster(x, members)
-    torch.testing.assert_close(at_once[members], own[members])
-    assert own[~members].isinf().all()
-    monkeypatch.setattr(medoids, "_sums_by_cluster", medoids._sums_at_once)
-    assert torch.equal(KMedoids()(x, 7, draws.key(1)), by_cluster)
-    monkeypatch.setattr(medoids, "_DISTANCES", {"cpu": 1000})
-    torch.testing.assert_close(medoids._sums_at_once(x, members), at_once)
-
-
 def test_more_restarts_are_never_worse_and_small_pieces_change_nothing(monkeypatch):
     x = draws.normal(draws.key(2), (120, 2), dtype=torch.float64)
     costs = [cost(x, KMedoids(n_init=n)(x, 15, draws.key(1))) for n in (1, 3, 9)]
@@ -77,10 +64,8 @@ class Largest(TorchFunctionMode):
         return made
 
 
-@pytest.mark.parametrize("sums", [medoids._sums_by_cluster, medoids._sums_at_once])
 @pytest.mark.parametrize("k", [1, 10])  # all samples in one cluster have the most distances within it
-def test_medoids_of_many_samples_hold_few_of_their_distances_at_a_time(k, sums, monkeypatch):
-    monkeypatch.setattr(medoids, "_sums_by_cluster", sums)
+def test_medoids_of_many_samples_hold_few_of_their_distances_at_a_time(k):
     x = draws.normal(draws.key(0), (10_000, 3))
     with Largest() as largest:
         KMedoids(n_init=2, max_iter=2)(x, k, draws.key(1))

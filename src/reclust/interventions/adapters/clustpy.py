@@ -1,8 +1,7 @@
 """Interventions in ClustPy's DEC, IDEC and DCN (0.0.3), whose training loops have no callbacks.
 
 A ClustPy estimator calls a function that makes a module and calls its `fit`, the training loop.
-`intervene` returns an estimator with copies of these functions that use a subclass of the module,
-and leaves ClustPy's own classes unchanged.
+`intervene` returns an estimator with copies of these functions that use a subclass of the module.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,40 +15,25 @@ from torch import Tensor, nn
 from .. import BRB, Intervention, Target
 
 E = TypeVar("E")
-
-
-def _update_nothing(module: Any, z: Tensor) -> None:
-    pass
-
-
-def _update_labels(module: Any, z: Tensor) -> None:
-    """Assign samples to the new centers, as DCN keeps labels (n,) between batches."""
-    module.labels.copy_(module.predict_hard(z))
-
-
-# Training function -> class of its module, and what to do after a firing.
-KNOWN = {"_dec": ("_DEC_Module", _update_nothing), "_dcn": ("_DCN_Module", _update_labels)}
+KNOWN = {"_dec": "_DEC_Module", "_dcn": "_DCN_Module"}  # training function -> class of its module
 
 
 def intervene(estimator: E, intervention: Intervention = BRB(), *, seed: int = 0,
               encoder: Callable[[Any], nn.Module] = lambda network: network.encoder) -> E:
-    """Return an unfitted copy of a ClustPy DEC, IDEC or DCN with interventions between epochs.
-
-    `encoder` returns the part of the network that may be reset.
-    """
+    """Return an unfitted copy of a ClustPy DEC, IDEC or DCN that intervenes between epochs."""
     kind: Any = type(estimator)
     trainer = next((name for name in KNOWN if name in kind.fit.__code__.co_names), None)
     if trainer is None:
         raise TypeError(f"intervene needs ClustPy's DEC, IDEC or DCN, got {kind.__name__}.")
-    function, (name, update) = kind.fit.__globals__[trainer], KNOWN[trainer]
+    function, name = kind.fit.__globals__[trainer], KNOWN[trainer]
 
     def act(epoch: int, memory: dict[str, Tensor], module: Any, network: Any, loader: Any,
             optimizer: torch.optim.Optimizer) -> None:
         if intervention.fires(epoch):
             target = Target.of(encoder(network), module.centers, optimizer, seed=seed,
                                memory=memory, embed=lambda: _embeddings(module, network, loader))
-            if intervention(epoch, target):
-                update(module, target.embed())
+            if intervention(epoch, target) and trainer == "_dcn":  # keeps labels between batches
+                module.labels.copy_(module.predict_hard(target.embed()))
 
     module = _with_action(function.__globals__[name], act)
     fit = _with_globals(kind.fit, {trainer: _with_globals(function, {name: module})})
@@ -68,7 +52,7 @@ def _embeddings(module: Any, network: Any, loader: Any) -> Tensor:
 
 
 def _with_globals(function: FunctionType, names: dict[str, Any]) -> FunctionType:
-    """Return a copy of the function that sees other objects under some global names."""
+    """Copy a function, with other objects under some of its global names."""
     made = FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__,
                         function.__defaults__, function.__closure__)
     made.__kwdefaults__ = function.__kwdefaults__

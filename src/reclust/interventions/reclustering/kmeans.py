@@ -1,8 +1,7 @@
 """Batched k-means: greedy k-means++ seeding and Lloyd's iterations on (..., n, d), on any device.
 
-All problems and restarts run together, in blocks that bound the memory, and rows that have
-converged leave their block. Draws come from each problem's key, so a problem ends the same alone
-or among others, to rounding.
+Problems and restarts run together, in blocks that bound the memory. Draws come from each problem's
+key, so a problem ends the same alone or among others, to rounding.
 
 Shapes: p problems (the leading axes, flattened), s restarts, n samples, d features, k clusters; a
 *row* is one restart of one problem. Samples are centered and have a column of ones, (p, n, d + 1):
@@ -15,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple
 
 import torch
@@ -33,8 +33,12 @@ class _Limits(NamedTuple):
 _CPU, _GPU = _Limits(2**25, 2**19, 1), _Limits(2**27, 2**27, 8)
 
 
+def _limits(device: torch.device) -> _Limits:
+    return _CPU if device.type == "cpu" else _GPU
+
+
 class KMeansFit(NamedTuple):
-    """Best restarts: centers (..., k, d), labels (..., n), inertia (...)."""
+    """Best restarts, the first among equals: centers (..., k, d), labels (..., n), inertia."""
 
     centers: Tensor
     labels: Tensor
@@ -52,8 +56,7 @@ class KMeans:
     max_iter : int, default=300
         Maximum number of iterations of a restart.
     tol : float, default=1e-4
-        Squared movement of all centers at which a restart stops, relative to the mean variance of
-        a feature.
+        Squared movement at which a restart stops, relative to the mean variance of a feature.
 
     Examples
     --------
@@ -72,29 +75,23 @@ class KMeans:
         return self.fit(z, k, key).centers
 
     def fit(self, z: Tensor, k: int, key: Tensor) -> KMeansFit:
-        """Return the best restart of each problem, the first among equals."""
         with torch.no_grad(), torch.autocast(z.device.type, enabled=False):
-            points, mean, key = _prepare(z, k, key)
+            points, mean, keys = _prepare(z, k, key, self.n_init)
             (*lead, n, d), limits = z.shape, _limits(z.device)
             rows = max(1, limits.block // (n * k))
             problems = max(1, limits.piece // (self.n_init * n * k))
-            parts = _together(problems, points, _restart_keys(key, self.n_init))
-            fits = [self._best(x, k, torch.split(keys, rows, dim=1)) for x, keys in parts]
+            fits = [reduce(_better, self._restarts(x, k, own.split(rows, dim=1)))
+                    for x, own in _together(problems, points, keys)]
             centers, labels, inertia = (torch.cat(field) for field in zip(*fits, strict=True))
-            centers, inertia = (centers + mean).to(z.dtype), inertia.to(points.dtype)
-        centers, labels = centers.reshape(*lead, k, d), labels.reshape(*lead, n)
-        return KMeansFit(centers, labels, inertia.reshape(lead))
+            centers = (centers + mean).to(z.dtype).reshape(*lead, k, d)
+        return KMeansFit(centers, labels.reshape(*lead, n), inertia.to(points.dtype).reshape(lead))
 
-    def _best(self, points: Tensor, k: int, keys: tuple[Tensor, ...]) -> KMeansFit:
-        """Return the best of all restarts; keys (p, s) come in groups that fit into memory."""
-        best: KMeansFit | None = None
+    def _restarts(self, points: Tensor, k: int, keys: tuple[Tensor, ...]) -> Iterator[KMeansFit]:
+        """Yield the fit of each restart; keys (p, s) come in groups that fit into memory."""
         for group in keys:
             centers = _lloyd(points, _seed(points, k, group), max_iter=self.max_iter, tol=self.tol)
             for one in centers.unbind(1):
-                fit = _judge(points, one)
-                best = fit if best is None else _better(best, fit)
-        assert best is not None  # n_init is at least 1
-        return best
+                yield _judge(points, one)
 
 
 @value
@@ -103,20 +100,15 @@ class KMeansPlusPlus:
 
     def __call__(self, z: Tensor, k: int, key: Tensor) -> Tensor:
         with torch.no_grad(), torch.autocast(z.device.type, enabled=False):
-            points, mean, key = _prepare(z, k, key)
+            points, mean, keys = _prepare(z, k, key, n_init=1)
             *lead, n, d = z.shape
-            problems = max(1, _limits(z.device).block // (n * k))
-            parts = _together(problems, points, _restart_keys(key, 1))
-            centers = torch.cat([_seed(x, k, keys)[:, 0] for x, keys in parts])
+            parts = _together(max(1, _limits(z.device).block // (n * k)), points, keys)
+            centers = torch.cat([_seed(x, k, own)[:, 0] for x, own in parts])
             return (centers + mean).to(z.dtype).reshape(*lead, k, d)
 
 
-def _limits(device: torch.device) -> _Limits:
-    return _CPU if device.type == "cpu" else _GPU
-
-
-def _prepare(z: Tensor, k: int, key: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return samples with ones (p, n, d + 1), their mean (p, 1, d) and keys (p,)."""
+def _prepare(z: Tensor, k: int, key: Tensor, n_init: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return samples with ones (p, n, d + 1), their mean (p, 1, d) and a key per row (p, s)."""
     if not 1 <= k <= z.shape[-2]:
         raise ValueError(f"n_clusters={k} must be between 1 and the number of samples, "
                          f"{z.shape[-2]}.")
@@ -124,17 +116,12 @@ def _prepare(z: Tensor, k: int, key: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     x = x.to(torch.promote_types(x.dtype, torch.float32))
     mean = x.mean(1, keepdim=True)  # centered for precision
     points = torch.cat([x - mean, torch.ones_like(x[..., :1])], -1)
-    return points, mean, key.reshape(-1).to(z.device)
-
-
-def _restart_keys(key: Tensor, n_init: int) -> Tensor:
-    """Return a key for each row, (p, s)."""
-    return draws.fold(key.unsqueeze(-1), "kmeans", torch.arange(n_init, device=key.device))
+    restarts = torch.arange(n_init, device=z.device)
+    return points, mean, draws.fold(key.reshape(-1, 1).to(z.device), "kmeans", restarts)
 
 
 def _together(size: int, first: Tensor, second: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Split both tensors into parts of `size` along their first axis."""
-    return zip(torch.split(first, size), torch.split(second, size), strict=True)
+    return zip(first.split(size), second.split(size), strict=True)
 
 
 def _costs(points: Tensor, centers: Tensor) -> Tensor:
@@ -144,13 +131,12 @@ def _costs(points: Tensor, centers: Tensor) -> Tensor:
 
 
 def _piece(per_sample: int, device: torch.device) -> int:
-    """Return the number of samples to process at a time."""
-    # float32 counts exactly up to 2**24.
+    """Return the number of samples to process at a time; float32 counts up to 2**24."""
     return min(max(1, _limits(device).piece // max(1, per_sample)), 2**24)
 
 
 def _gather(points: Tensor, index: Tensor) -> Tensor:
-    """Gather rows of (p, n, d) at index (p, ...): (p, ..., d)."""
+    """(p, n, d) at rows (p, ...) -> (p, ..., d)."""
     problem = torch.arange(len(points), device=points.device).reshape(-1, *[1] * (index.ndim - 1))
     return points[problem, index]
 
@@ -198,15 +184,11 @@ class _Rows:
         if width == self.running.shape[1] and bool(busy.all()):
             return self
         keep = self.running[busy].int().argsort(dim=1, descending=True, stable=True)[:, :width]
-        return _Rows(
-            self.points if bool(busy.all()) else self.points[busy],
-            self.limit[busy],
-            self.problem[busy],
-            self.restart[busy].gather(1, keep),
-            self.centers[busy].take_along_dim(keep[..., None, None], 1),
-            self.steps[busy].gather(1, keep),
-            self.running[busy].gather(1, keep),
-        )
+        restart, steps, running = (own[busy].gather(1, keep)
+                                   for own in (self.restart, self.steps, self.running))
+        return _Rows(self.points if bool(busy.all()) else self.points[busy], self.limit[busy],
+                     self.problem[busy], restart,
+                     self.centers[busy].take_along_dim(keep[..., None, None], 1), steps, running)
 
 
 def _lloyd(points: Tensor, centers: Tensor, *, max_iter: int, tol: float) -> Tensor:
@@ -241,9 +223,8 @@ def _lloyd(points: Tensor, centers: Tensor, *, max_iter: int, tol: float) -> Ten
 def _means(points: Tensor, centers: Tensor) -> tuple[Tensor, Tensor]:
     """Return new centers of all rows (p, s, k, d), and whether they are valid (p, s).
 
-    They are if each sample has one nearest center and each center a sample. Comparing costs with
-    their minimum is several times faster than an argmin, but counts ties twice; a careful step
-    then replaces this one.
+    Comparing costs with their minimum is several times faster than an argmin, but counts ties
+    twice; a careful step then replaces this one.
     """
     p, s, k, d = centers.shape
     totals = centers.new_zeros(p, s, k, d + 1)
@@ -285,16 +266,13 @@ def _judge(points: Tensor, centers: Tensor) -> KMeansFit:
     """Evaluate one restart of each problem, with inertia from differences for precision."""
     labels = _nearest(points, centers)
     squares = (points[..., :-1] - _gather(centers, labels)).square_().sum(-1)
-    inertia = squares.sum(-1, dtype=torch.float64)
-    return KMeansFit(centers, labels, inertia)
+    return KMeansFit(centers, labels, squares.sum(-1, dtype=torch.float64))
 
 
 def _better(old: KMeansFit, new: KMeansFit) -> KMeansFit:
     """Choose the fit of lower inertia for each problem, the old one if equal to rounding."""
     slack = torch.finfo(new.centers.dtype).eps ** 0.75
     wins = new.inertia < old.inertia * (1 - slack)
-    return KMeansFit(
-        torch.where(wins[:, None, None], new.centers, old.centers),
-        torch.where(wins[:, None], new.labels, old.labels),
-        torch.where(wins, new.inertia, old.inertia),
-    )
+    return KMeansFit(torch.where(wins[:, None, None], new.centers, old.centers),
+                     torch.where(wins[:, None], new.labels, old.labels),
+                     torch.where(wins, new.inertia, old.inertia))

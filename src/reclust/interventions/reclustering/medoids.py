@@ -15,8 +15,7 @@ _DISTANCES = {"cpu": 2**20, "cuda": 2**26}  # held at a time; on a CPU they shou
 class KMedoids:
     """Reclustering method: samples with the least summed distance to their clusters.
 
-    From k-means++ seeds it alternates between assigning samples and moving each medoid within its
-    cluster until none moves, and keeps the best of `n_init` runs.
+    Alternates from k-means++ seeds between assigning samples and moving medoids.
     """
 
     n_init: int = integer(default=10, least=1)
@@ -51,30 +50,11 @@ def _moved(x: Tensor, medoids: Tensor) -> Tensor:
     labels = torch.stack([nearest(x, x[own]) for own in medoids])
     clusters = torch.arange(medoids.shape[1], device=x.device)
     members = labels.unsqueeze(1) == clusters.unsqueeze(1)
-    sums = (_sums_by_cluster if x.device.type == "cpu" else _sums_at_once)(x, members)
-    best = torch.where(members, sums, torch.inf).argmin(-1)
-    return torch.where(members.any(-1), best, medoids)  # empty if another medoid is equal
-
-
-def _sums_at_once(x: Tensor, members: Tensor) -> Tensor:
-    """Sum distances of all samples to the members of each cluster: (n, d), (s, k, n) -> (s, k, n).
-
-    More products than needed, but on a GPU faster than one cluster after another.
-    """
-    chosen = members.flatten(0, 1).to(x.dtype)
-    sums = torch.cat([chosen @ torch.cdist(x, part) for part in x.split(_size(x))], 1)
-    return sums.unflatten(0, members.shape[:2])
-
-
-def _sums_by_cluster(x: Tensor, members: Tensor) -> Tensor:
-    """Sum distances between members of each cluster, infinite for other samples."""
     sums = torch.full(members.shape, torch.inf, dtype=x.dtype, device=x.device)
+    limit = _DISTANCES.get(x.device.type, _DISTANCES["cpu"])
     for made, chosen in zip(sums.flatten(0, 1), members.flatten(0, 1), strict=True):
         own = x[chosen]
-        made[chosen] = torch.cat([torch.cdist(part, own).sum(1) for part in own.split(_size(own))])
-    return sums
-
-
-def _size(x: Tensor) -> int:
-    """Return the number of samples to process at a time."""
-    return max(1, _DISTANCES.get(x.device.type, _DISTANCES["cpu"]) // max(1, len(x)))
+        parts = own.split(max(1, limit // max(1, len(own))))
+        made[chosen] = torch.cat([torch.cdist(part, own).sum(1) for part in parts])
+    # A cluster is empty if another medoid is equal.
+    return torch.where(members.any(-1), sums.argmin(-1), medoids)

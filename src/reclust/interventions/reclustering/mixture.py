@@ -1,9 +1,8 @@
 """Gaussian mixtures by expectation maximization, batched, on any device.
 
-A Gaussian is an exponential family: its log-density is a product of its parameters with the
-features (1, x, x_i x_j for i <= j), and its new parameters come from the mean features of its
-samples. Both steps are then one product with the features (n, f), f = (d + 1)(d + 2) / 2, for all
-restarts of a problem.
+The log-density of a Gaussian is a product of its parameters with f = (d + 1)(d + 2) / 2 features
+(1, x, x_i x_j for i <= j), and its new parameters come from their means, so both steps are one
+product with the features (n, f) for all restarts of a problem.
 
 Shapes: p problems, s restarts, n samples, d features, k components; moments (p, s, k, f).
 """
@@ -22,11 +21,7 @@ _NUMBERS = {"cpu": 2**18, "cuda": 2**24}  # held at a time; on a CPU they should
 
 @value
 class GaussianMixture:
-    """Reclustering method: means of a Gaussian mixture with full covariances, in float64.
-
-    As in scikit-learn's `GaussianMixture`, each restart begins with k-means, `regularization` is
-    added to variances, and a restart ends when the mean log-likelihood changes by less than `tol`.
-    """
+    """Reclustering method: means of a Gaussian mixture, computed as scikit-learn's in float64."""
 
     restarts: int = integer(default=10, least=1)
     regularization: float = number(default=1e-5, least=0)
@@ -64,8 +59,7 @@ class GaussianMixture:
         best = likelihood.amax(1, keepdim=True)
         # The first of those equal to rounding, which must not decide.
         first = (likelihood >= best - 1e-9 * best.abs()).int().argmax(1)
-        chosen = moments[torch.arange(len(x), device=x.device), first]
-        return _means(chosen, x.shape[-1])
+        return _means(moments[torch.arange(len(x), device=x.device), first], x.shape[-1])
 
     def _first_moments(self, x: Tensor, labels: Tensor, k: int) -> Tensor:
         clusters, size = torch.arange(k, device=x.device), _piece(x, labels.shape[1] * k)

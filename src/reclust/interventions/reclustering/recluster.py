@@ -1,4 +1,4 @@
-"""Reclustering: new centers from the current embeddings."""
+"""Reclustering: new centers from the current embeddings, or as means of known groups."""
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -22,6 +22,16 @@ class Method(Protocol):
     def __call__(self, z: Tensor, k: int, key: Tensor) -> Tensor: ...
 
 
+def group_means(z: Tensor, labels: Tensor, centers: Tensor) -> Tensor:
+    """Average z (..., n, d) by label (..., n); unused labels keep their center (..., k, d)."""
+    clusters = torch.arange(centers.shape[-2], device=z.device).unsqueeze(-1)
+    member = (labels.unsqueeze(-2) == clusters).to(z.dtype)
+    sizes = member.sum(-1, keepdim=True)
+    with torch.autocast(z.device.type, enabled=False):
+        sums = member @ z
+    return torch.where(sizes > 0, sums / sizes.clamp(min=1), centers)
+
+
 def random_rows(key: Tensor, n: int, m: int) -> Tensor:
     return draws.permutation(key, n)[..., :m]
 
@@ -41,8 +51,7 @@ class OnSamples(Step):
 
     def embed(self, target: Target) -> Tensor:
         """Return embeddings (..., m, d), of the same samples each time within one firing."""
-        k = target.centers.shape[-2]
-        limit = None if self.subsample is None else max(self.subsample, k)
+        limit = None if self.subsample is None else max(self.subsample, target.centers.shape[-2])
         return target.embed_some(limit, random_rows if self.rows == "random" else _first_rows)
 
 
@@ -88,7 +97,7 @@ class Recluster(OnSamples):
 
 
 def place_centers(method: Method, targets: Sequence[Target], embeddings: Sequence[Tensor]) -> None:
-    """Set the centers of each target to what the method finds in its embeddings."""
+    """Set the centers of each target to those that the method finds in its embeddings."""
     z, key = _joined(embeddings), _joined([target.key for target in targets])
     finite = z.isfinite().flatten(-2).all(-1)
     if z.ndim > 2 and finite.any() and not finite.all():  # failed replicas must not stop others
@@ -103,10 +112,8 @@ def place_centers(method: Method, targets: Sequence[Target], embeddings: Sequenc
                          "of an empty cluster.")
     if not finite.all():
         found = found.where(finite[..., None, None], torch.nan)
-    own = [found]
-    if len(targets) > 1:
-        own = list(found.split([len(target.centers) for target in targets]))
-    for target, centers in zip(targets, own, strict=True):
+    sizes = [len(target.centers) for target in targets]
+    for target, centers in zip(targets, found.split(sizes), strict=True):
         target.centers.copy_(centers)
 
 
@@ -122,3 +129,27 @@ class RandomCenters:
     def __call__(self, z: Tensor, k: int, key: Tensor) -> Tensor:
         rows = draws.permutation(draws.fold(key, "random centers"), z.shape[-2])[..., :k]
         return z.take_along_dim(rows.unsqueeze(-1), -2)
+
+
+@value
+class NativeRecluster(OnSamples):
+    """Set centers to the means of the objective's current hard assignment."""
+
+    def __call__(self, target: Target) -> None:
+        z = self.embed(target)
+        target.centers.copy_(group_means(z, target.assigner(z), target.centers))
+
+
+@value
+class RecomputeCenters(Step):
+    """Keep the labels from before the first step, and set centers to their current means."""
+
+    part: ClassVar[str] = "clustering"
+
+    def prepare(self, target: Target) -> None:
+        with target.clock(self.part):
+            target.labels = target.assigner(target.embed())
+
+    def __call__(self, target: Target) -> None:
+        assert target.labels is not None, "call prepare(target) before the first step"
+        target.centers.copy_(group_means(target.embed(), target.labels, target.centers))

@@ -11,7 +11,6 @@ from ... import metrics
 from ...utils.values import check_int
 from .base import Measured, PeriodicMonitor, Snapshot, StatefulMonitor
 
-
 Labels = Sequence[Any] | np.ndarray
 
 
