@@ -23,7 +23,7 @@ from reclust import (
 )
 from reclust.data.augmentation.affine import Affine
 from reclust.representations import build_network
-from reclust.representations.patches import (
+from reclust.representations.convolutional import (
     Convolution,
     Residual,
     TransposedConvolution,

@@ -157,11 +157,11 @@ class ReturnsTuple(nn.Linear):
     (lambda: (nn.Sequential(nn.Linear(12, 8), nn.Dropout(0.1), nn.Linear(8, 4)), nn.Linear(4, 12)), "dropout"),
     (lambda: (nn.Flatten(), nn.Linear(12, 12)), "encoder has no layer with weights"),
     (lambda: (nn.LazyLinear(4), nn.Linear(4, 12)), "encoder.weight belongs to a lazy layer"),
-    (lambda: (nn.Linear(16, 4), nn.Linear(4, 12)), r"The encoder cannot take a tensor of shape \(2, 12\): .*must fit the samples"),
-    (lambda: (nn.Linear(12, 4), nn.Linear(5, 12)), r"The decoder cannot take a tensor of shape \(2, 4\): .*must fit the embeddings"),
+    (lambda: (nn.Linear(16, 4), nn.Linear(4, 12)), r"The encoder cannot take a tensor of shape \(2, 12\): .*Fit its first layer; nn.Flatten"),
+    (lambda: (nn.Linear(12, 4), nn.Linear(5, 12)), r"The decoder cannot take a tensor of shape \(2, 4\): .*Fit its first layer"),
     (lambda: (nn.Linear(12, 4), nn.Linear(4, 13)), r"decoder.*\(2, 13\)"),
     (lambda: (nn.Sequential(nn.Linear(12, 4), nn.Unflatten(1, (2, 2))), nn.Linear(4, 12)), r"encoder.*\(2, 2, 2\)"),
-    (lambda: (ReturnsTuple(12, 4), nn.Linear(4, 12)), "The encoder must return a tensor, got tuple"),
+    (lambda: (ReturnsTuple(12, 4), nn.Linear(4, 12)), "The encoder must return one tensor, got tuple"),
 ], ids=["tied", "dropout", "no weights", "lazy", "encoder", "decoder", "decoder's output", "no rows", "a tuple"])
 @pytest.mark.parametrize("seeds", [(1,), (1, 2)], ids=["alone", "stacked"])
 def test_modules_that_do_not_work_are_refused_before_training(no_training, modules, message, seeds):

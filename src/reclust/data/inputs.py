@@ -34,15 +34,12 @@ class Inputs(Protocol):
 
     def order(self, key: Tensor) -> Tensor:
         """Return the row numbers in the order of one epoch, (*key.shape, n)."""
-        ...
 
     def take(self, rows: Tensor) -> Tensor:
         """(...) row numbers -> (..., *sample_shape)."""
-        ...
 
     def take_each(self, blocks: Iterable[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield each block of row numbers with its samples, possibly read ahead."""
-        ...
 
     def normalize(self, x: Tensor) -> Tensor: ...
 

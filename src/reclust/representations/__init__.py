@@ -9,5 +9,4 @@ from .resnet import Backbone, ResNet
 __all__ = [
     "Autoencoder", "Backbone", "Contrastive", "ConvAutoencoder", "Embeddings", "EncoderDecoder",
     "EncoderProjector", "OwnAutoencoder", "OwnSimCLR", "Representation", "ResNet", "SimCLR",
-    "build_network", "nt_xent",
-]
+    "build_network", "nt_xent"]

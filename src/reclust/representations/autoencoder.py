@@ -2,15 +2,14 @@
 
 import math
 from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import Literal
 
-import torch
 from torch import Tensor, nn
 
 from ..utils.values import choice, integer, integers, value
-from .base import encode_together, encoder_blocks
+from .base import WithEncoder
 from .layers import BatchNorm, Linear, LinearReLU, mean_squared_error, uninitialized
-from .weights import decaying_weights, expanded_weights, initial_weights
+from .weights import decaying_weights
 
 
 class EncoderDecoder(nn.Module):
@@ -21,28 +20,10 @@ class EncoderDecoder(nn.Module):
         self.encoder, self.decoder = encoder, decoder
 
 
-class Reconstruction:
-    """Shared part of autoencoders, whatever their layers."""
-
-    stacks: ClassVar[bool] = True
-
-    def encode(self, net: EncoderDecoder, x: Tensor) -> Tensor:
-        return net.encoder(x)
-
-    def encode_views(self, net: EncoderDecoder, views: Tensor) -> Tensor:
-        return encode_together(net.encoder, views)
-
+class Reconstruction(WithEncoder):
     def loss(self, net: EncoderDecoder, views: Tensor, z: Tensor) -> Tensor:
-        """Return the mean squared error over all views."""
         output = net.decoder(z.flatten(0, 1))
         return mean_squared_error(output, views.reshape(output.shape))
-
-    def initial_weights(self, net: EncoderDecoder, key: Tensor,
-                        dtype: torch.dtype) -> dict[str, Tensor]:
-        return initial_weights(net, key, dtype=dtype)
-
-    def blocks(self, net: EncoderDecoder) -> dict[str, tuple[str, ...]]:
-        return encoder_blocks(net.encoder, prefix="encoder.")
 
     def decaying(self, net: EncoderDecoder) -> frozenset[str]:
         return decaying_weights(net)
@@ -120,16 +101,14 @@ class OwnAutoencoder(Reconstruction):
     decoder : Module
         Turns embeddings into B times as many numbers as a sample has.
     weights : {"fresh", "given"}, default="fresh"
-        Draw initial weights from the seed, or start every replica from the weights the modules
-        have, for instance pretrained ones.
+        Draw initial weights from the seed, or start every replica from those of the modules.
 
     Examples
     --------
     >>> from torch import nn
     >>> from reclust import IDEC, OwnAutoencoder
     >>> encoder = nn.Sequential(nn.Linear(20, 16), nn.ReLU(), nn.Linear(16, 3))
-    >>> representation = OwnAutoencoder(encoder, nn.Linear(3, 20))
-    >>> model = IDEC(n_clusters=3, representation=representation)
+    >>> model = IDEC(n_clusters=3, representation=OwnAutoencoder(encoder, nn.Linear(3, 20)))
     """
 
     encoder: nn.Module
@@ -138,8 +117,3 @@ class OwnAutoencoder(Reconstruction):
 
     def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> EncoderDecoder:
         return EncoderDecoder(self.encoder, self.decoder)
-
-    def initial_weights(self, net: EncoderDecoder, key: Tensor,
-                        dtype: torch.dtype) -> dict[str, Tensor]:
-        draw = initial_weights if self.weights == "fresh" else expanded_weights
-        return draw(net, key, dtype=dtype)

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,7 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from ..utils.device import fixed_seed
 from ..utils.exceptions import first_line
-from .weights import NORMS, layers
+from .weights import NORMS, expanded_weights, initial_weights, layers
 
 
 @runtime_checkable
@@ -34,36 +34,48 @@ class Representation(Protocol):
     torch.Size([10, 2])
     """
 
-    stacks: ClassVar[bool]
-    """True to train replicas stacked with vmap; replicas of large networks take turns instead."""
+    stacks: ClassVar[bool]  # with vmap; replicas of large networks take turns instead
 
     def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> nn.Module:
         """Make the network for samples of this shape; its weights are drawn later."""
-        ...
 
     def initial_weights(self, net: Any, key: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
         """Draw initial parameters: name -> (*key.shape, *shape)."""
-        ...
 
     def encode(self, net: Any, x: Tensor) -> Tensor:
         """Embed samples: (B, *sample_shape) -> (B, d)."""
-        ...
 
     def encode_views(self, net: Any, views: Tensor) -> Tensor:
         """Embed views during training: (V, B, *sample_shape) -> (V, B, d)."""
-        ...
 
     def loss(self, net: Any, views: Tensor, z: Tensor) -> Tensor:
         """Compute the representation's own loss, a scalar, averaged over views."""
-        ...
 
     def blocks(self, net: Any) -> dict[str, tuple[str, ...]]:
         """Name the layers of each block that may be reset; the last is 'embedding'."""
-        ...
 
     def decaying(self, net: Any) -> frozenset[str]:
         """Name the parameters that weight decay acts on."""
-        ...
+
+
+class WithEncoder:
+    """Shared part of representations whose networks have an `encoder`, which makes z."""
+
+    stacks: ClassVar[bool] = True
+    weights: Literal["fresh", "given"] = "fresh"  # given ones are those of the modules
+
+    def encode(self, net: Any, x: Tensor) -> Tensor:
+        return net.encoder(x)
+
+    def encode_views(self, net: Any, views: Tensor) -> Tensor:
+        return encode_together(net.encoder, views)
+
+    def initial_weights(self, net: Any, key: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
+        draw = initial_weights if self.weights == "fresh" else expanded_weights
+        return draw(net, key, dtype=dtype)
+
+    def blocks(self, net: Any) -> dict[str, tuple[str, ...]]:
+        return encoder_blocks(net.encoder, prefix="encoder.")
 
 
 def build_network(representation: Representation, sample_shape: tuple[int, ...], n_clusters: int,
@@ -71,14 +83,12 @@ def build_network(representation: Representation, sample_shape: tuple[int, ...],
     """Build a network in eval mode without changing torch's random state."""
     with fixed_seed(), torch.device(device):
         net = representation.build(sample_shape, n_clusters)
-    names = [name for name, _ in net.named_parameters(remove_duplicate=False)]
-    if len(names) > len(list(net.parameters())):
+    if len([*net.named_parameters(remove_duplicate=False)]) > len([*net.parameters()]):
         raise ValueError("Two layers of the network share a weight tensor, which replicas cannot: "
                          "untie them.")
     for name, tensor in (*net.named_parameters(), *net.named_buffers()):
         if nn.parameter.is_lazy(tensor):
-            raise ValueError(f"{name} belongs to a lazy layer without a shape: give the layer its "
-                             "size, or pass a sample through the network first.")
+            raise ValueError(f"{name} belongs to a lazy layer: give the layer its size.")
     return copy.deepcopy(net).to(dtype).eval()
 
 
@@ -89,14 +99,11 @@ def try_forward(part: str, call: Callable[[Tensor], Tensor], given: Tensor) -> T
     except torch.OutOfMemoryError:
         raise
     except (RuntimeError, ValueError, IndexError) as error:
-        expected = ("samples; nn.Flatten() turns images into rows" if part == "encoder"
-                    else "embeddings of the encoder")
+        hint = "; nn.Flatten() turns images into rows" if part == "encoder" else ""
         raise ValueError(f"The {part} cannot take a tensor of shape {tuple(given.shape)}: "
-                         f"{first_line(error).rstrip('.')}. Its first layer must fit the "
-                         f"{expected}.") from error
+                         f"{first_line(error).rstrip('.')}. Fit its first layer{hint}.") from error
     if not isinstance(output, Tensor):
-        raise ValueError(f"The {part} must return a tensor, got {type(output).__name__}: wrap it "
-                         "in a module that returns only the tensor.")
+        raise ValueError(f"The {part} must return one tensor, got {type(output).__name__}.")
     return output
 
 
@@ -124,18 +131,15 @@ def encoder_blocks(encoder: nn.Module, *, prefix: str = "") -> dict[str, tuple[s
 
 
 def _only_scales(layer: nn.Module) -> bool:
-    """Tell norms, PReLU and custom layers that only have a number for each channel."""
     return isinstance(layer, (*NORMS, nn.PReLU)) or (
         not is_parametrized(layer) and all(own.ndim < 2 for own in layer.parameters(recurse=False)))
 
 
 def layers_of(net: nn.Module, place: str) -> tuple[str, ...]:
-    """Return the full names of the layers with weights in one part of a network."""
     return tuple(f"{place}.{name}".rstrip(".") for name, _ in layers(net.get_submodule(place)))
 
 
 def check_images(network: str, sample_shape: tuple[int, ...]) -> None:
     if len(sample_shape) != 3:
         raise ValueError(f"{network} needs images (channels, height, width), got samples of shape "
-                         f"{sample_shape}: give image_shape= for flattened images, or use another "
-                         "representation for tables.")
+                         f"{sample_shape}: give image_shape= for flattened images.")

@@ -1,21 +1,21 @@
 """Contrastive representations: two views of a sample agree after a projector."""
 
+import copy
 from collections import OrderedDict
 from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from .. import draws
 from ..utils.values import choice, integer, integers, number, value
-from .base import encode_together, encoder_blocks, layers_of, try_forward
+from .base import WithEncoder, encode_together, layers_of, try_forward
 from .layers import uninitialized
 from .resnet import Backbone, ResNet
-from .weights import decaying_weights, expanded_weights, initial_weights
+from .weights import decaying_weights, initial_weights
 
 Encoding = Literal["together", "apart", "apart and again"]
-ENCODINGS = ("together", "apart", "apart and again")
 
 
 def nt_xent(projected: Tensor, temperature: float | Tensor) -> Tensor:
@@ -38,16 +38,13 @@ class EncoderProjector(nn.Module):
         self.encoder, self.projector = encoder, projector
 
 
-class Contrastive:
+class Contrastive(WithEncoder):
     """Shared part of contrastive representations; see `SimCLR` for the fields."""
 
     temperature: float
     reduction: Literal["mean", "sum"]
     encoding: Encoding
     stacks: ClassVar[bool] = False
-
-    def encode(self, net: EncoderProjector, x: Tensor) -> Tensor:
-        return net.encoder(x)
 
     def encode_views(self, net: EncoderProjector, views: Tensor) -> Tensor:
         z = self._apply(net.encoder, views)
@@ -59,8 +56,7 @@ class Contrastive:
     def loss(self, net: EncoderProjector, views: Tensor, z: Tensor) -> Tensor:
         if len(z) != 2:
             raise ValueError("The contrastive loss compares two views of each sample, got "
-                             f"{len(z)}: train with an augmentation and "
-                             "Schedule(views=('augmented', 'augmented')).")
+                             f"{len(z)}: use Schedule(views=('augmented', 'augmented')).")
         loss = nt_xent(self._apply(net.projector, z), self.temperature)
         return 2 * loss if self.reduction == "sum" else loss
 
@@ -69,13 +65,8 @@ class Contrastive:
             return encode_together(part, views)
         return torch.stack([part(view) for view in views])
 
-    def initial_weights(self, net: EncoderProjector, key: Tensor,
-                        dtype: torch.dtype) -> dict[str, Tensor]:
-        return initial_weights(net, key, dtype=dtype)
-
     def blocks(self, net: EncoderProjector) -> dict[str, tuple[str, ...]]:
-        blocks = encoder_blocks(net.encoder, prefix="encoder.")
-        return {**blocks, "projector": layers_of(net, "projector")}
+        return {**super().blocks(net), "projector": layers_of(net, "projector")}
 
     def decaying(self, net: EncoderProjector) -> frozenset[str]:
         return decaying_weights(net.encoder, prefix="encoder.")
@@ -85,22 +76,17 @@ class Contrastive:
 class SimCLR(Contrastive):
     """Residual network, MLP with BatchNorm whose output is the embedding, and a projector.
 
-    Its blocks are stem, block1 to block4, mlp, embedding and projector. Resetting all of them
-    destroys what was learned: name the late ones, as the paper does with
-    ``SoftReset({"mlp": 0.7, "block4": 0.9, "projector": 0.7})``.
+    Its blocks are stem, block1 to block4, mlp, embedding and projector. Reset only late ones, as
+    the paper does with ``SoftReset({"mlp": 0.7, "block4": 0.9, "projector": 0.7})``.
 
     Parameters
     ----------
     backbone : Backbone, default=ResNet()
         Network that turns images into features.
-    hidden : tuple of int, default=(512, 256)
-        Sizes of the MLP's hidden layers.
-    embedding : int, default=128
-        Size of the embedding.
-    projector : tuple of int, default=(2048, 128)
-        Sizes of the projector's hidden layers and of its output.
-    projector_norm : bool, default=False
-        Add BatchNorm to the projector's hidden layers.
+    hidden, embedding : tuple of int and int, default=(512, 256), 128
+        Sizes of the MLP's hidden layers and of the embedding.
+    projector, projector_norm : tuple of int and bool, default=(2048, 128), False
+        Sizes of the projector's layers, and whether its hidden ones have BatchNorm.
     temperature : float, default=0.5
         Temperature of the contrastive loss.
     reduction : {"mean", "sum"}, default="mean"
@@ -122,7 +108,7 @@ class SimCLR(Contrastive):
     projector_norm: bool = False
     temperature: float = number(default=0.5, above=0)
     reduction: Literal["mean", "sum"] = choice("mean", "sum", default="mean")
-    encoding: Encoding = choice(*ENCODINGS, default="together")
+    encoding: Encoding = choice(*get_args(Encoding), default="together")
 
     def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> EncoderProjector:
         backbone = self.backbone.build(sample_shape)
@@ -150,8 +136,7 @@ class OwnSimCLR(Contrastive):
     projector : Module, optional
         Turns embeddings into the input of the loss, by default an MLP of sizes d, 2048, 128.
     weights : {"fresh", "given"}, default="fresh"
-        Draw initial weights from the seed, or start every replica from the weights the modules
-        have, for instance pretrained ones.
+        Draw initial weights from the seed, or start every replica from those of the modules.
     temperature, reduction, encoding
         See `SimCLR`.
 
@@ -168,32 +153,25 @@ class OwnSimCLR(Contrastive):
     weights: Literal["fresh", "given"] = choice("fresh", "given", default="fresh")
     temperature: float = number(default=0.5, above=0)
     reduction: Literal["mean", "sum"] = choice("mean", "sum", default="mean")
-    encoding: Encoding = choice(*ENCODINGS, default="together")
+    encoding: Encoding = choice(*get_args(Encoding), default="together")
 
     def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> EncoderProjector:
-        if self.projector is not None:
-            return EncoderProjector(self.encoder, self.projector)
-        like = next(self.encoder.parameters(), torch.empty(0))
-        modes = {module: module.training for module in self.encoder.modules()}
-        try:
+        projector = self.projector
+        if projector is None:
+            encoder = copy.deepcopy(self.encoder).eval()  # given modules are left unchanged
+            x = next(encoder.parameters(), torch.empty(0)).new_zeros(2, *sample_shape)
             with torch.no_grad():
-                x = like.new_zeros(2, *sample_shape)
-                width = try_forward("encoder", self.encoder.eval(), x).shape[-1]
-        finally:
-            for module, training in modes.items():
-                module.training = training
-        projector = mlp((width, 2048, 128), batch_norm=False)
-        return EncoderProjector(self.encoder, nn.Sequential(*projector))
+                width = try_forward("encoder", encoder, x).shape[-1]
+            projector = nn.Sequential(*mlp((width, 2048, 128), batch_norm=False))
+        return EncoderProjector(self.encoder, projector)
 
     def initial_weights(self, net: EncoderProjector, key: Tensor,
                         dtype: torch.dtype) -> dict[str, Tensor]:
-        if self.weights == "fresh":
-            return super().initial_weights(net, key, dtype)
-        given = expanded_weights(net, key, dtype=dtype)
-        if self.projector is None:
+        weights = super().initial_weights(net, key, dtype)
+        if self.weights == "given" and self.projector is None:
             drawn = initial_weights(net.projector, draws.fold(key, "projector"), dtype=dtype)
-            given.update({f"projector.{name}": stack for name, stack in drawn.items()})
-        return given
+            weights |= {f"projector.{name}": stack for name, stack in drawn.items()}
+        return weights
 
 
 def mlp(sizes: tuple[int, ...], *, batch_norm: bool) -> list[nn.Module]:

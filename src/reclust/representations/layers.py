@@ -13,10 +13,7 @@ from ..utils import kernels
 
 
 class Linear(nn.Linear):
-    """`nn.Linear` whose weight gradient keeps the weight's memory layout under vmap.
-
-    With torch's own rule the gradient comes out transposed and is copied at each step.
-    """
+    """`nn.Linear` whose gradient under vmap needs no copy, as torch's transposed one does."""
 
     def forward(self, x: Tensor) -> Tensor:
         given = _cast(x, self.weight, self.bias)
@@ -24,8 +21,6 @@ class Linear(nn.Linear):
 
 
 class LinearReLU(Linear):
-    """A linear layer and ReLU, fused into one pass over the output."""
-
     def forward(self, x: Tensor) -> Tensor:
         if _plain(x):
             return super().forward(x).relu_()
@@ -113,7 +108,6 @@ def _cast(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def _gradients(ctx: Any, grad: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor | None, Tensor]:
-    """Return the gradients of x and of the weight."""
     return grad @ weight if ctx.needs_input_grad[0] else None, grad.mT @ x
 
 
@@ -129,18 +123,17 @@ def uninitialized(kind: type[nn.Module], *sizes: int) -> nn.Module:
 
 
 def mean_squared_error(output: Tensor, x: Tensor) -> Tensor:
-    """Return the mean squared error of (B, i) against (B, i)."""
     if kernels.triton(output) is not None:
-        return _SquaredError.apply(output, x) / x.numel()
+        return _SquaredError.apply(output.unsqueeze(0), x.unsqueeze(0)).squeeze(0) / x.numel()
     return nn.functional.mse_loss(output.to(x.dtype), x)
 
 
 class _SquaredError(torch.autograd.Function):
-    """Sum of squared differences in one pass; x gets no gradient."""
+    """Sum of squared differences in one pass, (r, B, i), (r, B, i) -> (r,); x gets no gradient."""
 
     @staticmethod
     def forward(output: Tensor, x: Tensor) -> Tensor:
-        return kernels.squared_error(output.unsqueeze(0), x.unsqueeze(0)).squeeze(0)
+        return kernels.squared_error(output, x)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
@@ -149,23 +142,10 @@ class _SquaredError(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        output, x, grad = (tensor.unsqueeze(0) for tensor in (*ctx.saved_tensors, grad))
-        return kernels.squared_error_backward(output, x, grad).squeeze(0), None
+        output, x = ctx.saved_tensors
+        return kernels.squared_error_backward(output, x, grad), None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor) -> tuple[Tensor, int]:
-        return _StackedSquaredError.apply(*_stack(info, in_dims, inputs)), 0
-
-
-class _StackedSquaredError(_SquaredError):
-    """Squared errors of stacks: (r, B, i), (r, B, i) -> (r,)."""
-
-    @staticmethod
-    def forward(output: Tensor, x: Tensor) -> Tensor:
-        return kernels.squared_error(output, x)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        output, x = ctx.saved_tensors
-        return kernels.squared_error_backward(output, x, grad), None
+        stacks = (tensor.squeeze(1) for tensor in _stack(info, in_dims, inputs))  # stacks of one
+        return _SquaredError.apply(*stacks).unsqueeze(1), 0

@@ -13,8 +13,6 @@ from .weights import Distribution, Normal, initial_distributions
 
 
 class Conv(nn.Conv2d):
-    """Convolution without bias, padded, with the initial distribution of residual networks."""
-
     def __init__(self, n_in: int, n_out: int, side: int, stride: int = 1) -> None:
         super().__init__(n_in, n_out, side, stride, padding=side // 2, bias=False)
 
@@ -42,8 +40,6 @@ class _Block(nn.Module):
 
 
 class Basic(_Block):
-    """Two 3 x 3 convolutions."""
-
     expansion = 1
 
     def __init__(self, n_in: int, width: int, stride: int) -> None:
@@ -56,8 +52,6 @@ class Basic(_Block):
 
 
 class Bottleneck(_Block):
-    """A 3 x 3 convolution between two 1 x 1 convolutions, the last four times as wide."""
-
     expansion = 4
 
     def __init__(self, n_in: int, width: int, stride: int) -> None:
@@ -72,13 +66,10 @@ class Bottleneck(_Block):
 
 
 _DEPTHS: dict[int, tuple[type[Basic | Bottleneck], tuple[int, ...]]] = {
-    18: (Basic, (2, 2, 2, 2)), 34: (Basic, (3, 4, 6, 3)), 50: (Bottleneck, (3, 4, 6, 3)),
-}
+    18: (Basic, (2, 2, 2, 2)), 34: (Basic, (3, 4, 6, 3)), 50: (Bottleneck, (3, 4, 6, 3))}
 
 
 class ResidualNetwork(nn.Module):
-    """Stem, block1 to block4, and the mean over the image."""
-
     def __init__(self, stem: nn.Module, kind: type[Basic | Bottleneck], counts: tuple[int, ...],
                  width: int) -> None:
         super().__init__()
@@ -100,11 +91,9 @@ class ResidualNetwork(nn.Module):
 
 
 class Backbone(Protocol):
-    """A recipe for a network that turns images (B, c, h, w) into features (B, features)."""
+    """Makes a module (B, c, h, w) -> (B, features) with `features`; its children are blocks."""
 
-    def build(self, sample_shape: tuple[int, ...]) -> nn.Module:
-        """Make a module with an attribute `features`, whose children are blocks to reset."""
-        ...
+    def build(self, sample_shape: tuple[int, ...]) -> nn.Module: ...
 
 
 @value
@@ -118,8 +107,7 @@ class ResNet:
     width : int, default=64
         Number of channels of the first block; each later block has twice as many.
     stem : {"small", "large"}, default="small"
-        First layers: a 3 x 3 convolution for images of about 32 x 32 pixels, or a 7 x 7
-        convolution and max pooling, which shrink large images by 4.
+        A 3 x 3 convolution for small images, or a 7 x 7 one and max pooling, which shrink by 4.
 
     Examples
     --------

@@ -1,7 +1,6 @@
-"""Initial weight distributions of layers, drawn by key.
+"""Initial weights of layers, drawn by key: torch's own draws are global and for one replica.
 
-`reset_parameters` of torch's layers draws from the global generator, and for one replica at a
-time. Register a function with `initial_distributions.register` for another kind of layer.
+Register a function with `initial_distributions.register` for another kind of layer.
 """
 
 import math
@@ -38,8 +37,8 @@ _REGISTER = "register them with reclust.representations.weights.initial_distribu
 @singledispatch
 def initial_distributions(layer: nn.Module) -> dict[str, Distribution]:
     """Return the initial distributions of a layer's own parameters by name."""
-    raise TypeError(f"The initial distributions of a {type(layer).__name__} are unknown: "
-                    + _REGISTER)
+    kind = type(layer).__name__
+    raise TypeError(f"The initial distributions of a {kind} are unknown: {_REGISTER}")
 
 
 @initial_distributions.register(nn.Linear)
@@ -74,17 +73,15 @@ def check_distributions(name: str, layer: nn.Module) -> None:
     for parameter, _ in layer.named_parameters(recurse=False):
         if parameter not in known:
             raise TypeError(f"The initial distribution of {parameter!r} of {name}, a "
-                            f"{type(layer).__name__}, is unknown: " + _REGISTER)
+                            f"{type(layer).__name__}, is unknown: {_REGISTER}")
 
 
 def fan_in(layer: nn.Module) -> int:
     """Return the number of inputs of one output of a linear or convolutional layer."""
-    # Not from the weight if avoidable: accessing one with spectral_norm changes its buffers.
-    if isinstance(layer, nn.Linear):
+    if isinstance(layer, nn.Linear):  # accessing a weight with spectral_norm changes its buffers
         return max(1, layer.in_features)
     if isinstance(layer, nn.modules.conv._ConvNd):
-        # As torch does: from the second axis, which in transposed layers is that of outputs.
-        channels = layer.out_channels if layer.transposed else layer.in_channels
+        channels = layer.out_channels if layer.transposed else layer.in_channels  # as torch does
         return max(1, channels // layer.groups * math.prod(layer.kernel_size))
     weight = layer.weight
     assert isinstance(weight, Tensor)
@@ -114,7 +111,7 @@ def initial_weights(net: nn.Module, key: Tensor, *, dtype: torch.dtype) -> dict[
         check_distributions(layer_name, layer)
         distributions = initial_distributions(layer)
         for name, parameter in layer.named_parameters(recurse=False):
-            full_name = f"{layer_name}.{name}" if layer_name else name
+            full_name = f"{layer_name}.{name}".lstrip(".")
             if parameter.requires_grad:
                 own_key = draws.fold(key, full_name)
                 drawn[full_name] = draw(distributions[name], own_key, parameter.shape, dtype)
@@ -135,8 +132,6 @@ def _expanded(parameter: Tensor, key: Tensor, dtype: torch.dtype) -> Tensor:
 
 def decaying_weights(net: nn.Module, *, prefix: str = "") -> frozenset[str]:
     """Name the parameters for weight decay: no biases, no norms, nothing with one axis."""
-    return frozenset(
-        f"{prefix}{layer_name}.{name}" if layer_name else f"{prefix}{name}"
-        for layer_name, layer in layers(net) if not isinstance(layer, NORMS)
-        for name, parameter in layer.named_parameters(recurse=False) if parameter.ndim > 1
-    )
+    return frozenset(prefix + f"{layer_name}.{name}".lstrip(".")
+                     for layer_name, layer in layers(net) if not isinstance(layer, NORMS)
+                     for name, own in layer.named_parameters(recurse=False) if own.ndim > 1)

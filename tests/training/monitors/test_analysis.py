@@ -90,7 +90,7 @@ def test_known_embeddings_spare_the_encoder_and_change_nothing(monkeypatch):
     beside = trained([Distances(), Reconstruction()], settings).history["clustering"]
     for column in ("reconstruction_loss", "reconstruction_loss_after_reset"):
         np.testing.assert_allclose(alone[column].values, beside[column].values, rtol=1e-6)
-    monkeypatch.setattr("reclust.representations.autoencoder.encode_together", lambda encoder, views: pytest.fail("encoded again"))
+    monkeypatch.setattr("reclust.representations.base.encode_together", lambda encoder, views: pytest.fail("encoded again"))
     train(X, replace(settings, pretraining=None, clustering=replace(settings.clustering, epochs=0)), seeds=[1], monitors=[Distances(), Reconstruction()])
 
 
