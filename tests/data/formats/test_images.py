@@ -182,20 +182,19 @@ def test_only_the_first_page_is_read_and_that_is_said_once(suffix, tmp_path):
     for name in "bc":
         pages[0].save(tmp_path / f"{name}.{suffix}", save_all=True, append_images=pages[1:], **({"lossless": True} if suffix == "webp" else {}))
     pages[0].save(tmp_path / "a.png")
-    with pytest.warns(ReclustWarning, match=rf"2 of 3 images in .* only the first is read; .*The first is b\.{suffix}\.") as caught:
+    with pytest.warns(ReclustWarning, match=rf"2 of 3 images in .* only the first is read, such as b\.{suffix};") as caught:
         found = read(tmp_path)
     assert len(caught) == 1 and len(found) == 3
     np.testing.assert_array_equal(found.images[1], np.asarray(pages[0]) if suffix != "gif" else found.images[2])
 
 
-def test_sixteen_bits_a_colour_are_read_as_eight_and_that_is_said(tmp_path):
+def test_sixteen_bits_a_colour_are_read_as_eight(tmp_path):
     pixels, chunks = noise(5, 4, 3, high=65536, dtype=">u2"), b""
     rows = b"".join(b"\0" + row.tobytes() for row in pixels)
     for kind, content in ((b"IHDR", struct.pack(">IIBBBBB", 4, 5, 16, 2, 0, 0, 0)), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")):
         chunks += struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
     (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + chunks)
-    with pytest.warns(ReclustWarning, match=r"1 of 1 images in .* have 16 bits per colour, of which Pillow reads the upper 8"):
-        found = read(tmp_path)
+    found = read(tmp_path)
     np.testing.assert_array_equal(found.images[0], pixels // 256)
 
 

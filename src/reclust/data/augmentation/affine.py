@@ -86,8 +86,7 @@ class Affine(ImageAugmentation):
             shear=spread[..., 1] * math.radians(self.shear),
             dx=(spread[..., 2] * (self.translate * width)).round(),
             dy=(spread[..., 3] * (self.translate * height)).round(),
-            scale=spread[..., 4] * ((high - low) / 2) + (high + low) / 2,
-        )
+            scale=spread[..., 4] * ((high - low) / 2) + (high + low) / 2)
 
     def parameters(self, keys: Tensor, height: int, width: int) -> Tensor:
         """Return maps (..., B, 2, 3) for `warp`."""

@@ -105,8 +105,7 @@ class ColorJitter:
             contrast=factor(self.contrast, u[..., 1]),
             saturation=factor(self.saturation, u[..., 2]),
             hue=torch.where(chosen, self.hue * (2 * u[..., 3] - 1), 0.0),
-            rank=(apart.unsqueeze(-1) > apart.unsqueeze(-2)).sum(dim=-1),
-        )
+            rank=(apart.unsqueeze(-1) > apart.unsqueeze(-2)).sum(dim=-1))
 
 
 class ColorAugmentation(ImageAugmentation):
@@ -136,10 +135,8 @@ class ColorViews(ColorAugmentation):
         return ColorParameters(
             boxes=None if self.crop is None else self.crop.boxes(u[..., :_CROP], height, width),
             jitters=None if self.jitter is None else self.jitter.jitters(u[..., _CROP:-_CHANCES]),
-            grey=u[..., -3] < self.grey,
-            flip=u[..., -2] < self.flip,
-            solarize=u[..., -1] < self.solarize,
-        )
+            grey=u[..., -3] < self.grey, flip=u[..., -2] < self.flip,
+            solarize=u[..., -1] < self.solarize)
 
     def apply(self, x: Tensor, parameters: ColorParameters) -> Tensor:
         boxes, jitters, grey, flip, solarized = parameters

@@ -66,13 +66,9 @@ class StrongViews(ColorAugmentation):
         u = draws.uniform(draws.fold(keys, "strong"), (count,), dtype=torch.float64)
         half = (1 + (u[..., 0] * self.cutout).floor()).div(2).floor()  # of a side in 1..cutout
         top, left = (u[..., 1] * height).floor() - half, (u[..., 2] * width).floor() - half
+        operation = (u[..., 4::2] * len(Operation)).to(torch.int32)
         hole = Boxes(top, left, 2 * half, 2 * half)
-        return StrongParameters(
-            operation=(u[..., 4::2] * len(Operation)).to(torch.int32),
-            level=u[..., 5::2],
-            hole=hole,
-            flip=u[..., 3] < self.flip,
-        )
+        return StrongParameters(operation, u[..., 5::2], hole, u[..., 3] < self.flip)
 
     def apply(self, x: Tensor, parameters: StrongParameters) -> Tensor:
         x = torch.lerp(x, x.flip(-1), per_image(parameters.flip).to(x.dtype))

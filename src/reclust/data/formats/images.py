@@ -29,12 +29,9 @@ _LOG = logging.getLogger(__name__)
 
 
 class _Header(NamedTuple):
-    """Upright size (h, w), and whether more pages follow and whether Pillow reads 8 of 16 bits."""
-
     grey: bool
-    size: tuple[int, int]
-    paged: bool
-    halved: bool
+    size: tuple[int, int]  # upright (h, w)
+    paged: bool  # more pages or frames follow
 
 
 def holds_images(path: str | os.PathLike[str]) -> bool:
@@ -76,7 +73,11 @@ def read_images(place: Path, *, size: Sequence[int] | None = None,
         headers = {path: headers[path] for path in pixels}
     _report(errors, len(paths), folder, on_error)
     names = [path.relative_to(folder).as_posix() for path in pixels]
-    _warn_of_losses(names, [headers[path] for path in pixels], folder)
+    paged = [name for name, path in zip(names, pixels, strict=True) if headers[path].paged]
+    if paged:
+        warn(f"{len(paged)} of {len(names)} images in {folder} hold several pages or frames, of "
+             f"which only the first is read, such as {paged[0]}; save the others as separate files "
+             "if they are samples too.")
     if size is None and height * width > _LARGE:
         warn(f"The images in {folder} keep their size of {height} x {width}, which takes much time "
              "and memory: a smaller one often works as well, such as size=(64, 64) (--size 64 64).")
@@ -131,9 +132,8 @@ def _header(path: Path) -> _Header:
         has_exif = opened.format == "TIFF" or "exif" in opened.info
         turned = has_exif and opened.getexif().get(_ORIENTATION, 1) >= 5
         size = (opened.width, opened.height) if turned else (opened.height, opened.width)
-        halved = not opened.mode.startswith("I") and ";16" in str(opened.tile)
         paged = opened.format in _PAGED and bool(opened.is_animated)
-        return _Header(opened.mode in _GREY, size, paged, halved)
+        return _Header(opened.mode in _GREY, size, paged)
 
 
 def _pixels(path: Path, *, size: tuple[int, int], grey: bool) -> NDArray[Any]:
@@ -172,18 +172,6 @@ def _on_white(opened: Any) -> Any:
         return opened
     visible = opened.convert("RGBA")
     return image.alpha_composite(image.new("RGBA", visible.size, "white"), visible)
-
-
-def _warn_of_losses(names: Sequence[str], headers: Sequence[_Header], folder: Path) -> None:
-    for lossy, what in (
-        ([header.paged for header in headers], "hold several pages or frames, of which only the "
-         "first is read; save the others as separate files if they are samples too"),
-        ([header.halved for header in headers], "have 16 bits per colour, of which Pillow reads "
-         "the upper 8; save them in grey or give an array if the lower bits matter"),
-    ):
-        if any(lossy):
-            warn(f"{sum(lossy)} of {len(names)} images in {folder} {what}. The first is "
-                 f"{names[lossy.index(True)]}.")
 
 
 def _report(errors: list[str], n: int, folder: Path, on_error: OnError) -> None:

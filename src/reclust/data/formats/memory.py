@@ -21,8 +21,7 @@ _MEANT_FOR = {
     "labels": _BY_NAME, "ids": _BY_NAME,
     "size": "it is for images and folders of them",
     "on_error": "only broken images in a folder can be left out (--skip-broken)",
-    "drop": "it names columns of a table",
-}
+    "drop": "it names columns of a table"}
 
 
 class ReadOptions(NamedTuple):
