@@ -87,15 +87,12 @@ class DeepClustering(FittedClustering):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-    n_clusters_ : int
-        Number of clusters with samples.
-    cluster_centers_ : ndarray of shape (n_clusters_, n_dimensions)
-    history_ : dict of str to dict of str to Curve
+    n_clusters_, cluster_centers_ : int, ndarray of shape (n_clusters_, n_dimensions)
+        Number and centers of the clusters that have samples.
+    history_ : dict
         Curves of the kept replica, by phase ("pretraining", "clustering") and column.
-    replicas_ : list of Replica
-        Seeds, scores and labels of all replicas.
-    best_replica_ : int
-        Index of the kept replica.
+    replicas_, best_replica_ : list of Replica, int
+        Seeds, scores and labels of all replicas, and the index of the kept one.
     consensus_labels_ : ndarray of shape (n_samples,)
         With `consensus=True`, what the replicas voted for, matched to `labels_`.
     ids_ : ndarray of shape (n_samples,) or None
@@ -118,19 +115,18 @@ class DeepClustering(FittedClustering):
 
     _default_objective: ClassVar[Objective | None] = None
 
-    def __init__(
-        self, n_clusters: int = 8, *, objective: Objective | None = None,
-        intervention: Intervention | str | None = "auto",
-        representation: Representation | None = None,
-        preset: str | Settings | Recipe = "everyday", pretrain_epochs: int | None = None,
-        epochs: int | None = None, batch_size: int | None = None, lr: float | None = None,
-        augment: Augmentation | str | None = "auto", image_shape: Sequence[int] | None = None,
-        lens: Lens | str | None = "auto", standardize: bool = True, n_init: int | None = None,
-        select: Selector | None = None, consensus: bool = False, device: str = "auto",
-        precision: choices.Precision = "auto",
-        random_state: int | np.random.RandomState | None = None, progress: bool | None = None,
-        time_budget: float | None = None,
-    ) -> None:
+    def __init__(self, n_clusters: int = 8, *, objective: Objective | None = None,
+                 intervention: Intervention | str | None = "auto",
+                 representation: Representation | None = None,
+                 preset: str | Settings | Recipe = "everyday", pretrain_epochs: int | None = None,
+                 epochs: int | None = None, batch_size: int | None = None, lr: float | None = None,
+                 augment: Augmentation | str | None = "auto",
+                 image_shape: Sequence[int] | None = None, lens: Lens | str | None = "auto",
+                 standardize: bool = True, n_init: int | None = None,
+                 select: Selector | None = None, consensus: bool = False, device: str = "auto",
+                 precision: choices.Precision = "auto",
+                 random_state: int | np.random.RandomState | None = None,
+                 progress: bool | None = None, time_budget: float | None = None) -> None:
         self.n_clusters = n_clusters
         self.objective = objective
         self.intervention = intervention
@@ -168,10 +164,9 @@ class DeepClustering(FittedClustering):
             Known classes, scored in `history_` and never used for training.
         start : Result, fitted estimator or path, optional
             Continue from this instead of pretraining, such as from the result of `pretrain`.
-        checkpoint : Checkpoint or path, optional
-            Where to save the training state; the same fit continues from it after an interruption.
-        every : int, optional
-            Epochs between two checkpoints, 10 by default.
+        checkpoint, every : Checkpoint or path, int, optional
+            Where to save the training state, and after how many epochs (10). The same fit continues
+            from it after an interruption.
         monitors : sequence of Monitor
             Measure more for `history_`, or report to a tracker.
 

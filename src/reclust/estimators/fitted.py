@@ -85,10 +85,9 @@ class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMix
         write_fit_report(self, path, X, y, title=title)
 
     def export_onnx(self, path: str | os.PathLike[str]) -> None:
-        """Write preparation, encoder and assignment as one ONNX graph; needs the extra `onnx`.
+        """Write one ONNX graph, X (n, features) in float32 -> label (n,), embedding (n, d).
 
-        The graph maps X (n, features) in float32 to label (n,) and embedding (n, d). Images are
-        flat rows of height × width × channels.
+        Images are flat rows of height × width × channels. Needs the extra `onnx`.
         """
         from .onnx import export_onnx
 
@@ -155,7 +154,6 @@ class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMix
 
     def _adopt(self, result: Result, preparation: Preparation, scores: list[float],
                best: int) -> None:
-        """Take over the chosen replica of a trained result."""
         assert result.labels is not None
         self.result_, self.best_replica_, self.preparation_ = result, best, preparation
         self.replicas_ = [Replica(result.seeds[i], score, result.labels[i], result.failed.get(i))
@@ -172,8 +170,7 @@ class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMix
         self._keep_clusters(nonempty)
         if self.n_clusters_ < n_clusters:
             warn(f"{n_clusters - self.n_clusters_} of {n_clusters} clusters ended without samples. "
-                 "Use a smaller n_clusters, standardize=True or more pretraining, or reset more "
-                 "often (BRB).")
+                 "Use a smaller n_clusters, pretrain longer, or reset more often (BRB).")
 
     def _keep_clusters(self, clusters: np.ndarray) -> None:
         self.nonempty_clusters_ = clusters

@@ -24,14 +24,11 @@ SCALINGS = [f"{which}.{name}" for which in ("first", "second") for name in ("shi
 
 def write_model(path: str | os.PathLike[str], estimator: str, parameters: dict[str, Any],
                 fitted: dict[str, Any]) -> None:
-    """Write an estimator's class name, parameters and fitted attributes."""
     result, preparation, baseline = fitted["result_"], fitted["preparation_"], fitted["baseline_"]
     to_json(result.settings[fitted["best_replica_"]].objective)  # raises for custom classes
     if not isinstance(parameters.get("random_state", 0), Integral):
         parameters = {**parameters, "random_state": None}
-    header, tensors = result.pack()
-    ids = fitted["ids_"]
-    scores = [replica.score for replica in fitted["replicas_"]]
+    (header, tensors), ids = result.pack(), fitted["ids_"]
     header |= {
         "estimator": estimator,
         "parameters": to_json({name: storable(given) for name, given in parameters.items()}),
@@ -39,11 +36,10 @@ def write_model(path: str | os.PathLike[str], estimator: str, parameters: dict[s
         "feature_names_in": list(fitted.get("feature_names_in_", [])),
         "ids": None if ids is None else ids.tolist(),
         "best_replica": fitted["best_replica_"],
-        "scores": [None if math.isnan(score) else score for score in scores],
+        "scores": [None if math.isnan(one.score) else one.score for one in fitted["replicas_"]],
         "image_shape": preparation.image_shape,
         "lens": to_json(preparation.lens),
-        "baseline_inertia": baseline.inertia_,
-    }
+        "baseline_inertia": baseline.inertia_}
     arrays = {f"fitted/{stored}": fitted[name] for name, stored in ARRAYS.items() if name in fitted}
     arrays |= {"fitted/baseline_labels": baseline.labels_,
                "fitted/baseline_centers": baseline.cluster_centers_}
@@ -76,8 +72,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
             "baseline_": Baseline(arrays["baseline_labels"], arrays["baseline_centers"],
                                   header["baseline_inertia"]),
             "n_features_in_": header["n_features_in"],
-            "ids_": None if header.get("ids") is None else np.array(header["ids"]),
-        }
+            "ids_": None if header.get("ids") is None else np.array(header["ids"])}
         if header["feature_names_in"]:
             fitted["feature_names_in_"] = np.array(header["feature_names_in"], dtype=object)
         return header["estimator"], from_json(header["parameters"]), fitted

@@ -83,7 +83,6 @@ def paper(dataset: str, algorithm: Literal["dec", "idec", "dcn"], *, pretrained:
 
 
 def paper_self_labeling(dataset: str, algorithm: Literal["dec", "idec", "dcn"]) -> SelfLabel:
-    """Return the published settings of self-labeling."""
     check_known("dataset", dataset, CONTRASTIVE_CLUSTERS)
     check_known("algorithm", algorithm, OBJECTIVES)
     strong = StrongViews(fill=MEAN_COLORS[dataset], flip=0.5)
@@ -105,8 +104,7 @@ def paper_protocol(n_clusters: int, objective: Objective, *, channels: int | Non
         return contrastive_protocol(n_clusters, objective, representation, channels=channels)
     return Settings(
         n_clusters, objective, representation or Autoencoder(hidden=(1024, 512, 256)),
-        intervention=PAPER_INTERVENTIONS["brb"],
-        pretraining=Schedule(epochs=250, views=("clean",)),
+        intervention=PAPER_INTERVENTIONS["brb"], pretraining=Schedule(epochs=250, views=("clean",)),
         clustering=Schedule(epochs=400, views=("clean", "augmented")),
         augment=None if channels is None else ColorViews() if channels == 3 else Affine())
 

@@ -200,5 +200,4 @@ def vote_weights(scores: np.ndarray) -> np.ndarray:
     middle, best = float(np.median(known)), float(known.max())
     if middle == best:
         return (scores == best).astype(float)
-    weights = np.clip((scores - middle) / (best - middle), 0.0, 1.0)
-    return np.where(np.isfinite(scores), weights, 0.0)
+    return np.nan_to_num(np.clip((scores - middle) / (best - middle), 0.0, 1.0))

@@ -66,13 +66,11 @@ class SelfLabeling(FittedClustering):
     (60,)
     """
 
-    def __init__(
-        self, clusterer: Any, *, threshold: float = 0.99, evenness: float = 2.0,
-        warmup_epochs: int = 20, epochs: int = 200, batch_size: int = 1000, lr: float = 1e-3,
-        strong: Augmentation | str = "auto", device: str = "auto",
-        precision: choices.Precision = "auto", progress: bool | None = None,
-        time_budget: float | None = None,
-    ) -> None:
+    def __init__(self, clusterer: Any, *, threshold: float = 0.99, evenness: float = 2.0,
+                 warmup_epochs: int = 20, epochs: int = 200, batch_size: int = 1000,
+                 lr: float = 1e-3, strong: Augmentation | str = "auto", device: str = "auto",
+                 precision: choices.Precision = "auto", progress: bool | None = None,
+                 time_budget: float | None = None) -> None:
         self.clusterer = clusterer
         self.threshold = threshold
         self.evenness = evenness
@@ -120,12 +118,10 @@ class SelfLabeling(FittedClustering):
                     of_clusterer: Augmentation | None) -> SelfLabel:
         strong: Any = self.strong
         if strong == "auto":
+            strong = of_clusterer or perturbation_of(sample_shape)
             if preparation.channels == 3 and preparation.lens.light == "kept":
-                # Fill with the mean color, which the network sees as 0.
-                mean = np.broadcast_to(preparation.second.shift, (3, 1, 1)).ravel().tolist()
-                strong = StrongViews(fill=tuple(mean))
-            else:
-                strong = of_clusterer or perturbation_of(sample_shape)
+                mean_color = np.broadcast_to(preparation.second.shift, (3, 1, 1)).ravel().tolist()
+                strong = StrongViews(fill=tuple(mean_color))
         check_part("strong", strong, Callable)  # type: ignore[arg-type]
         base = SelfLabel(threshold=self.threshold, evenness=self.evenness)
         warmup = replace(base.warmup, epochs=self.warmup_epochs, batch_size=self.batch_size)

@@ -1,7 +1,4 @@
-"""Suggest a number of clusters: the largest that two halves of the data agree on, without labels.
-
-Shapes: n samples, r replicas, K numbers of clusters.
-"""
+"""Suggest a number of clusters without labels: the largest that halves of the data agree on."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -109,9 +106,8 @@ class KSuggestion:
             ax = plt.subplots(figsize=(5.6, 3.4), layout="constrained")[1]
         for measure, label, color, style in ((self.strength, "found again", "#0072b2", "o-"),
                                              (self.silhouette, "silhouette", "#8a8f96", "s--")):
-            mean, error = measure.T
-            ax.errorbar(self.ks, mean, yerr=2 * error, fmt=style, color=color, label=label,
-                        capsize=2, markersize=4)
+            ax.errorbar(self.ks, measure[:, 0], yerr=2 * measure[:, 1], fmt=style, color=color,
+                        label=label, capsize=2, markersize=4)
         ax.axhline(STRONG, color="#d55e00", linewidth=0.8, linestyle=":")
         if self.k is not None:
             ax.axvline(self.k, color="#d55e00", linewidth=0.8)
@@ -137,10 +133,8 @@ def suggest_k(X: Any, ks: Iterable[int] | None = None, *, n_init: int = 3, split
         As in `DeepClustering.fit`; at most 4000 of them are used, drawn at random.
     ks : iterable of int, optional
         Numbers of clusters to try; by default 2 to 14, or to a quarter of the samples.
-    n_init : int, default=3
-        Replicas that train on each half.
-    splits : int, default=2
-        How often the data is split.
+    n_init, splits : int, default=3, 2
+        Replicas that train on each half, and how often the data is split.
     image_shape, standardize, lens, device
         As in `DeepClustering`.
     settings : Settings, optional
@@ -257,10 +251,8 @@ def _compare(k: int, halves: Sequence[np.ndarray], one: _Models,
 
 
 def _mean_and_error(measured: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the mean over splits and models and its jackknife error.
-
-    Models are left out one by one, since pairs that share a model are not independent.
-    """
+    """Return the mean over splits and models and its jackknife error."""
+    # Models are left out one by one, since pairs that share a model are not independent.
     everything = np.concatenate([one.ravel() for one in measured])
     means = []
     for i, one in enumerate(measured):
