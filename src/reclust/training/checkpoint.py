@@ -27,12 +27,10 @@ _GROUP = r"\.\d+-\d*"  # suffix of the checkpoint of a group of replicas
 class Checkpoint:
     """Path and interval at which a run saves its training state.
 
-    The state before the last one is kept at `path`.previous, in case the last one is damaged.
-
     Parameters
     ----------
     path : path-like
-        The file to write.
+        The file to write. The state before is kept at `path`.previous, in case it is damaged.
     every : int, default=10
         Epochs between two writes.
     seconds : float, default=0
@@ -70,7 +68,6 @@ class Checkpoint:
         return dataclasses.replace(own, all_seeds=self.all_seeds or tuple(seeds))
 
     def named(self, suffix: str) -> Checkpoint:
-        """Another checkpoint in the same folder, with a suffix to its name."""
         return dataclasses.replace(self, path=Path(f"{self.path}.{suffix}"))
 
     @property

@@ -1,5 +1,6 @@
 """The value that a run passes down to its phases."""
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,12 +9,13 @@ from ..data.inputs import Inputs
 from ..utils.device import Precision
 from .engine.replicas import Replicas
 from .monitors.base import Monitor
+from .result import Result
 from .settings import Execution, Settings
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """Replicas, data, settings and execution of one run."""
+    """One run: `start` has one row per replica; other groups of its replicas may run on their own."""
 
     replicas: Replicas
     inputs: Inputs
@@ -21,6 +23,8 @@ class RunContext:
     monitors: Sequence[Monitor]
     execution: Execution
     precision: Precision
+    start: Result | None
+    is_partial_group: bool
 
     @property
     def common(self) -> Settings:
@@ -32,8 +36,8 @@ class Deadline:
     """The end of a time budget that starts now."""
 
     def __init__(self, seconds: float | None) -> None:
-        self._end = None if seconds is None else time.monotonic() + seconds
+        self._end = time.monotonic() + (math.inf if seconds is None else seconds)
 
     @property
     def passed(self) -> bool:
-        return self._end is not None and time.monotonic() > self._end
+        return time.monotonic() > self._end

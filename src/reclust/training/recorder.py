@@ -23,12 +23,11 @@ from .result import Result, provenance
 
 
 class Recorder:
-    """Records of one run. is_partial_group: other groups of its replicas may still succeed."""
+    """Records of one run."""
 
-    def __init__(self, context: RunContext, checkpoint: Checkpoint | None, start: Result | None,
-                 failed: dict[int, tuple[str, int]], *, is_partial_group: bool) -> None:
-        self.context, self.checkpoint, self.start = context, checkpoint, start
-        self.failed, self.is_partial_group = failed, is_partial_group
+    def __init__(self, context: RunContext, checkpoint: Checkpoint | None) -> None:
+        self.context, self.checkpoint = context, checkpoint
+        self.failed = {} if context.start is None else dict(context.start.failed)
         self._columns: dict[tuple[str, str], list[tuple[int, np.ndarray]]] = defaultdict(list)
         self.clock = Timer(context.inputs.device)
         self._last_save = time.monotonic()
@@ -60,7 +59,7 @@ class Recorder:
                 self.failed[replica] = (phase, epoch)
                 warn(f"The loss of the replica with seed {self.context.replicas.seeds[replica]} "
                      f"became {loss[replica]} in epoch {epoch} of {phase}: it is dropped. {hint}")
-        if len(self.failed) == len(self.context.replicas) and not self.is_partial_group:
+        if len(self.failed) == len(self.context.replicas) and not self.context.is_partial_group:
             raise TrainingFailed("The loss of every replica stopped being finite, the last one in "
                                  f"epoch {epoch} of {phase}. {hint}")
 
@@ -114,7 +113,7 @@ class Recorder:
 
     @cached_property
     def _identity(self) -> str:
-        context, start = self.context, self.start
+        context, start = self.context, self.context.start
         kind = executor_kind(context.replicas, context.execution.executor)
         started = start and (start.seeds, start.parameters, start.buffers, start.state)
         # Streamed data is visited in another order, so that reading stays local.

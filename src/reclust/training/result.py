@@ -71,16 +71,12 @@ class Result:
 
     Parameters
     ----------
-    settings : list of Settings
-        Settings of each replica.
-    seeds : tuple of int
-        Seed of each replica.
+    settings, seeds : list of Settings and tuple of int
+        Settings and seed of each replica.
     sample_shape : tuple of int
         Shape of one sample.
-    parameters, buffers : dict of str to Tensor of shape (n_replicas, ...)
-        Tensors of the networks, stacked over replicas.
-    state : dict of str to Tensor of shape (n_replicas, ...)
-        State of the objectives, such as the centers.
+    parameters, buffers, state : dict of str to Tensor of shape (n_replicas, ...)
+        Tensors of the networks and of the objectives, such as the centers.
     labels : ndarray of shape (n_replicas, n_samples) or None
         Final labels; None after pretraining alone.
     history : dict of str to dict of str to Curve
@@ -88,8 +84,7 @@ class Result:
     seconds : dict of str to float
         Time spent by phase and part.
     failed : dict of int to (str, int)
-        Phase and epoch at which the loss of a replica stopped being finite. The tensors of such a
-        replica are meaningless.
+        Phase and epoch at which the loss of a replica stopped being finite.
     provenance : dict
         Versions and hardware.
 
@@ -101,10 +96,8 @@ class Result:
     >>> settings = Settings(3, IDECObjective(), Autoencoder((8,)), pretraining=Schedule(1),
     ...                     clustering=Schedule(2))
     >>> result = train(X, settings, seeds=[0, 1])
-    >>> result.labels.shape, result.n_clusters, result.trained_epochs("clustering")
-    ((2, 60), 3, 2)
-    >>> result.only(1).seeds
-    (1,)
+    >>> result.labels.shape, result.only(1).seeds
+    ((2, 60), (1,))
     """
 
     settings: list[Settings]
@@ -142,7 +135,7 @@ class Result:
         """Replicas that did not fail."""
         return [replica for replica in range(len(self)) if replica not in self.failed]
 
-    def only(self, which: int | slice) -> Result:
+    def only(self, which: int | slice | list[int]) -> Result:
         """Select some replicas. `seconds` stay those of all replicas that trained together."""
         kept = np.atleast_1d(np.arange(len(self))[which])
         stacks: dict[str, Any] = {

@@ -17,15 +17,11 @@ from .result import Result
 from .settings import Schedule, Settings
 
 
-def run(context: RunContext, start: Result | None, checkpoint: Checkpoint | None, *,
-        is_partial_group: bool = False) -> Result:
+def run(context: RunContext, checkpoint: Checkpoint | None) -> Result:
     """Train all replicas side by side, from the start or from a checkpoint."""
-    common, replicas = context.common, context.replicas
+    common, replicas, start = context.common, context.replicas, context.start
     deadline = Deadline(context.execution.time_budget)
-    rows = [] if start is None else _rows_of_start(replicas, start)
-    before = {} if start is None else start.failed
-    failed = {own: before[row] for own, row in enumerate(rows) if row in before}
-    recorder = Recorder(context, checkpoint, start, failed, is_partial_group=is_partial_group)
+    recorder = Recorder(context, checkpoint)
     resumed = recorder.resume()
     if resumed is not None:
         _restore(context, resumed)
@@ -43,7 +39,7 @@ def run(context: RunContext, start: Result | None, checkpoint: Checkpoint | None
     if common.clustering is None:
         return recorder.result(labels=None)
     if resumed is None:
-        _start_objectives(context, start, recorder)
+        _start_objectives(context, recorder)
     clustering = Phase(context, "clustering", common.clustering, recorder, resumed)
     clustering.run(deadline)
     return recorder.result(clustering.label())
@@ -69,7 +65,6 @@ def create_replicas(inputs: Inputs, each: Sequence[Settings], seeds: Sequence[in
 
 
 def _adopt_weights(replicas: Replicas, start: Result) -> None:
-    rows = _rows_of_start(replicas, start)
     pairs = ((replicas.parameters, start.parameters), (replicas.buffers, start.buffers))
     for own, given in pairs:
         shapes = [{name: stack.shape[1:] for name, stack in one.items()} for one in (own, given)]
@@ -78,26 +73,12 @@ def _adopt_weights(replicas: Replicas, start: Result) -> None:
                              "differ. An autoencoder's embedding has one dimension per cluster "
                              "unless both set it, as in Autoencoder(embedding=10).")
         for name, tensor in own.items():
-            tensor.copy_(given[name][rows])
+            tensor.copy_(given[name])
 
 
-def _rows_of_start(replicas: Replicas, start: Result) -> list[int]:
-    """For each replica, the replica of `start` with the same seed, or the only one."""
-    if len(start) == 1:
-        return [0] * len(replicas)
-    if start.seeds == replicas.seeds:  # variants that share a seed are matched by position
-        return list(range(len(replicas)))
-    for seed in replicas.seeds:
-        if start.seeds.count(seed) != 1:
-            raise ValueError(f"start has {start.seeds.count(seed)} replicas with seed {seed}; its "
-                             f"seeds are {', '.join(map(str, start.seeds))}. Use one replica for "
-                             "all, as in start.only(0), or train with its seeds.")
-    return [start.seeds.index(seed) for seed in replicas.seeds]
-
-
-def _start_objectives(context: RunContext, start: Result | None, recorder: Recorder) -> None:
+def _start_objectives(context: RunContext, recorder: Recorder) -> None:
     """Find the first centers, or take the state of `start`, and initialize the objectives."""
-    common, replicas = context.common, context.replicas
+    common, replicas, start = context.common, context.replicas, context.start
     objectives = [settings.objective for settings in context.settings]
     if common.first_centers is not None:
         init_phase = Phase(context, "first centers", Schedule(epochs=0), recorder)
@@ -106,8 +87,8 @@ def _start_objectives(context: RunContext, start: Result | None, recorder: Recor
             replicas.start_objectives(objectives, centers)
         return
     assert start is not None
-    rows, like = _rows_of_start(replicas, start), next(iter(replicas.parameters.values()))
-    known = {name: stack[rows].to(like.device, like.dtype if stack.is_floating_point() else None)
+    like = next(iter(replicas.parameters.values()))
+    known = {name: stack.to(like.device, like.dtype if stack.is_floating_point() else None)
              for name, stack in start.state.items()}
     replicas.start_objectives(objectives, known["centers"])
     state = {name: known.get(name, own) for name, own in replicas.state.items()}

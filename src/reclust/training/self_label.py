@@ -111,7 +111,7 @@ def self_label(data: Inputs | Prepared | Tensor | np.ndarray, clustered: Result,
     data : Inputs, Prepared, Tensor or ndarray of shape (n_samples, *sample_shape)
         The clustered samples, as passed to `train`.
     clustered : Result
-        The clustering to start from. Replicas that failed there count as failed.
+        The clustering to start from.
     how : SelfLabel, default=SelfLabel()
         Settings of both stages.
     monitors, execution, checkpoint
@@ -125,13 +125,11 @@ def self_label(data: Inputs | Prepared | Tensor | np.ndarray, clustered: Result,
     Examples
     --------
     >>> import numpy as np
-    >>> from reclust import (Autoencoder, IDECObjective, Schedule, SelfLabel, Settings, self_label,
-    ...                      train)
+    >>> from reclust import DECObjective, Schedule, SelfLabel, Settings, self_label, train
     >>> X = np.repeat(np.eye(3, 5, dtype="float32"), 20, axis=0)
-    >>> clustered = train(X, Settings(3, IDECObjective(), Autoencoder((8,)), clustering=Schedule(2),
-    ...                               pretraining=Schedule(2)), seeds=[0])
-    >>> how = SelfLabel(threshold=0.5, training=Schedule(2, views=("clean",)))
-    >>> self_label(X, clustered, how).labels.shape
+    >>> settings = Settings(3, DECObjective(), pretraining=None, clustering=Schedule(2))
+    >>> how = SelfLabel(threshold=0.3, training=Schedule(2, views=("clean",)))
+    >>> self_label(X, train(X, settings, seeds=[0]), how).labels.shape
     (1, 60)
     """
     started = time.monotonic()

@@ -30,11 +30,10 @@ class Schedule:
     batch_size : int, default=256
         Samples per gradient step.
     views : tuple of {"clean", "augmented"} or callables, default=("clean", "augmented")
-        Views of each sample in a batch: unchanged, augmented as the settings say, or augmented by
-        the callable. The first view decides the assignment. "augmented" is skipped if the
-        settings have no augmentation.
+        Views of each sample: unchanged, by the settings' augmentation if there is one, or by the
+        callable. The first view decides the assignment.
     clip_norm : float or None, default=500
-        Largest l2 norm of the gradient of a replica's network. Centres are not clipped.
+        Largest l2 norm of the gradient of a replica's network. Centers are not clipped.
     warmup_epochs : int, default=0
         Epochs over which the learning rate rises linearly from 1 %.
     weight_decay : float, default=0
@@ -96,8 +95,7 @@ class Settings:
     clustering : Schedule or None
         None stops after pretraining, so that several runs can start from its result.
     first_centers : Recluster or None
-        How the first centers are found after pretraining. None keeps the centers of the result
-        passed to `train` as `start`, and everything else in its state that the objective uses.
+        Finds the first centers after pretraining. None keeps those that `train` gets as `start`.
     augment : callable or None, default=None
         Augmentation of the "augmented" views: (x, keys) -> x.
 
@@ -151,15 +149,12 @@ class Execution:
     device : str, default="auto"
         A torch device; "auto" uses a GPU if there is one.
     precision : {"auto", "float32", "float64", "bf16"}, default="float32"
-        "bf16" computes matrix products in bfloat16 and keeps weights, losses and centers in
-        float32. "auto" is "bf16" on GPUs that support it and float32 on every CPU. On a GPU
-        float32 products use TF32.
+        "bf16" computes products in bfloat16 and keeps the rest in float32; "auto" is "bf16" on
+        GPUs that support it and float32 on every CPU. On a GPU float32 products use TF32.
     executor : {"auto", "plain", "vmap"}, default="auto"
-        "plain" loops over replicas, "vmap" maps one functional model over all of them. "auto" is
-        "vmap" for several replicas of a small network.
+        "plain" loops over replicas, "vmap" stacks them; "auto" stacks several small networks.
     compile : {"auto", "always", "never"}, default="auto"
-        Use `torch.compile` for image augmentations and for networks of the plain executor; "auto"
-        does so in long phases on a GPU.
+        Use `torch.compile` for image augmentations and networks; "auto" in long phases on a GPU.
     time_budget : float or None, default=None
         Seconds after which training stops between two epochs and returns what it has.
 

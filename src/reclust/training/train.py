@@ -35,13 +35,11 @@ def train(data: Inputs | Prepared | Tensor | np.ndarray, settings: Settings | Se
     data : Inputs, Prepared, Tensor or ndarray of shape (n_samples, *sample_shape)
         Scaled samples, or a prepared data set.
     settings : Settings or sequence of Settings
-        One for all replicas or one per seed. Those of one run may differ in float fields of the
-        objective and in the intervention.
+        One for all or one per seed, which may differ in floats of the objective and interventions.
     seeds : sequence of int
         One per replica. A replica gives the same result alone and next to others.
     start : Result or None, default=None
-        Continue from these weights instead of pretraining: each replica from the one with its
-        seed, or all replicas from a single one.
+        Continue from the weights of the replica with the same seed, or of the only one.
     monitors : sequence of Monitor, default=()
         Called at the start, after each intervention and after each epoch.
     execution : Execution, default=Execution()
@@ -67,11 +65,26 @@ def train(data: Inputs | Prepared | Tensor | np.ndarray, settings: Settings | Se
     seeds = [check_int("each seed", seed, 0) for seed in seeds]
     each = settings_per_replica(settings, seeds)
     _warn_if_never_firing(each)
-    device = choose_device(execution.device)
-    no_autocast = torch.autocast(device.type, enabled=False)
+    if start is not None:
+        start = start.only(_rows_of_start(start, seeds))
+    no_autocast = torch.autocast(choose_device(execution.device).type, enabled=False)
     with torch.inference_mode(False), torch.enable_grad(), no_autocast:  # whatever the caller set
         return _train_or_split(data, each, seeds, start, monitors, execution,
                                Checkpoint.at(checkpoint))
+
+
+def _rows_of_start(start: Result, seeds: Sequence[int]) -> list[int]:
+    """For each seed, the replica of `start` with the same seed, or the only one."""
+    if len(start) == 1:
+        return [0] * len(seeds)
+    if start.seeds == tuple(seeds):  # variants that share a seed are matched by position
+        return list(range(len(seeds)))
+    for seed in seeds:
+        if start.seeds.count(seed) != 1:
+            raise ValueError(f"start has {start.seeds.count(seed)} replicas with seed {seed}; its "
+                             f"seeds are {', '.join(map(str, start.seeds))}. Use one replica for "
+                             "all, as in start.only(0), or train with its seeds.")
+    return [start.seeds.index(seed) for seed in seeds]
 
 
 def _warn_if_never_firing(each: Sequence[Settings]) -> None:
@@ -82,19 +95,19 @@ def _warn_if_never_firing(each: Sequence[Settings]) -> None:
              "interval, or set intervention=None.")
 
 
-def _train_or_split(
-    data: Inputs | Prepared | Tensor | np.ndarray, each: list[Settings], seeds: Sequence[int],
-    start: Result | None, monitors: Sequence[Monitor], execution: Execution,
-    checkpoint: Checkpoint | None, *, is_partial_group: bool = False,
-) -> Result:
+def _train_or_split(data: Inputs | Prepared | Tensor | np.ndarray, each: list[Settings],
+                    seeds: Sequence[int], start: Result | None, monitors: Sequence[Monitor],
+                    execution: Execution, checkpoint: Checkpoint | None, *,
+                    is_partial_group: bool = False) -> Result:
     """Train all replicas side by side, or half of them after the other if memory is short."""
     started = time.monotonic()
     precision = Precision.choose(choose_device(execution.device), execution.precision)
     inputs = as_inputs(data).to(precision.device, precision.dtype)
     try:
         replicas = create_replicas(inputs, each, seeds, start, precision)
-        context = RunContext(replicas, inputs, each, monitors, execution, precision)
-        return run(context, start, checkpoint, is_partial_group=is_partial_group)
+        context = RunContext(replicas, inputs, each, monitors, execution, precision, start,
+                             is_partial_group)
+        return run(context, checkpoint)
     except torch.OutOfMemoryError as error:
         if len(seeds) == 1:
             raise TrainingFailed(
@@ -108,15 +121,10 @@ def _train_or_split(
     half = len(seeds) // 2
     warn(f"{len(seeds)} replicas do not fit into the memory of {precision.device} side by side: "
          f"they train in groups of {half} and {len(seeds) - half}, one after the other.")
-    parts = []
-    for part in (slice(half), slice(half, None)):
-        matched = start is not None and start.seeds == tuple(seeds)
-        parts.append(_train_or_split(
-            inputs, each[part], seeds[part], start.only(part) if start and matched else start,
-            monitors, execution.with_time_left(started),
-            None if checkpoint is None else checkpoint.for_group(part, seeds),
-            is_partial_group=True))
-    result = concatenate(*parts)
+    result = concatenate(*(_train_or_split(
+        inputs, each[part], seeds[part], None if start is None else start.only(part), monitors,
+        execution.with_time_left(started), checkpoint and checkpoint.for_group(part, seeds),
+        is_partial_group=True) for part in (slice(half), slice(half, None))))
     if len(result.failed) == len(result) and not is_partial_group:
         raise TrainingFailed("The loss of every replica stopped being finite: try a smaller lr, "
                              "and check the scale of the data.")

@@ -25,14 +25,10 @@ LARGE_SAMPLE = 2**16  # values above which a network of usual width may not fit 
 class Replicas:
     """Tensors of independent models that train side by side, stacked over replicas.
 
-    Executors see everything that is written to these tensors in place.
-
     Parameters
     ----------
-    representation : Representation
-        Builds and applies the network.
-    net : torch.nn.Module
-        One network; only its structure is used.
+    representation, net : Representation and Module
+        Builds and applies the network; only the structure of `net` is used.
     parameters, buffers : dict of str to Tensor of shape (n_replicas, ...)
         Tensors of all networks.
     seeds : sequence of int

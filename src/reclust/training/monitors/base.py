@@ -38,8 +38,8 @@ class Snapshot:
     embed, assign, representation_loss : callable
         embed() -> embeddings (r, n, d), embed(rows) -> those of some samples, assign(embeddings)
         -> labels (r, n), representation_loss() -> loss of all clean samples (r,).
-    parameters, state : dict of str to Tensor
-        Network parameters and state of the objectives, stacked over replicas.
+    parameters, state : dict of str to Tensor of shape (n_replicas, ...)
+        Network parameters and state of the objectives.
     centers : Tensor of shape (n_replicas, k, d) or None
         None during pretraining.
     n_samples : int or None

@@ -27,8 +27,7 @@ class Progress:
     """
 
     def __init__(self, *, shown: bool | None = None, delay: float = 1.0) -> None:
-        self._disable = None if shown is None else not shown
-        self._delay = delay
+        self._disable, self._delay = None if shown is None else not shown, delay
         self._bar: tqdm | None = None
 
     def __call__(self, snapshot: Snapshot) -> None:
