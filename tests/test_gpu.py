@@ -117,14 +117,14 @@ def test_triton_adam_is_torchs(clip_norm, decay, monkeypatch):
     for triton in (True, False):
         torch.manual_seed(0)
         start = {"a": torch.randn(3, 40, 50), "b": torch.randn(3, 1500), "c": torch.randn(3, 2, 2)}
-        leaves = {name: Leaf.of(value.double().cuda(), decay=decay, clipped=name != "c") for name, value in start.items()}
+        leaves = {name: Leaf(value.double().cuda(), decay=decay, clipped=name != "c") for name, value in start.items()}
         if not triton:
             monkeypatch.setattr(kernels, "triton", lambda like: None)
         adam = Adam(leaves, lr=0.01, clip_norm=clip_norm, device="cuda")
         for _ in range(3):
             norms = adam.step({name: torch.randn(value.shape).double().cuda() for name, value in start.items()})
         adam.leaves["c"].steps[1] = 0
-        adam.lr = 0.1
+        adam.lr.fill_(0.1)
         adam.step({"c": torch.ones(3, 2, 2).double().cuda()})
         results.append({**{name: leaf.value for name, leaf in leaves.items()}, **adam.tensors(), "norms": norms})
     for name, value in results[0].items():

@@ -15,7 +15,7 @@ from .settings import Execution, Settings
 
 @dataclass(frozen=True)
 class RunContext:
-    """One run: `start` has one row per replica; other groups of its replicas may run on their own."""
+    """One run of all replicas or of a group of them; `start` has one row for each."""
 
     replicas: Replicas
     inputs: Inputs

@@ -13,7 +13,7 @@ from .context import RunContext
 from .engine.adam import Adam, Leaf
 from .engine.batches import Batches
 from .engine.compilation import Captured
-from .engine.executors import make_executor
+from .engine.executors import Executor, PlainExecutor, VmapExecutor, executor_kind
 from .engine.replicas import NETWORK
 from .settings import Schedule
 
@@ -38,8 +38,11 @@ class GradientDescent:
         if wanted == "always" or (auto and augmented >= VALUES_WORTH_COMPILING):
             self.batches.compile()
         worthwhile = steps >= STEPS_WORTH_COMPILING and not self.replicas.representation.stacks
-        self.executor = make_executor(self.replicas, context.execution.executor, frozenset(learned),
-                                      compiled=wanted == "always" or (auto and worthwhile))
+        compiled = wanted == "always" or (auto and worthwhile)
+        if executor_kind(self.replicas, context.execution.executor) == "vmap":
+            self.executor: Executor = VmapExecutor(self.replicas, frozenset(learned))
+        else:
+            self.executor = PlainExecutor(self.replicas, frozenset(learned), compiled=compiled)
         self.optimizer = Adam(self._leaves(learned), lr=schedule.lr, clip_norm=schedule.clip_norm,
                               device=self.device)
         self._step = Captured(self._descend, self.device)
@@ -60,14 +63,14 @@ class GradientDescent:
         decay, replicas = self.schedule.weight_decay, self.replicas
         names = replicas.representation.decaying(replicas.net) if decay else ()
         decaying = {f"{NETWORK}/{name}" for name in names}
-        return {name: Leaf.of(kept, None if working is kept else working,
-                              decay=decay if name in decaying else 0.0,
-                              clipped=name.startswith(NETWORK))
+        return {name: Leaf(kept, None if working is kept else working,
+                           decay=decay if name in decaying else 0.0,
+                           clipped=name.startswith(NETWORK))
                 for name, (kept, working) in learned.items()}
 
     def train_epoch(self, epoch: int) -> dict[str, np.ndarray]:
         """Take one gradient step per batch; return the mean losses, (r,) each."""
-        self.optimizer.lr = self.schedule.learning_rate(epoch)
+        self.optimizer.lr.fill_(self.schedule.learning_rate(epoch))
         order_key, augment_key = (draws.fold(self.key, use, epoch) for use in ("order", "augment"))
         total = torch.zeros(len(self.replicas), 4, dtype=self.precision.dtype, device=self.device)
         with self.precision.training():

@@ -101,7 +101,16 @@ class Phase:
         """Show training to the monitors and record what they measure."""
         if not self.context.monitors:
             return
-        snapshot = self._snapshot(moment, epoch, losses or {}, fired)
+        replicas, embedder = self.context.replicas, self.embedder
+        parameters, state = ({name: stack.detach() for name, stack in stacks.items()}
+                             for stacks in (replicas.parameters, replicas.state))
+        snapshot = Snapshot(
+            self.title, moment, epoch, self.schedule.epochs, losses or {},
+            np.zeros(len(replicas), dtype=bool) if fired is None else fired,
+            embedder.embed, embedder.assign, parameters=parameters, state=state,
+            fires_next=self.interventions.fires(epoch + 1) & (epoch + 1 < self.schedule.epochs),
+            centers=state.get("centers"), representation_loss=embedder.representation_loss,
+            n_samples=self.context.inputs.n_samples)
         recorded = moment == "start" and self.resumed  # by the run that this one continues
         stop = None
         with self.timer("evaluation"):
@@ -116,21 +125,6 @@ class Phase:
             if moment == "epoch":
                 self._save(epoch + 1, force=True)
             raise stop
-
-    def _snapshot(self, moment: Moment, epoch: int, losses: dict[str, np.ndarray],
-                  fired: np.ndarray | None) -> Snapshot:
-        replicas, embedder = self.context.replicas, self.embedder
-        parameters, state = ({name: stack.detach() for name, stack in stacks.items()}
-                             for stacks in (replicas.parameters, replicas.state))
-        more_epochs = epoch + 1 < self.schedule.epochs
-        return Snapshot(
-            self.title, moment, epoch, self.schedule.epochs, losses,
-            np.zeros(len(replicas), dtype=bool) if fired is None else fired,
-            embedder.embed, embedder.assign,
-            fires_next=self.interventions.fires(epoch + 1) & more_epochs,
-            parameters=parameters, centers=state.get("centers"), state=state,
-            representation_loss=embedder.representation_loss,
-            n_samples=self.context.inputs.n_samples)
 
     def _save(self, next_epoch: int, *, force: bool = False) -> None:
         self.recorder.save(self.name, next_epoch, self.descent.optimizer.tensors(),

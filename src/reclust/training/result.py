@@ -116,7 +116,7 @@ class Result:
         return len(self.seeds)
 
     def trained_epochs(self, phase: str) -> int:
-        """Epochs that a phase trained: fewer than scheduled if the time budget ran out."""
+        """Return the epochs trained, fewer than scheduled if the time budget ran out."""
         loss = self.history.get(phase, {}).get("loss")
         return 0 if loss is None else int(loss.epochs[-1]) + 1
 
@@ -148,8 +148,7 @@ class Result:
             history={phase: {column: Curve(curve.epochs, curve.values[:, kept])
                              for column, curve in columns.items()}
                      for phase, columns in self.history.items()},
-            failed={i: self.failed[one] for i, one in enumerate(kept.tolist())
-                    if one in self.failed})
+            failed={i: self.failed[old] for i, old in enumerate(kept) if old in self.failed})
 
     def model(self, replica: int) -> Model:
         """Extract one replica, on the CPU."""
@@ -160,9 +159,8 @@ class Result:
                                  "put it back into the settings first.")
         network = self._network("cpu").requires_grad_(False)
         self._check_shapes(network)
-        stacks = self.parameters | self.buffers
         for name, tensor in (*network.named_parameters(), *network.named_buffers()):
-            tensor.copy_(stacks[name][replica])
+            tensor.copy_((self.parameters | self.buffers)[name][replica])
         state = {name: stack[replica].clone() for name, stack in self.state.items()}
         return Model(network, settings.representation, settings.objective, state)
 

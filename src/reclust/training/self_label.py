@@ -30,12 +30,6 @@ class Activity(PeriodicMonitor):
     def __init__(self, threshold: float, *, every: int = 10) -> None:
         super().__init__(every=every)
         self.threshold = threshold
-        self._alive: np.ndarray | None = None
-
-    def __call__(self, snapshot: Snapshot) -> Measured | None:
-        if snapshot.moment == "start":
-            self._alive = None
-        return super().__call__(snapshot)
 
     def measure(self, snapshot: Snapshot) -> Measured:
         scores = logits(dict(snapshot.state), snapshot.embeddings).detach()
@@ -43,24 +37,13 @@ class Activity(PeriodicMonitor):
         members = membership(labels, snapshot.state["head_bias"].shape[-1])
         confident = (confidence > self.threshold).unsqueeze(-1)
         sizes, active = (each.sum(1).cpu().numpy() for each in (members, members & confident))
-        self._warn(sizes > 0, active.sum(-1), snapshot.epoch)
+        idle = (active.sum(-1) == 0).sum()
+        if idle and snapshot.epoch < 0:
+            warn(f"No sample is above the confidence threshold {self.threshold:g} after the "
+                 f"warm-up in {idle} of {len(active)} replicas, so there is nothing to learn from: "
+                 "warm up longer, or lower the threshold.")
         return {"active_samples": active.sum(-1), "active_classes": (active > 0).sum(-1),
                 "classes": (sizes > 0).sum(-1)}
-
-    def _warn(self, alive: np.ndarray, active: np.ndarray, epoch: int) -> None:
-        """Compare classes with samples (r, k) to before; active: confident samples, (r,)."""
-        if self._alive is None:
-            self._alive = alive
-            if (active == 0).any() and epoch < 0:
-                warn(f"No sample is above the confidence threshold {self.threshold:g} after the "
-                     f"warm-up in {(active == 0).sum()} of {len(active)} replicas, so there is "
-                     "nothing to learn from: warm up longer, or lower the threshold.")
-        died = self._alive & ~alive
-        if died.any():
-            classes = ", ".join(map(str, np.flatnonzero(died.any(0))))
-            warn(f"By epoch {epoch} of self-labeling no sample is left in class {classes}: train "
-                 "fewer epochs, lower the learning rate, or raise threshold or evenness.")
-            self._alive = self._alive & alive
 
 
 @value

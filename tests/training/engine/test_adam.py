@@ -21,7 +21,7 @@ def gradients(step):
 
 
 def ours(clip_norm, decay=0.0):
-    leaves = {name: Leaf.of(value, decay=decay, clipped=name != "centers") for name, value in start().items()}
+    leaves = {name: Leaf(value, decay=decay, clipped=name != "centers") for name, value in start().items()}
     return Adam(leaves, lr=0.01, clip_norm=clip_norm)
 
 
@@ -60,7 +60,7 @@ def test_the_count_of_one_replica_can_start_again():
 def test_a_working_copy_follows_in_its_own_precision():
     value = start()["a"].float()
     working = value.bfloat16()
-    adam = Adam({"a": Leaf.of(value, working)}, lr=0.01, clip_norm=None)
+    adam = Adam({"a": Leaf(value, working)}, lr=0.01, clip_norm=None)
     adam.step({"a": gradients(0)["a"].bfloat16()})
     assert torch.equal(working, value.bfloat16()) and not torch.equal(value, start()["a"].float())
 

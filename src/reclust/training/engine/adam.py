@@ -1,9 +1,6 @@
 """Adam for stacked replicas, each with its own gradient clipping and step count."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
@@ -17,30 +14,19 @@ BETAS = (0.9, 0.999)
 EPS = 1e-8
 
 
-@dataclass(frozen=True)
 class Leaf:
     """One trained tensor (r, ...) with Adam's moments, all of which are written in place.
 
     working: the copy in lower precision that the network computes with, if there is one.
-    steps: (r,). decay: weight decay in units of the learning rate. clipped: include its gradient
-    in the norm that is clipped.
+    decay: in units of the learning rate. clipped: include its gradient in the norm that is clipped.
     """
 
-    value: Tensor
-    working: Tensor | None
-    first: Tensor
-    second: Tensor
-    steps: Tensor
-    decay: float
-    clipped: bool
-
-    @classmethod
-    def of(cls, value: Tensor, working: Tensor | None = None, *, decay: float = 0.0,
-           clipped: bool = True) -> Leaf:
-        value = value.detach()
-        return cls(value, None if working is None else working.detach(), torch.zeros_like(value),
-                   torch.zeros_like(value), torch.zeros(len(value), device=value.device), decay,
-                   clipped)
+    def __init__(self, value: Tensor, working: Tensor | None = None, *, decay: float = 0.0,
+                 clipped: bool = True) -> None:
+        self.value, self.decay, self.clipped = value.detach(), decay, clipped
+        self.working = None if working is None else working.detach()
+        self.first, self.second = torch.zeros_like(self.value), torch.zeros_like(self.value)
+        self.steps = torch.zeros(len(value), device=value.device)
 
     @cached_property
     def unbound(self) -> tuple[tuple[Tensor, ...], ...]:
@@ -55,22 +41,11 @@ class Adam:
                  device: torch.device | str = "cpu") -> None:
         self.leaves, self.clip_norm = dict(leaves), clip_norm
         # A tensor, so that a captured step on a GPU follows changes of the rate.
-        self._lr = torch.tensor(lr, dtype=torch.float64, device=device)
-        self._triton = kernels.triton(self._lr)
-
-    @property
-    def lr(self) -> float:
-        return float(self._lr)
-
-    @lr.setter
-    def lr(self, lr: float) -> None:
-        self._lr.fill_(lr)
+        self.lr = torch.tensor(lr, dtype=torch.float64, device=device)
+        self._triton = kernels.triton(self.lr)
 
     def step(self, gradients: Mapping[str, Tensor]) -> Tensor | None:
-        """Take a step along gradients (r, ...); return their norms before clipping, (r,), or None.
-
-        Only the leaves for which gradients are given move.
-        """
+        """Move leaves along gradients (r, ...); return norms before clipping, (r,), or None."""
         clipped = [gradient for name, gradient in gradients.items() if self.leaves[name].clipped]
         squared = None if self.clip_norm is None or not clipped else kernels.squared_norms(clipped)
         moved = [(self.leaves[name], gradient) for name, gradient in gradients.items()]
@@ -81,13 +56,13 @@ class Adam:
             for leaf, gradient in moved:
                 clip = (self.clip_norm, squared) if leaf.clipped and squared is not None else None
                 self._triton.adam_(leaf.value, leaf.working, gradient, leaf.first, leaf.second,
-                                   leaf.steps, lr=self._lr, betas=BETAS, eps=EPS, decay=leaf.decay,
+                                   leaf.steps, lr=self.lr, betas=BETAS, eps=EPS, decay=leaf.decay,
                                    clip=clip)
         return None if squared is None else squared.sqrt()
 
     @torch.no_grad()
     def _step_in_torch(self, moved: list[tuple[Leaf, Tensor]], squared: Tensor | None) -> None:
-        on_gpu = self._lr.is_cuda
+        on_gpu = self.lr.is_cuda
         moved = [(leaf, gradient.to(leaf.value.dtype)) for leaf, gradient in moved]
         if squared is not None and self.clip_norm is not None:
             factors = (self.clip_norm / (squared.sqrt() + 1e-6)).clamp(max=1)
@@ -95,7 +70,7 @@ class Adam:
                 for leaf, gradient in moved:
                     if leaf.clipped:
                         gradient.mul_(factors.reshape(-1, *[1] * (gradient.ndim - 1)))
-        lr = self._lr.float() if on_gpu else self.lr
+        lr = self.lr.float() if on_gpu else float(self.lr)
         for leaf, _ in moved:
             if leaf.decay:
                 leaf.value.mul_(1 - lr * leaf.decay)

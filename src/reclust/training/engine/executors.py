@@ -22,10 +22,7 @@ ForOne = Callable[..., Any]
 
 
 class PlainExecutor:
-    """A Python loop over ordinary modules: for one replica, and the slow reference for many.
-
-    compiled: train the parts of each network (encoder, decoder, projector) with `torch.compile`.
-    """
+    """A Python loop over ordinary modules: for one replica, and the slow reference for many."""
 
     def __init__(self, replicas: Replicas, learned: frozenset[str], *,
                  compiled: bool = False) -> None:
@@ -35,7 +32,7 @@ class PlainExecutor:
         same = replicas.working is replicas.parameters and not compiled
         self._exact = self.modules if same else [replicas.module(i, replicas.parameters)
                                                  for i in count]
-        if compiled:
+        if compiled:  # the parts of each network: encoder, decoder, projector
             for part in (part for module in self.modules for part in module.children()):
                 part._compiled_call_impl = Compiled(part._call_impl, "network")
         self.states = [{name: nn.Parameter(stack[i]) if f"{STATE}/{name}" in learned else stack[i]
@@ -49,10 +46,7 @@ class PlainExecutor:
         return {name: leaf for name, leaf in leaves.items() if name in learned}
 
     def gradients(self, function: ForOne, *batch: Tensor) -> tuple[Tensor, State]:
-        """Return results (r, m) and the gradients of each replica's first result, (r, ...) each.
-
-        Runs in training mode. Gradients are named as in `Replicas.learned`.
-        """
+        """Return results (r, m) and gradients of each first result, by name as in `learned`."""
         results, each = [], []
         for i, leaves in enumerate(self._leaves):  # to hold the activations of one at a time
             _pop_gradients(leaves)  # of a step that failed halfway
@@ -173,10 +167,3 @@ def executor_kind(replicas: Replicas, wanted: str) -> str:
     recurrent = any(isinstance(module, nn.RNNBase) for module in replicas.net.modules())
     mapped = len(replicas) > 1 and replicas.representation.stacks and not recurrent
     return "vmap" if mapped else "plain"
-
-
-def make_executor(replicas: Replicas, wanted: str, learned: frozenset[str], *,
-                  compiled: bool = False) -> Executor:
-    if executor_kind(replicas, wanted) == "plain":
-        return PlainExecutor(replicas, learned, compiled=compiled)
-    return VmapExecutor(replicas, learned)

@@ -58,9 +58,8 @@ class Replicas:
         self.key = draws.key(self.seeds, device=next(iter(parameters.values())).device)
 
     @classmethod
-    def create(cls, representation: Representation, sample_shape: tuple[int, ...],
-               n_clusters: int, *, seeds: Sequence[int], device: torch.device,
-               dtype: torch.dtype) -> Replicas:
+    def create(cls, representation: Representation, sample_shape: tuple[int, ...], n_clusters: int,
+               *, seeds: Sequence[int], device: torch.device, dtype: torch.dtype) -> Replicas:
         """Initialize one replica per seed."""
         _check_memory(representation, sample_shape, n_clusters, len(seeds), device, dtype)
         net = build_network(representation, sample_shape, n_clusters, dtype).to(device)
@@ -129,9 +128,9 @@ class Replicas:
 
     def _layer(self, name: str, which: slice) -> Layer:
         module = self.net.get_submodule(name)
-        full = {leaf: f"{name}.{leaf}" for leaf, _ in module.named_parameters(recurse=False)}
-        own = {leaf: self.parameters[path].detach()[which] for leaf, path in full.items()
-               if path not in self.frozen}
+        own = {leaf: self.parameters[f"{name}.{leaf}"].detach()[which]
+               for leaf, _ in module.named_parameters(recurse=False)
+               if f"{name}.{leaf}" not in self.frozen}
         return Layer(name, module, own)
 
     def module(self, replica: int, parameters: State,
