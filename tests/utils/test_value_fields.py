@@ -74,7 +74,6 @@ WHOLE = {  # parameter -> what makes something with this number, before any trai
     "pretrain_epochs": lambda given: estimator(int, float, pretrain_epochs=given).fit(X),
     "epochs": lambda given: estimator(int, float, epochs=given).fit(X),
     "batch_size": lambda given: estimator(int, float, batch_size=given).fit(X),
-    "random_state": lambda given: estimator(int, float, random_state=given).fit(X),
     "interval": lambda given: BRB(given),
     "each seed": lambda given: train(X, small_settings(), seeds=[given]),
     "n_clusters of Settings": lambda given: small_settings(n_clusters=given),
