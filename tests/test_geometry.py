@@ -135,7 +135,7 @@ def test_errors_name_what_was_given():
     z, labels = embeddings(11)
     with pytest.raises(ValueError, match=r"\(60, 5\) and \(59,\)"):
         geometry.class_distances(z, labels[1:])
-    with pytest.raises(ValueError, match="neighbors=60 .* samples, 60"):
+    with pytest.raises(ValueError, match="neighbors=60 .* 60 samples"):
         geometry.local_purity(z, labels, neighbors=60)
 
 

@@ -101,11 +101,9 @@ def test_label_change_is_zero_for_renamed_and_full_for_independent_labels():
     assert metrics.label_change(labels, np.array([0, 1, 0, 1])) == pytest.approx(100)
 
 
-def test_sizes_and_empty_clusters_count_each_row():
+def test_sizes_count_each_row():
     labels = torch.tensor([[0, 0, 3], [1, 2, 0]])
     assert metrics.cluster_sizes(labels, 5).tolist() == [[2, 0, 0, 1, 0], [1, 1, 1, 0, 0]]
-    assert metrics.empty_clusters(labels, 5).tolist() == [3, 2]
-    assert metrics.empty_clusters(labels[0].numpy(), 5).item() == 3
 
 
 @pytest.mark.parametrize("true, pred", [([0, 1], [0]), ([], []), ([[0, 1]], [[0, 1]])])

@@ -52,8 +52,7 @@ def uniform(key: Tensor, shape: Sequence[int] = (), *,
     return (_shift(bits(key, shape), 40).to(torch.float32) * 2.0**-24).to(dtype)
 
 
-def normal(key: Tensor, shape: Sequence[int] = (), *,
-           dtype: torch.dtype = torch.float32) -> Tensor:
+def normal(key: Tensor, shape: Sequence[int] = (), *, dtype: torch.dtype = torch.float32) -> Tensor:
     """Draw standard normal numbers, by Box-Muller in float64."""
     radius, angle = uniform(key, (*shape, 2), dtype=torch.float64).unbind(-1)
     return (torch.sqrt(-2 * torch.log1p(-radius)) * torch.cos(2 * math.pi * angle)).to(dtype)

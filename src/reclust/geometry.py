@@ -38,8 +38,7 @@ class ClassDistances(NamedTuple):
 def class_distances(z: Tensor, labels: Tensor) -> ClassDistances:
     """Compute distances of z (..., n, d) under integer labels (..., n), in float64 and O(n k d).
 
-    The mean cosine distance to a class is 1 - u · m, with m the mean of its unit vectors. Zeros
-    are at distance 1 from everything.
+    The mean cosine distance to a class is 1 - u · m, with m the mean of its unit vectors u.
     """
     _check(z, labels)
     unit = normalize(z.double(), dim=-1, eps=1e-300)  # not exact in float32
@@ -51,12 +50,10 @@ def class_distances(z: Tensor, labels: Tensor) -> ClassDistances:
     size = _rows(sizes.numel(), z.device)
     parts = (tensor.split(size, -1) for tensor in (own, intra, inter))
     for u, label, near, far in zip(unit.split(size, -2), *parts, strict=True):
-        others = (sizes.gather(-1, label) - 1).double()
-        # Without the sample itself.
+        others = (sizes.gather(-1, label) - 1).double()  # without the sample itself
         alike = ((sums.gather(-2, _each(label, z.shape[-1])) - u) * u).sum(-1)
         near.copy_(torch.where(others > 0, 1 - alike / others.clamp(min=1), 0.0))
-        distance = 1 - (u @ sums.mT) / sizes.unsqueeze(-2)
-        distance = distance.nan_to_num(nan=torch.inf, posinf=torch.inf)
+        distance = (1 - (u @ sums.mT) / sizes.unsqueeze(-2)).nan_to_num(torch.inf, torch.inf)
         far.copy_(distance.scatter_(-1, label.unsqueeze(-1), torch.inf).amin(-1))
     intra, inter = intra.clamp_(min=0), inter.clamp_(min=0).masked_fill_(inter.isinf(), torch.nan)
     widest = torch.maximum(intra, inter)
@@ -66,7 +63,6 @@ def class_distances(z: Tensor, labels: Tensor) -> ClassDistances:
 
 
 def _each(labels: Tensor, d: int) -> Tensor:
-    """Expand labels (..., n) to (..., n, d), to gather rows."""
     return labels.unsqueeze(-1).expand(*labels.shape, d)
 
 
@@ -82,8 +78,7 @@ def squared_silhouette(z: Tensor, labels: Tensor) -> Tensor:
     own, sizes = torch.unique(labels, return_inverse=True, return_counts=True)[1:]
     means = x.new_zeros(len(sizes), x.shape[-1]).index_add_(0, own, x) / sizes[:, None]
     spread = x.new_zeros(len(sizes)).index_add_(0, own, (x - means[own]).square().sum(-1)) / sizes
-    parts = []
-    size = _rows(len(sizes), z.device)
+    parts, size = [], _rows(len(sizes), z.device)
     for some, label in zip(x.split(size), own.split(size), strict=True):
         distance = torch.cdist(some, means).square() + spread
         # In its own class without the sample itself: the same sum over one member less.
@@ -116,8 +111,7 @@ def distance_ratio(z: Tensor, centers: Tensor) -> Tensor:
 
 def distance_ratio_histogram(z: Tensor, centers: Tensor, *, bins: int = 20) -> Tensor:
     """Count distance ratios in equal bins of [0, 1], without NaN: -> (..., bins)."""
-    ratio = distance_ratio(z, centers)
-    part = (ratio * bins).clamp(max=bins - 1).nan_to_num(nan=bins).to(torch.int64)
+    part = (distance_ratio(z, centers) * bins).clamp(max=bins - 1).nan_to_num(nan=bins).long()
     return cluster_sizes(part, bins + 1)[..., :bins]
 
 
@@ -125,10 +119,8 @@ def distance_ratio_histogram(z: Tensor, centers: Tensor, *, bins: int = 20) -> T
 def local_purity(z: Tensor, labels: Tensor, *, neighbors: int = 10) -> Tensor:
     """Share of Euclidean nearest neighbors with the same label: (n, d), (n,) -> (n,)."""
     _check(z, labels)
-    n = len(z)
-    if not 1 <= neighbors < n:
-        raise ValueError(f"neighbors={neighbors} must be at least 1 and below the number of "
-                         f"samples, {n}.")
+    if not 1 <= neighbors < (n := len(z)):
+        raise ValueError(f"neighbors={neighbors} must be between 1 and {n - 1}, for {n} samples.")
     x = _at_least_float32(z)
     x = x - x.mean(0)  # centered for precision
     # Squared distances less |x|² of the sample itself are one product.
@@ -146,10 +138,8 @@ def local_purity(z: Tensor, labels: Tensor, *, neighbors: int = 10) -> Tensor:
 
 
 def _least(distance: Tensor, count: int) -> Tensor:
-    """Return the columns of the least numbers of each row: (m, n) -> (m, count).
-
-    They are in the groups of columns with the least minima, so most numbers are never sorted.
-    """
+    """Return the columns of the least numbers of each row: (m, n) -> (m, count)."""
+    # They are in the groups of columns with the least minima, so most numbers are never sorted.
     minima = distance.unflatten(1, (-1, _GROUP)).amin(2)
     groups = minima.topk(min(count, minima.shape[1]), largest=False).indices
     within = torch.arange(_GROUP, device=distance.device)
@@ -182,7 +172,6 @@ def _at_least_float32(x: Tensor) -> Tensor:
 
 
 def _rows(distances: int, device: torch.device) -> int:
-    """Return the number of samples to process at a time."""
     return max(1, (_CHUNK_CPU if device.type == "cpu" else _CHUNK) // max(1, distances))
 
 

@@ -37,20 +37,17 @@ def contingency(labels_true: Labels, labels_pred: Labels) -> Table:
 
 def distinct(labels: Labels) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
     """Return the sorted labels and the index of each sample's label; refuse missing ones."""
-    host = _host(labels)
-    refuse_missing(host)
+    refuse_missing(host := _host(labels))
     return np.unique(host, return_inverse=True)
 
 
 def refuse_missing(labels: npt.NDArray[Any]) -> None:
-    """Raise if any of the labels (n,) is missing."""
-    if labels.dtype.kind not in "fO":
-        return
-    missing = np.flatnonzero(np.isnan(labels) if labels.dtype.kind == "f"
-                             else [is_missing(label) for label in labels])
-    if len(missing):
-        raise ValueError(f"{len(missing)} of {len(labels)} labels are missing, the first in row "
-                         f"{missing[0] + 1}: fill them in, or leave these samples out.")
+    if labels.dtype.kind in "fO":
+        missing = np.flatnonzero(np.isnan(labels) if labels.dtype.kind == "f"
+                                 else list(map(is_missing, labels)))
+        if len(missing):
+            raise ValueError(f"{len(missing)} of {len(labels)} labels are missing, the first in "
+                             f"row {missing[0] + 1}: fill them in, or leave these samples out.")
 
 
 def batched_contingency(true: Tensor, predicted: Tensor, k_true: int | None = None,
@@ -117,7 +114,7 @@ def nmi_of_table(table: Table) -> float:
     if 1 in table.shape:
         return 0.0  # exactly, in spite of rounding
     joint = table / table.sum()
-    entropies = _entropy(joint.sum(1)) + _entropy(joint.sum(0))
+    entropies = -sum(np.sum(shares * np.log(shares)) for shares in (joint.sum(1), joint.sum(0)))
     return float(np.clip(2 * information_of_table(table) / entropies, 0.0, 1.0))
 
 
@@ -148,19 +145,10 @@ def cluster_sizes(labels: Tensor | npt.NDArray[np.integer[Any]], k: int) -> Tens
     return _counts(labels.reshape(-1, labels.shape[-1]), k).reshape(*labels.shape[:-1], k)
 
 
-def empty_clusters(labels: Tensor | npt.NDArray[np.integer[Any]], k: int) -> Tensor:
-    """Count the clusters from 0 to k - 1 without a label (..., n): -> (...)."""
-    return (cluster_sizes(labels, k) == 0).sum(-1)
-
-
 def _counts(index: Tensor, size: int) -> Tensor:
     """Count 0 to size - 1 in each row, (r, n) -> (r, size), without bincount's GPU sync."""
     index = index.to(torch.int64)
     return index.new_zeros(len(index), size).scatter_add_(1, index, torch.ones_like(index))
-
-
-def _entropy(shares: npt.NDArray[np.float64]) -> float:
-    return float(-np.sum(shares * np.log(shares)))
 
 
 def _host(values: Labels) -> npt.NDArray[Any]:
