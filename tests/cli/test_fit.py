@@ -82,7 +82,7 @@ def test_a_finished_model_is_not_overwritten(tmp_path, capsys):
     given = ["fit", str(tmp_path / "x.npy"), "-k", "4", "-o", str(tmp_path / "out"), "--pretrain-epochs", "0", "--epochs", "11", "--device", "cpu"]
     assert main([*given, "--seed", "1"]) == 0
     before = (tmp_path / "out" / "model.reclust").read_bytes()
-    assert main([*given, "--seed", "2"]) == 1 and "exists: choose another folder" in capsys.readouterr().err
+    assert main([*given, "--seed", "2"]) == 1 and "exists: use another folder" in capsys.readouterr().err
     assert (tmp_path / "out" / "model.reclust").read_bytes() == before
     assert main([*given, "--seed", "2", "--overwrite"]) == 0
     assert (tmp_path / "out" / "model.reclust").read_bytes() != before

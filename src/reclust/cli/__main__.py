@@ -1,7 +1,5 @@
 """Run the command line with `python -m reclust.cli`."""
 
-import sys
-
 from . import main
 
-sys.exit(main())
+raise SystemExit(main())

@@ -23,11 +23,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--datasets": {"nargs": "+", "metavar": "SET", "help": "only these data sets"},
     "--device": {"default": "auto", "help": "auto, cpu, cuda, … (default: %(default)s)"},
     "--drop": {"nargs": "+", "action": "extend", "metavar": "NAME", "help": "columns to ignore"},
-    "--folder": {"metavar": "FOLDER", "help":
-                 "data set folder (default: $RECLUST_DATA, or the user's cache folder)"},
+    "--folder": {"metavar": "FOLDER", "help": "data folder (default: $RECLUST_DATA, or a cache)"},
     "--ids": {"metavar": "NAME", "help": "column with sample names"},
-    "--image-shape": {"type": int, "nargs": "+", "metavar": "N",
-                      "help": "height width [channels] of images stored as flat rows"},
+    "--image-shape": {"type": int, "nargs": "+", "metavar": "N", "help":
+                      "height width [channels] of images stored as flat rows"},
     "--json": {"action": "store_true", "help": "print JSON"},
     "--key": {"metavar": "NAME", "help": "array to read from a file with several"},
     "--labels": {"metavar": "NAME", "help": "column or array with true classes, used only for "
@@ -36,18 +35,16 @@ OPTIONS: dict[str, dict[str, Any]] = {
                 "photos taken in sun and shadow (default: kept)"},
     "--minutes": {"type": float, "metavar": "M",
                   "help": "stop after this time; run the same command again to continue"},
-    "--no-standardize": {"dest": "standardize", "action": "store_false",
-                         "help": "do not scale features, for example principal components"},
+    "--no-standardize": {"dest": "standardize", "action": "store_false", "help":
+                         "do not scale features, for example principal components"},
     "--seed": {"type": int, "metavar": "N", "help": "random seed, for reproducible results"},
     "--size": {"type": int, "nargs": "+", "metavar": "N", "help": "resize image files to height "
-               "width [channels] (default: their size if it is the same, else 28 28 for gray and "
-               "32 32 for color images)"},
+               "width [channels] (default: their size, or if it varies 28 28 gray, 32 32 color)"},
     "--skip-broken": {"action": "store_true", "help": "skip images that cannot be read"},
     "--mini": {"action": "store_true", "help": "a small version on the embedded digits"},
     "--store": {"default": "studies.sqlite", "metavar": "FILE", "help": "(default: %(default)s)"},
     "--variants": {"nargs": "+", "metavar": "NAME", "help": "only these variants"},
-    "--work": {"metavar": "FOLDER",
-               "help": "folder for pretrained models and checkpoints (default: STORE.work)"},
+    "--work": {"metavar": "FOLDER", "help": "for models and checkpoints (default: STORE.work)"},
     "data": {"metavar": "DATA", "help":
              ".npy, .npz, .csv, .tsv, .txt, .csv.gz, .parquet, .h5, .h5ad, an image, a folder of "
              "images, or the name of a data set (see `reclust data list`)"},
@@ -64,7 +61,7 @@ CONDITIONS = ("--store", "--work", "--folder", "--device", "--minutes")
 def add_command(commands: argparse._SubParsersAction, name: str,
                 run: Callable[[argparse.Namespace], int | None], summary: str, details: str = "",
                 **defaults: Any) -> argparse.ArgumentParser:
-    """Add the parser of a command that runs `run`, whose result is the exit code or None."""
+    """Add the parser of a command that runs `run`, which returns the exit code or None."""
     description = f"{summary[0].upper()}{summary[1:]}. {details}".strip()
     parser = commands.add_parser(name, help=summary, description=description)
     parser.set_defaults(run=run, **defaults)
@@ -80,11 +77,11 @@ def read_data(arguments: argparse.Namespace) -> Dataset:
     from ..data import load, names, read
 
     if arguments.data in names() and not Path(arguments.data).exists():
-        options = [f"--{name}" for name in ("labels", "ids", "drop", "key", "skip-broken", "size")
-                   if getattr(arguments, name.replace("-", "_"))]
+        options = ", ".join(f"--{name}" for name in (
+            "labels", "ids", "drop", "key", "skip-broken", "size")
+            if getattr(arguments, name.replace("-", "_")))
         if options:
-            raise ValueError(f"{', '.join(options)} cannot be used with the data set "
-                             f"{arguments.data}, only with files.")
+            raise ValueError(f"{options} cannot be used with the data set {arguments.data}.")
         return load(arguments.data)
     return read(arguments.data, key=arguments.key, labels=arguments.labels, ids=arguments.ids,
                 size=arguments.size, on_error="skip" if arguments.skip_broken else "raise",
@@ -100,15 +97,13 @@ def show(rows: Sequence[Mapping[str, Any]], *, as_json: bool, empty: str = "noth
     elif not rows:
         print(empty)
     else:
-        names = list(rows[0])
-        numeric = {name for name in names
-                   if all(isinstance(row[name], (int, float)) for row in rows)}
-        lines = [names, *([f"{cell:.4g}" if isinstance(cell, float) else str(cell)
-                           for cell in row.values()] for row in rows)]
+        lines = [list(rows[0]), *([f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+                                   for cell in row.values()] for row in rows)]
+        numeric = [all(isinstance(row[name], (int, float)) for row in rows) for name in rows[0]]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         for line in lines:
-            cells = (cell.rjust(width) if name in numeric else cell.ljust(width)
-                     for name, cell, width in zip(names, line, widths, strict=True))
+            cells = (cell.rjust(width) if right else cell.ljust(width)
+                     for cell, width, right in zip(line, widths, numeric, strict=True))
             print("  ".join(cells).rstrip())
 
 

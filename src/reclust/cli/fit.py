@@ -6,7 +6,7 @@ import argparse
 import csv
 import io
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -27,44 +27,38 @@ CHECKPOINT_SECONDS = 20.0  # writing a large network after every epoch would be 
 def add(commands: argparse._SubParsersAction) -> None:
     fit = add_command(
         commands, "fit", _fit, "cluster a file or a folder of images",
-        "Writes FOLDER/labels.csv (one cluster per sample) and FOLDER/model.reclust. If it is "
-        "interrupted, run it again to continue.",
+        "Writes FOLDER/labels.csv and FOLDER/model.reclust. Run it again if it is interrupted.",
         interrupted="interrupted: run the same command again to continue")
     add_options(fit, *DATA)
     option = fit.add_argument
     option("-k", "--n-clusters", type=int, required=True, metavar="K", help="number of clusters")
     option("-o", "--output", default="reclust-output", metavar="FOLDER",
            help="folder for labels and model (default: %(default)s)")
-    option("--overwrite", action="store_true",
-           help="overwrite a model in FOLDER, or a checkpoint with other settings")
+    option("--overwrite", action="store_true", help="replace a model or another fit's checkpoint")
     option("--report", metavar="FILE", help="also write an HTML report of the clusters")
     option("--algorithm", choices=ALGORITHMS, default="idec", help="(default: %(default)s)")
     option("--preset", choices=PRESETS, help="(default: best for images, everyday for other data)")
-    option("--n-init", type=int, metavar="N", help="train N models and keep the best by a "
-           "label-free score (default: depends on the preset)")
+    option("--n-init", type=int, metavar="N", help="models, of which the best by a label-free "
+           "score is kept (default: depends on the preset)")
     option("--augment", choices=("auto", *AUGMENTATIONS, "none"), default="auto",
            help="data augmentation (default: %(default)s)")
     option("--pretrain-epochs", type=int, metavar="N", help="0 starts from scratch")
     option("--epochs", type=int, metavar="N")
     add_options(fit, *PREPARATION, "--seed", "--device", "--minutes", "--json")
-    predict = add_command(commands, "predict", _predict,
-                          "assign new samples to the clusters of a model", size=None)
+    predict = add_command(commands, "predict", _predict, "assign new samples", size=None)
     option = predict.add_argument
     option("model", metavar="MODEL", help="model.reclust of `reclust fit`, or its folder")
     add_options(predict, *DATA)
     option("-o", "--output", metavar="FILE", help="CSV file (default: print)")
-    option("--report", metavar="FILE",
-           help="also write an HTML report, if DATA is what the model was fitted on")
+    option("--report", metavar="FILE", help="also write a report, if DATA is the fitted data")
     suggest = add_command(
         commands, "suggest-k", _suggest_k, "suggest a number of clusters",
-        "Clusters two halves of DATA into different numbers of clusters and reports for which of "
-        "these the halves agree. Takes minutes on a CPU.", seed=0)
+        "Tries numbers of clusters on two halves of DATA and reports for which of these the halves "
+        "agree. Takes minutes on a CPU.", seed=0)
     add_options(suggest, *DATA, *PREPARATION)
     option = suggest.add_argument
-    option("--from", dest="least", type=int, default=2, metavar="K",
-           help="smallest number of clusters to try (default: %(default)s)")
-    option("--to", dest="most", type=int, metavar="K",
-           help="largest number to try (default: depends on the number of samples)")
+    option("--from", dest="least", type=int, default=2, metavar="K", help="smallest (default: 2)")
+    option("--to", dest="most", type=int, metavar="K", help="largest (default: by sample count)")
     option("--n-init", type=int, default=3, metavar="N", help="models per half (default: 3)")
     option("--splits", type=int, default=2, metavar="N", help="random splits (default: 2)")
     add_options(suggest, "--device", "--seed", "--json")
@@ -73,11 +67,10 @@ def add(commands: argparse._SubParsersAction) -> None:
 def _fit(arguments: argparse.Namespace) -> int:
     dataset = read_data(arguments)
     model = _model(arguments, images=dataset.image_shape is not None)
-    folder = Path(arguments.output)
-    refuse_overwrite([arguments.data], [folder / "labels.csv", folder / "model.reclust",
-                                        arguments.report])
-    if arguments.report is not None:
-        check_writable(arguments.report)
+    folder, report = Path(arguments.output), arguments.report
+    refuse_overwrite([arguments.data], folder / "labels.csv", folder / "model.reclust", report)
+    if report is not None:
+        check_writable(report)
     folder.mkdir(parents=True, exist_ok=True)
     lock = folder / "fit.lock"
     with exclusive_lock(lock, f"Another `reclust fit` is writing to {folder}: wait for it, or use "
@@ -98,8 +91,7 @@ def _fit_into(folder: Path, model: DeepClustering, dataset: Dataset,
     labels_file, model_file = folder / "labels.csv", folder / "model.reclust"
     for file in (model_file, labels_file):
         if file.exists() and not (checkpoint.exists() or arguments.overwrite):
-            raise FileExistsError(f"{file} exists: choose another folder with -o, or use "
-                                  "--overwrite.")
+            raise FileExistsError(f"{file} exists: use another folder (-o), or --overwrite.")
     monitors = [] if sys.stderr.isatty() else [common.ProgressLines().monitor]
     try:
         model.fit(dataset, checkpoint=checkpoint, monitors=monitors)
@@ -144,10 +136,9 @@ def _print_summary(arguments: argparse.Namespace, dataset: Dataset, model: DeepC
     from ..metrics import scores
 
     summary: dict[str, Any] = {
-        "samples": len(dataset), "clusters": model.n_clusters_,
-        "sizes": np.bincount(model.labels_).tolist(),
-        "seconds": round(sum(model.result_.seconds.values()), 1),
-        "complete": complete, "output": arguments.output}
+        "samples": len(dataset), "clusters": model.n_clusters_, "complete": complete,
+        "sizes": np.bincount(model.labels_).tolist(), "output": arguments.output,
+        "seconds": round(sum(model.result_.seconds.values()), 1)}
     if dataset.labels is not None:
         summary |= scores(dataset.labels, model.labels_)
         baseline = scores(dataset.labels, model.baseline_.labels_)
@@ -173,7 +164,7 @@ def _predict(arguments: argparse.Namespace) -> None:
         arguments.model = str(Path(arguments.model) / "model.reclust")
     for output in filter(None, (arguments.output, arguments.report)):
         check_writable(output)
-    refuse_overwrite([arguments.model, arguments.data], [arguments.output, arguments.report])
+    refuse_overwrite([arguments.model, arguments.data], arguments.output, arguments.report)
     model = load(arguments.model)
     if holds_images(arguments.data):
         arguments.size = model.preparation_.image_shape
@@ -192,13 +183,11 @@ def _write_report(model: DeepClustering, dataset: Dataset, path: str | None) -> 
         model.report(path, dataset, dataset.labels, title=title)
 
 
-def refuse_overwrite(inputs: Sequence[str], outputs: Sequence[str | Path | None]) -> None:
-    """Raise if an output file is one of the input files."""
+def refuse_overwrite(inputs: Iterable[str], *outputs: str | Path | None) -> None:
+    existing = [Path(path) for path in inputs if Path(path).exists()]
     for output in (Path(path) for path in outputs if path is not None):
-        for path in map(Path, inputs):
-            if output.exists() and path.exists() and output.samefile(path):
-                raise FileExistsError(f"{output} is an input and would be overwritten: choose "
-                                      "another output.")
+        if output.exists() and any(map(output.samefile, existing)):
+            raise FileExistsError(f"{output} is an input and would be overwritten.")
 
 
 def _labels_csv(dataset: Dataset, labels: Iterable[int]) -> str:
@@ -221,14 +210,12 @@ def _suggest_k(arguments: argparse.Namespace) -> None:
         lens=None if arguments.light is None else Lens(light=arguments.light),
         device=arguments.device, random_state=arguments.seed,
         progress=common.progress(quiet=arguments.json))
-    rows = []
-    for i, k in enumerate(suggestion.ks):
-        row: dict[str, Any] = {"k": k, "suggested": suggestion.k}
-        row["plausible"] = k in suggestion.plausible
+    if not arguments.json:
+        print(suggestion)
+        return
+    rows: list[dict[str, Any]] = [{"k": k, "suggested": suggestion.k,
+                                   "plausible": k in suggestion.plausible} for k in suggestion.ks]
+    for i, row in enumerate(rows):
         for name in ("strength", "agreement", "resets", "silhouette"):
             row[name], row[f"{name}_error"] = map(float, getattr(suggestion, name)[i])
-        rows.append(row)
-    if arguments.json:
-        show(rows, as_json=True)
-    else:
-        print(suggestion)
+    show(rows, as_json=True)

@@ -8,10 +8,9 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import data
 from ..utils.exceptions import require
@@ -74,8 +73,7 @@ def _state(name: str, folder: str | os.PathLike[str] | None, *, download: bool) 
     return {"name": name, "state": "complete", "samples": len(found), "note": found.licence}
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """A line of `reclust doctor`; state is "fine", "missing" for optional things, or "broken"."""
 
     area: str
@@ -84,9 +82,12 @@ class Check:
     note: str
 
 
+Found = Iterator[tuple[str, str, str]]  # name, state and note
+
+
 def _doctor(arguments: argparse.Namespace) -> int:
     checks = examine(folder=arguments.folder)
-    show([asdict(check) for check in checks], as_json=arguments.json)
+    show([check._asdict() for check in checks], as_json=arguments.json)
     broken = [check.name for check in checks if check.state == "broken"]
     if not arguments.json:
         print(f"\nbroken: {', '.join(broken)}" if broken else "\nnothing is broken")
@@ -94,76 +95,73 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 
 def examine(*, folder: str | os.PathLike[str] | None = None) -> list[Check]:
-    return [*_versions(), *_devices(), *_folders(folder), *_data(folder), *_extras()]
+    areas = {"versions": _versions(), "devices": _devices(), "folders": _folders(folder),
+             "data": _data(folder), "extras": _extras()}
+    return [Check(area, *found) for area, checks in areas.items() for found in checks]
 
 
-def _versions() -> Iterator[Check]:
+def _versions() -> Found:
     system = f"{platform.system()} {platform.machine()}"
-    yield Check("versions", "reclust", "fine", __version__)
-    yield Check("versions", "python", "fine", f"{platform.python_version()} on {system}")
+    yield "reclust", "fine", __version__
+    yield "python", "fine", f"{platform.python_version()} on {system}"
     for package in _requirements().get("", []):
         version = _version(package)
-        yield Check("versions", package, "fine" if version else "broken",
-                    version or f"not installed: pip install {package}")
+        missing = f"not installed: pip install {package}"
+        yield package, "fine" if version else "broken", version or missing
 
 
-def _devices() -> Iterator[Check]:
+def _devices() -> Found:
     import torch
 
-    yield Check("devices", "cpu", "fine", f"{os.cpu_count()} cores, {torch.get_num_threads()} "
-                f"threads, {torch.backends.cpu.get_cpu_capability()}")
+    yield "cpu", "fine", (f"{os.cpu_count()} cores, {torch.get_num_threads()} threads, "
+                          f"{torch.backends.cpu.get_cpu_capability()}")
     for i in range(torch.cuda.device_count()):
         try:
             torch.ones(1, device=f"cuda:{i}").sum().item()
             gpu = torch.cuda.get_device_properties(i)
-            state, note = "fine", f"{gpu.name}, {gpu.total_memory / 2**30:.0f} GiB"
+            yield f"cuda:{i}", "fine", f"{gpu.name}, {gpu.total_memory / 2**30:.0f} GiB"
         except RuntimeError as error:
-            state, note = "broken", (f"{str(error).splitlines()[0]}: use device='cpu', or a torch "
-                                     "built for this driver")
-        yield Check("devices", f"cuda:{i}", state, note)
+            advice = "use device='cpu', or a torch built for this driver"
+            yield f"cuda:{i}", "broken", f"{str(error).splitlines()[0]}: {advice}"
     if not torch.cuda.device_count():
-        yield Check("devices", "cuda", "missing", "no GPU: everything runs on the CPU")
+        yield "cuda", "missing", "no GPU: everything runs on the CPU"
     compiler = next(filter(shutil.which, ("c++", "g++", "clang++")), None)
     for name, found, note in (
             ("triton", _version("triton"), "faster on a GPU, not required"),
             ("torch.compile", compiler, "no C++ compiler: residual networks train without it")):
-        yield Check("devices", name, "fine" if found else "missing", found or note)
+        yield name, "fine" if found else "missing", found or note
 
 
-def _folders(folder: str | os.PathLike[str] | None) -> Iterator[Check]:
+def _folders(folder: str | os.PathLike[str] | None) -> Found:
     from ..data.sets.download import data_folder
 
     for name, path in (("data", data_folder(folder)), ("work", Path.cwd()),
                        ("temporary", Path(tempfile.gettempdir()))):
         existing = next(parent for parent in (path, *path.parents) if parent.exists())
-        state, note = "fine", str(path) if path.exists() else f"{path} (created when needed)"
-        try:
-            with tempfile.TemporaryFile(dir=existing):
-                pass
-        except OSError as error:
+        if existing.is_dir() and os.access(existing, os.W_OK):
+            yield name, "fine", str(path) if path.exists() else f"{path} (created when needed)"
+        else:
             advice = "set RECLUST_DATA to another folder" if name == "data" else "use another"
-            state, note = "broken", f"cannot write to {path} ({error.strerror}): {advice}"
-        yield Check("folders", name, state, note)
+            yield name, "broken", f"cannot write to {path}: {advice}"
 
 
-def _data(folder: str | os.PathLike[str] | None) -> Iterator[Check]:
+def _data(folder: str | os.PathLike[str] | None) -> Found:
     for name in data.names():
         found = _state(name, folder, download=False)
         if found["state"] == "complete":
-            yield Check("data", name, "fine", f"{found['samples']} samples")
+            yield name, "fine", f"{found['samples']} samples"
         else:
             advice = "delete it, then run" if found["state"] == "broken" else "to download it"
-            yield Check("data", name, found["state"],
-                        f"{found['note']} ({advice}: reclust data fetch {name})")
+            yield name, found["state"], f"{found['note']} ({advice}: reclust data fetch {name})"
 
 
-def _extras() -> Iterator[Check]:
+def _extras() -> Found:
     for extra, packages in sorted(_requirements().items()):
         missing = ", ".join(package for package in packages if _version(package) is None)
-        if extra:
-            yield Check("extras", extra, "missing" if missing else "fine",
-                        f"without {missing}: pip install 'reclust[{extra}]'" if missing else
-                        ", ".join(f"{package} {_version(package)}" for package in packages))
+        if extra and missing:
+            yield extra, "missing", f"without {missing}: pip install 'reclust[{extra}]'"
+        elif extra:
+            yield extra, "fine", ", ".join(f"{name} {_version(name)}" for name in packages)
 
 
 def _requirements() -> dict[str, list[str]]:
@@ -180,10 +178,7 @@ def _requirements() -> dict[str, list[str]]:
 
 
 def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
+    return next((found.version for found in metadata.distributions(name=package)), None)
 
 
 def _completion(arguments: argparse.Namespace) -> None:

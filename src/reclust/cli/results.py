@@ -13,8 +13,7 @@ EXTENSIONS = {"csv": "csv", "markdown": "md", "latex": "tex", "text": "txt"}
 def add(commands: argparse._SubParsersAction) -> None:
     table = add_command(
         commands, "table", _table, "print the tables of a study",
-        "Mean and standard error over seeds with the best of each block in bold, beside the "
-        "paper's value, and BRB compared with its baseline seed by seed.")
+        "Means over seeds beside the paper's, and BRB compared with its baseline seed by seed.")
     add_options(table, "store")
     option = table.add_argument
     option("--study", metavar="NAME", help="(default: all studies but baselines)")
@@ -26,22 +25,19 @@ def add(commands: argparse._SubParsersAction) -> None:
     option = figure.add_argument
     option("store", nargs="?", **OPTIONS["store"])
     option("name", metavar="FIGURE", nargs="?", help="(default: all)")
-    option("-o", "--output", metavar="FILE", default="figures",
-           help="file or folder (default: %(default)s)")
+    option("-o", "--output", metavar="FILE", default="figures", help="or folder (default: figures)")
     option("--list", action="store_true", help="list the figures and their studies")
     option("--epoch", type=int, metavar="E", help="reset to show, in figures of a single one")
     option("--study", metavar="NAME", help="(default: the one with most of the required runs)")
     add_options(figure, "--datasets", "--algorithms", "--variants", "--json")
     report = add_command(
         commands, "report", _report, "write an HTML report of a store",
-        "One file that opens offline: tables, curves, embeddings, samples, figures, and the "
-        "settings and provenance of every number.")
+        "One file that opens offline, with the settings and provenance behind every number.")
     add_options(report, "store", "--folder")
     option = report.add_argument
     option("-o", "--output", default="report.html", metavar="FILE", help="(default: %(default)s)")
     option("--title", help="(default: the name of the store)")
-    option("--no-figures", dest="figures", action="store_false",
-           help="omit the figures of the paper, which take a few seconds each")
+    option("--no-figures", dest="figures", action="store_false", help="omit the paper's figures")
 
 
 def _table(arguments: argparse.Namespace) -> int:
@@ -53,8 +49,7 @@ def _table(arguments: argparse.Namespace) -> int:
             if status.finished and not status.study.startswith("baselines")]
         made = [table for name in names for table in tables(store, name)]
     if not made:
-        print(f"reclust: error: {arguments.store} has no finished runs yet, see "
-              "`reclust study status`", file=sys.stderr)
+        print(f"reclust: error: {arguments.store} has no finished runs yet", file=sys.stderr)
         return 1
     if arguments.output:
         write(made, arguments.output)

@@ -31,10 +31,9 @@ def add(commands: argparse._SubParsersAction) -> None:
     _add_run(actions)
     baselines = add_command(
         actions, "baselines", _baselines, "run the baselines of the best preset",
-        "K-means on the pixels, UMAP with a mixture, and k-means on pretrained autoencoders. If it "
-        "is interrupted, run it again to continue.", interrupted=STOPPED)
-    baselines.add_argument("--methods", nargs="+", choices=BASELINES, metavar="METHOD",
-                           help=f"only these of {', '.join(BASELINES)}")
+        "K-means on the pixels, UMAP with a mixture, and k-means on pretrained autoencoders.",
+        interrupted=STOPPED)
+    baselines.add_argument("--methods", nargs="+", choices=BASELINES, help="only these methods")
     add_options(baselines, "--datasets", *CONDITIONS, "--json")
     status = add_command(actions, "status", _status, "show how many runs are finished or failed")
     status.add_argument("study", nargs="?", metavar="NAME", help="only this study")
@@ -49,13 +48,11 @@ def add(commands: argparse._SubParsersAction) -> None:
         add_options(action, "--store", "--json")
     compact = add_command(
         actions, "compact", _compact, "make a store small enough to commit",
-        "Writes one small file with all scores, settings, times and provenance of the stores, "
-        "thinned curves and no labels. The result is deterministic.")
+        "Writes one file with scores, settings, times, provenance and thinned curves, no labels.")
     option = compact.add_argument
     option("stores", nargs="+", metavar="STORE")
     option("-o", "--output", required=True, metavar="FILE")
-    option("--every", type=int, default=10, metavar="N", help="epochs between two points of a "
-           "curve, with more points around resets (default: %(default)s)")
+    option("--every", type=int, default=10, metavar="N", help="epochs between points (default: 10)")
     option("--curves", nargs="*", metavar="NAME", help="only these curves, or none (default: all)")
     add_options(compact, "--json")
 
@@ -67,13 +64,10 @@ def _add_run(actions: argparse._SubParsersAction) -> None:
     option = parser.add_argument
     option("--start", choices=("scratch", "pretrained"), help="only runs with this start")
     option("--seeds", nargs="+", type=int, metavar="SEED", help="only these seeds")
-    option("--precision", choices=get_args(Precision),
-           help="use another precision than the study says, which makes these other runs")
+    option("--precision", choices=get_args(Precision), help="other than the study's: other runs")
     option("--retry", action="store_true", help="also run failed runs again")
-    option("--baselines", action="store_true",
-           help="also run k-means on the samples and on the pretrained embeddings")
-    option("--on", choices=("here", "processes", "ray"), default="here",
-           help="where to compute (default: %(default)s)")
+    option("--baselines", action="store_true", help="also run k-means on samples and embeddings")
+    option("--on", choices=("here", "processes", "ray"), default="here", help="(default: here)")
     option("--workers", type=int, default=2, metavar="N", help="number of processes (default: 2)")
     option("--address", metavar="ADDRESS", help="Ray cluster, or auto (default: start one here)")
     option("--gpus", type=float, default=0.0, metavar="N", help="GPUs per Ray task (default: 0)")
@@ -190,9 +184,7 @@ def _baselines(arguments: argparse.Namespace) -> int:
 def _status(arguments: argparse.Namespace) -> int:
     with studies.StoreReader(arguments.store) as store:
         statuses, failures = store.status(arguments.study), store.failures(arguments.study)
-    rows = [{name: getattr(status, name)
-             for name in ("study", "planned", "finished", "failed", "waiting", "seconds")}
-            for status in statuses]
+    rows = [{**asdict(status), "waiting": status.waiting} for status in statuses]
     for row in rows:
         if not arguments.json:
             row["time"] = duration(row.pop("seconds"))
@@ -216,8 +208,8 @@ def _compact(arguments: argparse.Namespace) -> None:
                     curves=arguments.curves)
     before, after = (sum(Path(path).stat().st_size for path in paths) / 1e6
                      for paths in (arguments.stores, [arguments.output]))
-    show([{"store": arguments.output, "megabytes": after, "before": before}],
-         as_json=arguments.json)
+    row = {"store": arguments.output, "megabytes": after, "before": before}
+    show([row], as_json=arguments.json)
 
 
 def _export(arguments: argparse.Namespace) -> None:

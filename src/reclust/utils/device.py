@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 
 _RANDOM_STATE = threading.RLock()  # models that are fitted in parallel threads take turns
+_TF32_LOCK, _TF32_BEFORE = threading.Lock(), list[str]()
 
 
 def choose_device(name: str) -> torch.device:
@@ -73,30 +74,22 @@ class Precision:
         return torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False)
 
     def training(self) -> AbstractContextManager[None]:
-        return _TF32 if self.device.type == "cuda" else nullcontext()
+        return _tf32() if self.device.type == "cuda" else nullcontext()
 
 
-class _Tf32(AbstractContextManager[None]):
-    """Process-wide setting shared by threads: the first one sets it, the last one restores it."""
-
-    def __init__(self) -> None:
-        self._lock, self._users, self._before = threading.Lock(), 0, ""
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._users == 0:
-                self._before = torch.get_float32_matmul_precision()
-                torch.set_float32_matmul_precision("high")
-            self._users += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._users -= 1
-            if self._users == 0:
-                torch.set_float32_matmul_precision(self._before)
-
-
-_TF32 = _Tf32()
+@contextmanager
+def _tf32() -> Iterator[None]:
+    """Allow TF32 in this process; the last of several threads restores what was before."""
+    with _TF32_LOCK:
+        _TF32_BEFORE.append(torch.get_float32_matmul_precision())
+        torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        with _TF32_LOCK:
+            before = _TF32_BEFORE.pop()
+            if not _TF32_BEFORE:
+                torch.set_float32_matmul_precision(before)
 
 
 @contextmanager
@@ -113,23 +106,20 @@ def forbid_global_draws(what: str, device: torch.device) -> Iterator[None]:
     cuda = [device] if device.type == "cuda" else []
 
     def states() -> list[torch.Tensor]:
-        return [torch.get_rng_state(), *(torch.cuda.get_rng_state(one) for one in cuda)]
+        return [torch.get_rng_state(), *map(torch.cuda.get_rng_state, cuda)]
 
     with _RANDOM_STATE, torch.random.fork_rng(devices=cuda):
         before = states()
         yield
-        drawn = not all(map(torch.equal, before, states()))
-    if drawn:
+        after = states()
+    if not all(map(torch.equal, before, after)):
         raise ValueError(f"{what} draws from torch's global generator, as dropout does, so a seed "
                          "would not repeat a run. Remove it, or use augment= for random views, "
                          "which receives the keys to draw from.")
 
 
 class Timer:
-    """Add the time in `with timer("embedding"):` to `timer.seconds["embedding"]`.
-
-    The time of a nested part does not count for the outer one.
-    """
+    """Add the time in `with timer("fit"):`, without nested parts, to `timer.seconds["fit"]`."""
 
     def __init__(self, device: torch.device | str = "cpu") -> None:
         self.seconds: dict[str, float] = defaultdict(float)

@@ -15,8 +15,8 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: name a file in it.")
     if not folder.is_dir():
-        raise FileNotFoundError(f"There is no folder {folder} to write {path.name} into: "
-                                "make it first.")
+        raise FileNotFoundError(f"There is no folder {folder} to write {path.name} into: make it "
+                                "first.")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(f"The folder {folder} is read-only, {path.name} cannot be written "
                               "into it: choose another one.")
@@ -49,12 +49,6 @@ def write_bytes(path: str | os.PathLike[str], content: bytes | bytearray, *,
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-    with suppress(OSError):  # on systems that can, sync the folder: a rename survives a power cut
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _keep(path: Path, previous: Path) -> None:
@@ -76,10 +70,7 @@ def _beside(path: Path) -> Path:
 
 @contextmanager
 def exclusive_lock(path: Path, message: str) -> Iterator[None]:
-    """Hold a lock file, which the system releases even if its holder is killed.
-
-    Raises a RuntimeError with `message` if another process holds it.
-    """
+    """Hold a lock file, which ends with its holder; raise with `message` if another has it."""
     try:
         connection = sqlite3.connect(path, timeout=0, isolation_level=None)
         connection.execute("BEGIN EXCLUSIVE")

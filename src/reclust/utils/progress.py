@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from tqdm.auto import tqdm
 
 
-class ProgressCallback(ABC):
-    """Receives the share of the work that is done, from 0 to 1, and the name of the task."""
-
-    @abstractmethod
-    def report(self, done: float, task: str) -> None: ...
+@runtime_checkable
+class ProgressCallback(Protocol):
+    def report(self, done: float, task: str) -> None:
+        """Receive the share of the work that is done, from 0 to 1, and the name of the task."""
 
 
 # Show a bar or not, None for "only in a terminal"; or call a function with the share done.

@@ -32,10 +32,7 @@ def integers(*, default: Any = MISSING, least: int = 0) -> Any:
 
 def number(*, default: Any = MISSING, least: float = -inf, above: float = -inf, most: float = inf,
            below: float = inf, optional: bool = False, convert: bool = True) -> Any:
-    """Field of a value: a float within these bounds, or None where `optional`.
-
-    Without `convert` integers stay integers, which keeps older stored values and run keys.
-    """
+    """Field of a value: a float within these bounds; `convert=False` keeps integers for keys."""
     bounds = {"at least": (least, operator.ge), "above": (above, operator.gt),
               "at most": (most, operator.le), "below": (below, operator.lt)}
     finite = {word: bound for word, bound in bounds.items() if isfinite(bound[0])}
@@ -102,7 +99,6 @@ class Shorthand(ABC):
 
 
 def expanded(thing: Any) -> Any:
-    """Return the value that a shorthand stands for, and anything else as it is."""
     return thing.expand() if isinstance(thing, Shorthand) else thing
 
 
@@ -145,8 +141,8 @@ def value(cls: type[T]) -> type[T]:
     return made
 
 
-def _full_name(kind: type | None) -> str | None:
-    return None if kind is None else f"{kind.__module__}.{kind.__qualname__}"
+def _full_name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def same(one: Any, other: Any) -> bool:
@@ -191,7 +187,7 @@ def to_json(thing: Any, *, defaults: bool = True) -> Any:
         return {"mapping": {str(name): convert(item) for name, item in thing.items()}}
     thing = expanded(thing)
     kind = type(thing)
-    if _full_name(_KINDS.get(kind.__name__)) != _full_name(kind):
+    if _full_name(_KINDS.get(kind.__name__, object)) != _full_name(kind):
         raise TypeError(f"{kind.__name__} cannot be written to a file: decorate the class with "
                         "@reclust.value, and import its module before loading the file.")
     fields = {field.name: convert(getattr(thing, field.name)) for field in dataclasses.fields(thing)
@@ -200,7 +196,6 @@ def to_json(thing: Any, *, defaults: bool = True) -> Any:
 
 
 def default_of(field: dataclasses.Field[Any]) -> Any:
-    """Return a field's default, or `dataclasses.MISSING`."""
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
