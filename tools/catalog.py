@@ -9,7 +9,7 @@ from pathlib import Path
 from reclust.studies import named, names
 from reclust.utils.values import to_json
 
-PATH = Path(__file__).parents[1] / "src/reclust/studies/catalog.csv"
+PATH = Path(__file__).parents[1] / "src/reclust/studies/published/catalog.csv"
 
 
 def rows() -> list[dict[str, str]]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from reclust.cli import main, parser
-from reclust.studies import listing
+from reclust.studies import published
 
 
 @pytest.mark.parametrize(("given", "message"), [
@@ -88,7 +88,7 @@ class Nothing(Step):
 
 def test_the_listed_studies_are_those_of_the_catalog():
     tool = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "catalog.py"))
-    assert listing._rows() == tool["rows"](), "run tools/catalog.py"
+    assert published.catalog() == tool["rows"](), "run tools/catalog.py"
 
 
 def test_every_command_has_a_description(capsys):

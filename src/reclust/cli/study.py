@@ -94,9 +94,8 @@ def _study(arguments: argparse.Namespace) -> studies.Study:
 
 
 def _list(arguments: argparse.Namespace) -> None:
-    from ..studies.listing import listed
-
-    show(listed(), as_json=arguments.json)
+    show([{"name": row["name"], "runs": int(row["runs"]), "mini": int(row["mini"]),
+           "about": row["about"]} for row in studies.published.catalog()], as_json=arguments.json)
 
 
 def _show(arguments: argparse.Namespace) -> None:

@@ -6,15 +6,13 @@ from itertools import product
 from typing import Any
 
 from ...estimators.presets import CONTRASTIVE_INTERVENTIONS, PAPER_INTERVENTIONS, PAPER_SEEDS
+from ...interventions import Every, RandomCenters, Recluster, SoftReset
 from ...interventions.controls import DisentangledReset, NoisyRecluster
-from ...interventions.noise import CurrentNoise, KaimingNoise
-from ...interventions.reclustering.group_means import NativeRecluster, RecomputeCenters
 from ...interventions.reclustering.kmeans import KMeans, KMeansPlusPlus
 from ...interventions.reclustering.medoids import KMedoids
 from ...interventions.reclustering.mixture import GaussianMixture
-from ...interventions.reclustering.recluster import Method, RandomCenters, Recluster
-from ...interventions.soft_reset import Perturb, ResetMomentum, Shrink, SoftReset
-from ...interventions.steps import Every
+from ...interventions.reclustering.recluster import Method, NativeRecluster, RecomputeCenters
+from ...interventions.soft_reset import CurrentNoise, KaimingNoise, Perturb, ResetMomentum, Shrink
 from ..protocols import AutoencoderProtocol, ContrastiveProtocol
 from ..study import Variant
 from .registry import MOMENTUM, RECLUSTER, RESET, add, every

@@ -1,11 +1,12 @@
-"""Published numbers in percent and seconds, for comparison.
+"""Published numbers in percent and seconds, and the catalog, as tables that need no torch.
 
 paper.csv has one row for each number of the paper's tables, under the names of the study and of the
 variant that repeat it. Two columns that the paper swaps (native reclustering of DEC from scratch)
-are corrected.
+are corrected. catalog.csv lists the named studies; tools/catalog.py writes it.
 """
 
 import csv
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -59,6 +60,21 @@ def paper() -> Mapping[Key, Published]:
 def field() -> tuple[Mapping[str, str], ...]:
     """Best results of others: dataset, method, acc, augmentation, trained_from_scratch, note."""
     return tuple(MappingProxyType(row) for row in _rows("field.csv"))
+
+
+def as_published(study: str, protocol: Mapping[str, Any] | None) -> bool:
+    """Tell whether a stored study can be compared: a custom one if its protocol is the paper's."""
+    known = {row["name"]: json.loads(row["protocol"]) for row in catalog()}
+    candidates = [known[study]] if study in known else [known[MAIN], known["contrastive"]]
+    # Older files lack newer fields, which had their default values.
+    return protocol is not None and any(
+        protocol["kind"] == one["kind"] and protocol["fields"].items() <= one["fields"].items()
+        for one in candidates)
+
+
+def catalog() -> list[dict[str, str]]:
+    """List the named studies: name, runs, mini (runs of the small form), about and protocol."""
+    return _rows("catalog.csv")
 
 
 def _rows(name: str) -> list[dict[str, str]]:

@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from ...utils.values import value
 from .. import published
-from ..listing import as_published
 from ..store.reader import CELL, StoreReader
 from . import labels
 from .table import Cell, Row, Table, grouped, plus_minus, signed
@@ -63,7 +62,7 @@ def _laid_out(reader: StoreReader, study: str, layout: Layout, entries: Sequence
     for which, members in _sorted_groups(entries, layout.tables):
         columns = list(dict.fromkeys(entry[layout.columns] for entry in members))
         builder = _Builder(study.removesuffix("-mini"), layout, columns,
-                           compared=as_published(study, reader.protocol(study)))
+                           compared=published.as_published(study, reader.protocol(study)))
         blocks = [builder.block(own) for _, own in _sorted_groups(members, layout.blocks)]
         fitting = [one for one in above if one["dataset"] in columns]
         title = ", ".join([study, *map(labels.value, layout.tables, which),
