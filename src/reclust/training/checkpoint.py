@@ -63,7 +63,6 @@ class Checkpoint:
         return cls(path, 10 if every is None else every)
 
     def for_group(self, part: slice, seeds: Sequence[int]) -> Checkpoint:
-        """Checkpoint of a group of replicas, given the seeds of all of them."""
         own = self.named(f"{part.start or 0}-{part.stop or ''}")
         return dataclasses.replace(own, all_seeds=self.all_seeds or tuple(seeds))
 
@@ -79,8 +78,7 @@ class Checkpoint:
 
     def seeds(self) -> list[int] | None:
         """Seeds of the run that wrote this checkpoint, or None if there is no file."""
-        found = [self.path] if self.exists() else self._files(f"({_GROUP})+")
-        for path in found:
+        for path in [self.path] if self.exists() else self._files(f"({_GROUP})+"):
             return list(dataclasses.replace(self, path=path).read()[0].get("seeds", ()))
         return None
 
@@ -151,8 +149,7 @@ class TrainingState:
             raise CheckpointMismatch(
                 f"The checkpoint {checkpoint.path}, written by reclust {version}, belongs to a run "
                 "with other settings, seeds, data or executor, or with other code of custom parts. "
-                "Continue with exactly those, choose another path, or remove the file to start "
-                "again (`reclust fit` does so with --overwrite).")
+                "Continue with those, choose another path, or remove it, as with --overwrite.")
         with tensor_file.explain_errors(checkpoint.path):
             memory: dict[str, dict[str, Tensor]] = {}
             for name, tensor in group_of(tensors, "memory").items():

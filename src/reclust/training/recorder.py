@@ -23,8 +23,6 @@ from .result import Result, provenance
 
 
 class Recorder:
-    """Records of one run."""
-
     def __init__(self, context: RunContext, checkpoint: Checkpoint | None) -> None:
         self.context, self.checkpoint = context, checkpoint
         self.failed = {} if context.start is None else dict(context.start.failed)
@@ -65,7 +63,6 @@ class Recorder:
 
     def save(self, phase: str, next_epoch: int, optimizer: dict[str, Tensor],
              notes: dict[str, dict[str, Tensor]], *, last: bool, force: bool) -> None:
-        """Write a checkpoint if one is due or forced."""
         checkpoint, replicas = self.checkpoint, self.context.replicas
         if checkpoint is None:
             return

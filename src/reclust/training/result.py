@@ -138,9 +138,8 @@ class Result:
     def only(self, which: int | slice | list[int]) -> Result:
         """Select some replicas. `seconds` stay those of all replicas that trained together."""
         kept = np.atleast_1d(np.arange(len(self))[which])
-        stacks: dict[str, Any] = {
-            group: {name: stack[kept] for name, stack in getattr(self, group).items()}
-            for group in GROUPS}
+        stacks: dict[str, Any] = {group: {
+            name: stack[kept] for name, stack in getattr(self, group).items()} for group in GROUPS}
         return replace(
             self, **stacks, settings=[self.settings[i] for i in kept],
             seeds=tuple(self.seeds[i] for i in kept),
@@ -270,10 +269,9 @@ def group_of(tensors: dict[str, Tensor], group: str) -> State:
 
 
 def pack_history(history: History) -> dict[str, Tensor]:
-    return {f"history/{phase}/{column}/{axis}":
-                torch.from_numpy(np.ascontiguousarray(getattr(curve, axis)))
+    return {f"history/{phase}/{column}/{axis}": torch.from_numpy(np.ascontiguousarray(array))
             for phase, columns in history.items() for column, curve in columns.items()
-            for axis in ("epochs", "values")}
+            for axis, array in vars(curve).items()}
 
 
 def unpack_history(tensors: dict[str, Tensor]) -> History:

@@ -96,7 +96,6 @@ def _start_objectives(context: RunContext, recorder: Recorder) -> None:
 
 
 def _restore(context: RunContext, state: TrainingState) -> None:
-    """Write the tensors of a checkpoint into the replicas."""
     replicas = context.replicas
     if state.phase == "clustering":
         objectives = [settings.objective for settings in context.settings]

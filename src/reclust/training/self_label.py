@@ -77,7 +77,6 @@ class SelfLabel:
                                   first_view="decides")
 
     def settings(self, clustered: Settings) -> tuple[Settings, Settings]:
-        """Derive the settings of warm-up and training from those of the clustering."""
         common = replace(clustered, intervention=None, pretraining=None, first_centers=None)
         objective = SelfLabelObjective(self.threshold, self.evenness)
         return (replace(common, objective=HeadObjective(), clustering=self.warmup),

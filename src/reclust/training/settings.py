@@ -127,7 +127,6 @@ class Settings:
 
     @property
     def augmentations(self) -> list[Augmentation]:
-        """Every augmentation that a view may use."""
         schedules = [one for one in (self.pretraining, self.clustering) if one is not None]
         views = [self.augment, *(view for schedule in schedules for view in schedule.views)]
         return [view for view in views if view is not None and not isinstance(view, str)]

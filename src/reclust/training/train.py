@@ -112,9 +112,8 @@ def _train_or_split(data: Inputs | Prepared | Tensor | np.ndarray, each: list[Se
         if len(seeds) == 1:
             raise TrainingFailed(
                 f"One replica for samples of shape {inputs.sample_shape} does not fit into the "
-                f"memory of {precision.device}: use smaller samples (read(…, size=(64, 64)) for a "
-                "folder of images, --size 64 64 on the command line), a smaller network or "
-                "batch_size, or another device.") from error
+                f"memory of {precision.device}: use smaller samples (read(…, size=(64, 64)), or "
+                "--size 64 64), a smaller network or batch_size, or another device.") from error
     replicas = context = None  # type: ignore[assignment]
     gc.collect()  # a phase and its captured steps refer to each other
     torch.cuda.empty_cache()

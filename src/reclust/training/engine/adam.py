@@ -85,7 +85,6 @@ class Adam:
                 leaf.working.copy_(leaf.value)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Moments and step counts of all leaves, by name."""
         return {f"{part}/{name}": getattr(leaf, part)
                 for name, leaf in self.leaves.items() for part in ("first", "second", "steps")}
 

@@ -30,7 +30,6 @@ class Batches:
         self.kinds: tuple[View, ...] = given or ("clean",)
 
     def compile(self) -> None:
-        """Compile the augmentations."""
         self.augment = None if self.augment is None else fused(self.augment)
         self.kinds = tuple(kind if isinstance(kind, str) else fused(kind) for kind in self.kinds)
 

@@ -60,7 +60,6 @@ class Replicas:
     @classmethod
     def create(cls, representation: Representation, sample_shape: tuple[int, ...], n_clusters: int,
                *, seeds: Sequence[int], device: torch.device, dtype: torch.dtype) -> Replicas:
-        """Initialize one replica per seed."""
         _check_memory(representation, sample_shape, n_clusters, len(seeds), device, dtype)
         net = build_network(representation, sample_shape, n_clusters, dtype).to(device)
         representation.blocks(net)  # raises if the encoder has no weights
@@ -117,9 +116,9 @@ class Replicas:
 
     def tensors(self) -> dict[str, State]:
         """Copy all tensors to the CPU, by group."""
-        return {group: {name: stack.detach().cpu().clone()
-                        for name, stack in getattr(self, group).items()}
-                for group in ("parameters", "buffers", "state")}
+        groups = {"parameters": self.parameters, "buffers": self.buffers, "state": self.state}
+        return {group: {name: stack.detach().cpu().clone() for name, stack in stacks.items()}
+                for group, stacks in groups.items()}
 
     def blocks(self, which: slice) -> dict[str, tuple[Layer, ...]]:
         """Blocks that may be reset, as views of the stack."""
