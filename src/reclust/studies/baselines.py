@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
@@ -51,8 +50,8 @@ class BaselineInput:
     def pixels(self) -> Tensor:
         inputs = as_inputs(self.sample.inputs)
         chunks = torch.arange(inputs.n_samples, device=inputs.device).split(CHUNK)
-        return torch.cat([inputs.normalize(inputs.take(rows)).flatten(1).float()
-                          for rows in chunks]).to(self.device)
+        images = (inputs.normalize(inputs.take(rows)) for rows in chunks)
+        return torch.cat([some.flatten(1).float() for some in images]).to(self.device)
 
     @cached_property
     def encoders(self) -> Result:
@@ -123,8 +122,8 @@ class UmapMixture:
 
 
 ALWAYS: tuple[BaselineMethod, ...] = (PixelKMeans(), EncodedKMeans())
-METHODS: Mapping[str, BaselineMethod] = MappingProxyType(
-    dict(zip(choices.BASELINES, (PixelKMeans(), UmapMixture(), EncodedKMeans()), strict=True)))
+METHODS: Mapping[str, BaselineMethod] = dict(
+    zip(choices.BASELINES, (PixelKMeans(), UmapMixture(), EncodedKMeans()), strict=True))
 
 
 @value
@@ -172,10 +171,7 @@ def baselines_of(study: Study, methods: Sequence[BaselineMethod] = ALWAYS) -> Ba
 
 
 def best_baselines() -> tuple[Baselines, ...]:
-    """Plan the baselines of `preset="best"`, with the encoders of the main table.
-
-    UMAP of 70,000 samples takes minutes and gets fewer seeds.
-    """
+    """Plan the baselines of `preset="best"`, with the encoders of the main table."""
     main, colours = named("acc-table"), named("best-of-colours")
     small = (*named("best").datasets, *named("best-of-few-samples").datasets)
     large = named("best-of-many-samples").datasets
@@ -184,7 +180,7 @@ def best_baselines() -> tuple[Baselines, ...]:
         return (BaselinePart(ALWAYS, datasets, main.seeds, main.pretraining_seeds),
                 BaselinePart((UmapMixture(),), datasets, main.seeds[:umap_seeds]))
 
-    grey = (*parts(small, 5), *parts(large, 2))
+    grey = (*parts(small, 5), *parts(large, 2))  # UMAP of 70,000 samples takes minutes
     return (Baselines(BASELINES, grey, main.protocol, main.precision),
             Baselines(COLOUR_BASELINES, parts(colours.datasets, 5), colours.protocol,
                       main.precision))

@@ -25,7 +25,6 @@ COMMIT = "RECLUST_COMMIT"  # environment variable, for source that is not a git 
 
 def make_outcome(group: Group, result: Result, start: Result | None, sample: Sample,
                  label_free: dict[str, np.ndarray]) -> Outcome:
-    """Collect what is stored of a group that was pretrained as `start`."""
     assert result.labels is not None
     arrays = {"labels": result.labels, "centers": result.state["centers"].numpy()}
     if "embeddings" in group.measures:
@@ -98,6 +97,5 @@ def commit() -> str | None:
 
 
 def versions(*packages: str) -> dict[str, str | None]:
-    """Return the installed versions, None for packages that are not installed."""
     installed = {package: list(metadata.distributions(name=package)) for package in packages}
     return {package: found[0].version if found else None for package, found in installed.items()}

@@ -44,7 +44,6 @@ class RunSummary:
 
 
 def work_folder(store: Path) -> Path:
-    """Return the default folder for shared pretraining and checkpoints, beside the store."""
     return store.with_name(store.name + ".work")
 
 

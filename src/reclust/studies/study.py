@@ -31,7 +31,6 @@ def canonical(thing: Any) -> str:
 
 
 def digest(*things: Any) -> str:
-    """Hash everything that decides a result."""
     return hashlib.sha256(canonical((REVISION, *things)).encode()).hexdigest()[:24]
 
 
@@ -67,10 +66,7 @@ class Pretraining:
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that train stacked and are stored together, with one entry of settings and seeds each.
-
-    clustering is the key without self-labeling, so that studies with and without it share work.
-    """
+    """Runs that train stacked and are stored together; one entry of settings and seeds each."""
 
     key: str
     dataset: str
@@ -82,7 +78,7 @@ class Group:
     precision: Precision
     measures: tuple[str, ...]
     evaluate_every: int
-    clustering: str
+    clustering: str  # key without self-labeling, so that studies with and without it share work
     labeling: SelfLabel | None
     scores: tuple[str, ...]
 
@@ -184,13 +180,11 @@ class Study:
         if isinstance(self.protocol, type) or not isinstance(self.protocol, StudyProtocol):
             raise ValueError("protocol must be a value such as AutoencoderProtocol(epochs=100), in "
                              f'a file {{kind = "ContrastiveProtocol"}}, got {self.protocol!r}.')
-        named = {name: getattr(self, name)
-                 for name in ("datasets", "algorithms", "pretrained", "seeds")}
-        named["names of variants"] = [variant.name for variant in self.variants]
-        for name, given in named.items():
+        for name, given in (("datasets", self.datasets), ("algorithms", self.algorithms),
+                            ("pretrained", self.pretrained), ("seeds", self.seeds),
+                            ("names of variants", [variant.name for variant in self.variants])):
             if len(set(given)) < len(given):
-                raise ValueError(f"{name} must differ from each other, got "
-                                 f"{', '.join(map(str, given))}.")
+                raise ValueError(f"{name} must differ, got {', '.join(map(str, given))}.")
 
     @property
     def n_runs(self) -> int:
@@ -198,7 +192,6 @@ class Study:
                                    self.seeds)))
 
     def planned(self) -> list[PlannedRun]:
-        """List all runs, those of one variant next to each other."""
         return [run for group in self.groups() for run in group.runs]
 
     def groups(self) -> list[Group]:
@@ -232,23 +225,20 @@ class Study:
     def _group(self, dataset: str, algorithm: str, pretrained: bool,
                stack: Sequence[tuple[Variant, Settings, int]]) -> Group:
         settings, seeds = tuple(one for _, one, _ in stack), tuple(seed for *_, seed in stack)
-        pretraining = None
+        protocol, pretraining = self.protocol, None
         if settings[0].pretraining is not None:
             together = self.pretraining_seeds or tuple(dict.fromkeys(seeds))
-            pretraining = Pretraining.of(dataset, self.protocol, settings[0], together,
-                                         self.precision)
-        clustering = digest(
-            "group", dataset, self.protocol.preparation, settings, seeds,
-            pretraining and pretraining.key, self.precision, self.measures, self.evaluate_every,
-            *([self.scores] if self.scores else []))
-        labeling = self.protocol.labeling(dataset, algorithm)
+            pretraining = Pretraining.of(dataset, protocol, settings[0], together, self.precision)
+        clustering = digest("group", dataset, protocol.preparation, settings, seeds,
+                            pretraining and pretraining.key, self.precision, self.measures,
+                            self.evaluate_every, *([self.scores] if self.scores else []))
+        labeling = protocol.labeling(dataset, algorithm)
         key = clustering if labeling is None else digest(clustering, labeling)
         runs = tuple(PlannedRun(digest(key, position), key, dataset, algorithm, variant.name,
                                 pretrained, seed, variant.factors)
                      for position, (variant, _, seed) in enumerate(stack))
-        return Group(key, dataset, self.protocol, settings, seeds, runs, pretraining,
-                     self.precision, self.measures, self.evaluate_every, clustering, labeling,
-                     self.scores)
+        return Group(key, dataset, protocol, settings, seeds, runs, pretraining, self.precision,
+                     self.measures, self.evaluate_every, clustering, labeling, self.scores)
 
     def mini(self) -> Study:
         """Return a small study of the bundled digits that takes minutes on two cores."""
@@ -269,7 +259,6 @@ def change(value: Any, changes: Mapping[str, Any]) -> Any:
 
 
 def _settings(base: Settings, variant: Variant) -> Settings:
-    """Apply the changes of a variant; those of the pretraining only if there is one."""
     changes = dict(variant.changes)
     if base.pretraining is None and isinstance(changes.get("pretraining"), Mapping):
         del changes["pretraining"]
@@ -283,17 +272,17 @@ def _sooner(variant: Variant) -> Variant:
     """Intervene four times as often, since the small form trains for fewer epochs."""
     given = variant.intervention
     if isinstance(given, WhenSettled):
-        look, shortest, longest = (max(1, epochs // 4)
-                                   for epochs in (given.look, given.shortest, given.longest))
-        return replace(variant, intervention=replace(given, look=look, shortest=shortest,
-                                                     longest=longest))
+        fields = ("look", "shortest", "longest")
+        sooner = replace(given, **{name: max(1, getattr(given, name) // 4) for name in fields})
+        return replace(variant, intervention=sooner)
     if not isinstance(given, Every):
         return variant
-    sooner = replace(given, interval=max(2, given.interval // 4))
+    interval = max(2, given.interval // 4)
+    often = replace(given, interval=interval)
     if "interval" not in variant.factors:
-        return replace(variant, intervention=sooner)
-    name = variant.name.replace(f"T={given.interval}", f"T={sooner.interval}")
-    return Variant(name, sooner, variant.changes, {**variant.factors, "interval": sooner.interval})
+        return replace(variant, intervention=often)
+    name = variant.name.replace(f"T={given.interval}", f"T={interval}")
+    return Variant(name, often, variant.changes, {**variant.factors, "interval": interval})
 
 
 def _shorter(variant: Variant, protocol: StudyProtocol, small: StudyProtocol) -> Variant:

@@ -25,8 +25,6 @@ Attempts = Iterator[tuple[Group, Attempt]]
 
 
 class Backend(Protocol):
-    """Computes groups somewhere."""
-
     def where(self, conditions: Conditions) -> str:
         """Describe the place; raise if it is not available."""
 
@@ -62,7 +60,6 @@ class InProcess:
 
 
 def missing_pretraining(groups: Iterable[Group], conditions: Conditions) -> list[Pretraining]:
-    """List the encoders of these groups that are not trained yet."""
     shared = {group.pretraining.key: group.pretraining for group in groups
               if group.pretraining is not None}
     return [start for start in shared.values()
@@ -140,8 +137,8 @@ class _Pool:
 
     def _start_worker(self) -> _Worker:
         here, there = self.context.Pipe()
-        process = self.context.Process(target=_work, args=(there, self.stop, self.conditions),
-                                       daemon=True)
+        given = (there, self.stop, self.conditions)
+        process = self.context.Process(target=_work, args=given, daemon=True)
         process.start()
         there.close()  # so that the pipe ends when the worker dies
         return _Worker(process, here)

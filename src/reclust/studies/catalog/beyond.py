@@ -5,16 +5,10 @@ from typing import Any
 
 from ...data.augmentation.affine import Affine
 from ...estimators.presets import BEST_INTERVENTION, CPU_MOTION, MOTION, PAPER_INTERVENTIONS
-from ...interventions import (
-    Exchange,
-    GaussianMixture,
-    Intervention,
-    KaimingNoise,
-    Recluster,
-    SoftReset,
-    SplitMerge,
-    WhenSettled,
-)
+from ...interventions import Exchange, GaussianMixture, Intervention, KaimingNoise, Recluster
+from ...interventions.adaptive import WhenSettled
+from ...interventions.soft_reset import SoftReset
+from ...interventions.split_merge import SplitMerge
 from ...objectives import IDECObjective
 from ...representations import ConvAutoencoder
 from ..measures import LABEL_FREE

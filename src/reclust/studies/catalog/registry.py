@@ -12,7 +12,6 @@ _CATALOG: dict[str, Study] = {}
 
 
 def names() -> list[str]:
-    """List the named studies."""
     return list(_CATALOG)
 
 

@@ -38,7 +38,6 @@ def figure(reader: StoreReader, name: str, choice: Choice = Choice()) -> Figure:
 
 def draw(reader: StoreReader, name: str, path: str | os.PathLike[str],
          choice: Choice = Choice()) -> None:
-    """Draw a figure and save it."""
     save(figure(reader, name, choice), path)
 
 

@@ -53,14 +53,14 @@ def title(runs: Runs, variant: str = "none") -> str:
             f"{labels.value('pretrained', first.pretrained)}")
 
 
-def add_legend(figure: Figure, axes: Axes, **options: Any) -> Figure:
+def add_legend(figure: Figure, axes: Axes, columns: int | None = None) -> Figure:
     """Draw one legend below all panels, with points large enough to tell apart."""
     from matplotlib.collections import PathCollection
 
     handles, names = axes.get_legend_handles_labels()
-    columns = max(1, min(len(names), int(figure.get_figwidth() / 1.1)))  # that fit the width
-    given: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "frameon": False}
-    made = figure.legend(handles, names, **given | options)
+    fitting = max(1, min(len(names), int(figure.get_figwidth() / 1.1)))
+    made = figure.legend(handles, names, loc="outside lower center", frameon=False,
+                         ncols=columns or fitting)
     for handle in made.legend_handles:
         if isinstance(handle, PathCollection):
             handle.set_sizes([18])
@@ -132,13 +132,12 @@ def curve_panels(several: Sequence[Runs], columns: Sequence[str]) -> Figure:
 
 
 def _comparable(curves: pandas.DataFrame) -> pandas.DataFrame:
-    """Keep label changes over exactly one epoch."""
     measured = np.unique(curves.loc[curves["label_change"].notna(), "epoch"])
     return curves[over_one_epoch(curves["epoch"].to_numpy(), measured)]
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Save as .pdf, .svg or .png, without dates."""
+    """Save as .pdf, .svg or .png, the same bytes on every machine."""
     matplotlib = require("matplotlib", purpose="Drawing figures", extra="plot")
     path = Path(path)
     if path.suffix not in _UNDATED:
@@ -161,10 +160,7 @@ def shorten(svg: str) -> str:
 
 
 def renumber(svg: str) -> str:
-    """Replace identifiers by numbers in order of appearance, with a suffix for this picture.
-
-    Matplotlib's are digests of coordinates, whose last digits depend on the processor.
-    """
+    """Replace identifiers, which are digests of coordinates and so depend on the processor."""
     seen: dict[str, int] = {}
     picture = hashlib.sha256(_IDENTIFIER.sub(r"\1", svg).encode()).hexdigest()[:8]
     return _IDENTIFIER.sub(

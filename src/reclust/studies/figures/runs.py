@@ -89,24 +89,18 @@ class Runs:
         return runs._chosen(choice)
 
     def _extent(self, filters: Mapping[str, list[Any]]) -> tuple[int, int]:
-        """Count the cells and the runs that pass the filters."""
         frame = self.frame
         for column, values in filters.items():
             frame = frame[frame[column].isin(values)]
         return len(frame[list(CELL)].drop_duplicates()), len(frame)
 
     def _chosen(self, choice: Choice) -> Runs:
-        """Keep what was chosen, else the defaults.
-
-        Defaults that the study lacks are replaced by its first value, since mini studies have other
-        data sets; variants by all, if the study has none of the default interventions.
-        """
+        """Keep what was chosen, else the defaults, else the first value, for mini studies."""
         frame = self.only(**choice.filters({})).frame
         for column, values in choice.filters(self.spec.defaults).items():
             found = {*values} & {*frame[column]}
-            if column == "variant" and choice.variants is None and "none" in values \
-                    and found <= {"none"}:
-                continue
+            if column == "variant" and choice.variants is None and found <= {"none"} <= {*values}:
+                continue  # all variants of a study without the default interventions
             frame = frame[frame[column].isin(values if found else frame[column].iloc[:1])]
         return replace(self, frame=frame)
 
@@ -145,7 +139,6 @@ class Runs:
                 f"`reclust study run {spec.studies[0]} --store {path}`{measures}.")
 
     def values(self, column: str) -> list[Any]:
-        """Return the distinct values of a column, in the order of the plan."""
         return list(dict.fromkeys(self.frame[column]))
 
     @property
@@ -153,7 +146,6 @@ class Runs:
         return in_order(self.values("variant"))
 
     def curves(self, *names: str) -> pandas.DataFrame:
-        """Return these curves with one row for each run and epoch."""
         curves = self.reader.curves(self.study, names)
         curves = curves.merge(self.frame[["run", *CELL, "seed"]], on="run")
         for name in names:
@@ -188,10 +180,7 @@ def in_order(variants: Iterable[str]) -> list[str]:
 
 
 def over_one_epoch(epochs: np.ndarray, measured: np.ndarray) -> np.ndarray:
-    """Select the epochs whose label change, since the last evaluation, is over one epoch.
-
-    If the first epoch was evaluated, all were, even if a compact store has dropped some.
-    """
+    """Select the epochs whose label change, since the last evaluation, is over one epoch."""
     if len(measured) and measured[0] > 0:
         return np.isin(epochs - 1, measured)
-    return np.ones(len(epochs), dtype=bool)
+    return np.ones(len(epochs), dtype=bool)  # all were evaluated, even if some were dropped later

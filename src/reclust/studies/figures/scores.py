@@ -160,7 +160,7 @@ def draw_runtime(runs: Runs, choice: Choice) -> Figure:
     axes.invert_yaxis()
     axes.set(xlim=(0, 1.18 * left.max()),
              xlabel="seconds of an epoch with a reset;\nbeside it what BRB adds to 20 epochs")
-    return add_legend(figure, axes, ncols=3)
+    return add_legend(figure, axes, columns=3)
 
 
 def draw_sensitivity(runs: Runs, choice: Choice) -> Figure:

@@ -40,8 +40,6 @@ _KNOWN = ("study", "run", "group", *CELL, "seed", "state", "finished_at", "error
 
 @value
 class Limits:
-    """Limits on the size of a report."""
-
     points: int = 100  # of a curve
     numbers: int = 300_000  # in all curves of a study
     scenes: int = 24  # runs with embeddings
@@ -166,8 +164,6 @@ def _study(store: StoreReader, name: str, pools: Mapping[str, _UniqueList],
 
 
 def _run(store: StoreReader, row: Mapping[str, Any], pools: Mapping[str, _UniqueList]) -> int:
-    """Return the position of a run."""
-
     def make() -> Plain:
         entry = {name: row[name] for name in ("run", "seed", "state", *MEASURES, "finished_at")}
         if row["state"] == "finished":

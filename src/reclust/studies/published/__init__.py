@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
-from types import MappingProxyType
+from operator import itemgetter
 from typing import Any
 
 MAIN = "acc-table"  # fallback for variants that other studies share with the main table
@@ -49,17 +49,16 @@ def others(study: str, known: Collection[str], metric: str) -> dict[tuple[str, s
 @lru_cache(maxsize=1)
 def paper() -> Mapping[Key, Published]:
     """Map (study, dataset, pretrained yes or no, algorithm, variant, metric) to the number."""
-    return MappingProxyType({
-        (row["table"], row["dataset"], row["pretrained"], row["algorithm"], row["variant"],
-         row["metric"]): Published(float(row["mean"]), *(
-             float(row[name]) if row[name] else None for name in ("stderr", "std")))
-        for row in _rows("paper.csv")})
+    key = itemgetter("table", "dataset", "pretrained", "algorithm", "variant", "metric")
+    return {key(row): Published(float(row["mean"]), *(
+        float(row[name]) if row[name] else None for name in ("stderr", "std")))
+        for row in _rows("paper.csv")}
 
 
 @lru_cache(maxsize=1)
 def field() -> tuple[Mapping[str, str], ...]:
     """Best results of others: dataset, method, acc, augmentation, trained_from_scratch, note."""
-    return tuple(MappingProxyType(row) for row in _rows("field.csv"))
+    return tuple(_rows("field.csv"))
 
 
 def as_published(study: str, protocol: Mapping[str, Any] | None) -> bool:

@@ -97,7 +97,6 @@ class StoreReader:
         return json.loads(self._one("SELECT spec FROM studies WHERE name = ?", study))
 
     def protocol(self, study: str) -> dict[str, Any] | None:
-        """Return the protocol of a study as plain JSON."""
         spec = self.plain_spec(study)
         return spec.get("fields", {}).get("protocol") if isinstance(spec, dict) else None
 
@@ -250,15 +249,13 @@ class StoreReader:
                 for (phase,) in phases.fetchall()}
 
     def labels(self, run: str) -> np.ndarray:
-        """Return the final labels (n,), in the order of the data set."""
         return self.array(run, "labels")
 
     def centers(self, run: str) -> np.ndarray:
-        """Return the final centers (k, d)."""
         return self.array(run, "centers")
 
     def array(self, run: str, name: str) -> np.ndarray:
-        """Return a stored array of a run: labels, centers, or another of its study."""
+        """Return an array of a run: labels (n,), centers (k, d), or another of its study."""
         group, position = self._place(run)
         return schema.unpack_array(*self._row(
             "SELECT dtype, shape, content FROM arrays WHERE group_key = ? AND name = ?", group, name

@@ -79,7 +79,7 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def pack(array: np.ndarray) -> bytes:
-    """Compress an array, bytes of equal significance next to each other, which is smaller."""
+    """Compress an array, bytes of equal significance next to each other."""
     array = np.ascontiguousarray(array)
     return zlib.compress(array.view(np.uint8).reshape(-1, array.itemsize).T.tobytes(), 6)
 

@@ -143,7 +143,6 @@ class Store(StoreReader):
                                    for name, array in outcome.arrays.items()])
 
     def fail(self, group: str, runs: Sequence[str], error: str) -> None:
-        """Store the error of a group without an outcome."""
         with self._transaction() as db:
             self._forget([group])
             insert(db, "runs", [(run, group, position, "failed", *[None] * 4, error, None, _now())
@@ -166,10 +165,11 @@ class Store(StoreReader):
         Finished runs replace failed ones, otherwise this store's runs and plans stay.
         """
         StoreReader(other).close()  # raises if it is not a store
+        count = "SELECT count(*) FROM main.runs WHERE state = 'finished'"
         self._db.execute("ATTACH ? AS other", (schema.read_only_uri(other),))
         try:
             with self._transaction() as db:
-                before = self._count_finished()
+                before = self._one(count)
                 groups = db.execute(
                     "SELECT group_key FROM other.runs o GROUP BY group_key HAVING "
                     "sum(state = 'finished') > (SELECT coalesce(sum(state = 'finished'), -1) "
@@ -192,16 +192,13 @@ class Store(StoreReader):
                     "o.factors FROM other.plan o "
                     f"WHERE NOT EXISTS (SELECT 1 FROM main.plan p WHERE {same})")
                 db.execute("DROP TABLE coming")
-                return self._count_finished() - before
+                return self._one(count) - before
         finally:
             self._db.execute("DETACH other")
 
     def close(self) -> None:
         self._db.execute("PRAGMA optimize")
         super().close()
-
-    def _count_finished(self) -> int:
-        return self._one("SELECT count(*) FROM main.runs WHERE state = 'finished'")
 
     def _forget(self, groups: Sequence[str]) -> None:
         keys = [(group,) for group in groups]

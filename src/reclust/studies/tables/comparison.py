@@ -59,7 +59,6 @@ def compare(reader: StoreReader, study: str, *, variant: str = "brb", baseline: 
 
 def comparison_table(reader: StoreReader, study: str, *, variant: str = "brb",
                      baseline: str = "none", measure: str = "acc") -> Table:
-    """Tabulate a comparison, with a block for each algorithm and start."""
     found = compare(reader, study, variant=variant, baseline=baseline, measure=measure)
     blocks: dict[tuple[bool, str], list[Row]] = {}
     for one in sorted(found, key=lambda one: one.pretrained):
@@ -94,7 +93,6 @@ def _probability(p: float) -> Cell:
 
 
 def mean_interval(differences: np.ndarray, confidence: float) -> tuple[float, float]:
-    """Return Student's confidence interval of the mean."""
     mean, error = _mean_and_error(differences)
     half = float(stdtrit(len(differences) - 1, (1 + confidence) / 2)) * error
     return mean - half, mean + half

@@ -135,7 +135,6 @@ class _Builder:
 
 
 def _score(mean: float, spread: float, paper: float, extra: Mapping[str, float]) -> Cell:
-    """Format a mean ± its spread, with the paper's number and the difference beside it."""
     if math.isnan(mean):
         return Cell(numbers=extra)
     text, numbers = plus_minus(mean, spread), {"": mean, **extra}

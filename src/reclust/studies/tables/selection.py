@@ -17,17 +17,14 @@ SIZES = (1, 2, 5, 10, 20, 50)  # values of n_init
 
 @dataclass(frozen=True)
 class Repetition:
-    """Replicas of one fit with n_init = r: acc (r,) in percent, scores (r,), seconds in total.
-
-    `prepared` is appended to the name of a data set that was not prepared as published.
-    """
+    """Replicas of one fit with n_init = r: acc (r,) in percent, scores (r,), seconds in total."""
 
     dataset: str
     variant: str
     acc: np.ndarray
     scores: Mapping[str, np.ndarray]
     seconds: float
-    prepared: str = ""
+    prepared: str = ""  # appended to the name of a data set that was not prepared as published
 
     @property
     def samples(self) -> str:
@@ -38,7 +35,6 @@ class Repetition:
 
 
 def repetitions(reader: StoreReader, study: str, prepared: str = "") -> list[Repetition]:
-    """Return the groups of a study, in the order of its plan."""
     rows = reader.finished(study, ("dataset", "variant", "group"), ("acc", "seconds", *SCORES))
     made = []
     for (dataset, variant, _), members in grouped(rows, lambda row: row[:3]).items():
@@ -70,7 +66,6 @@ def _selection_row(own: list[Repetition]) -> list[Cell]:
 
 def blocks(every: Sequence[Repetition],
            cells: Callable[[list[Repetition]], list[Cell]]) -> tuple[tuple[Row, ...], ...]:
-    """Return a block for each data set with a row for each variant."""
     return tuple(
         tuple(Row(f"{samples}, {variant}", (
             number(len(own), 0), *cells(own),

@@ -156,7 +156,6 @@ def terminal(table: Table, *, bold: tuple[str, str] = (BOLD, PLAIN)) -> str:
 
 
 def render(tables: Sequence[Table], form: str, *, bold: tuple[str, str] = ("*", "*")) -> str:
-    """Render all tables as one text in one of `FORMATS`."""
     if form == "csv":
         return csv_text(*tables)
     if form == "txt":
@@ -174,9 +173,8 @@ def write(tables: Iterable[Table], path: str | os.PathLike[str]) -> None:
 
 
 def _suffixes(table: Table, column: int) -> list[str]:
-    """Return the names of a column's numbers, the main one first."""
     found = dict.fromkeys(name for row in table.rows for name in row.cells[column].numbers)
-    return sorted(found, key=lambda name: name != "") or [""]
+    return sorted(found, key=lambda name: name != "") or [""]  # the main number first
 
 
 def _plain(number: float | str | None) -> str:
