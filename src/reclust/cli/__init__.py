@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 
 from ..version import __version__
-from . import fit, installation, results, study
+from . import fit, installation, study
 
 
 def parser() -> argparse.ArgumentParser:
@@ -25,7 +25,7 @@ def parser() -> argparse.ArgumentParser:
            help="import a module first, for custom classes that it defines")
     root.set_defaults(interrupted="interrupted", root=root)
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (fit, study, results, installation):
+    for module in (fit, study, installation):
         module.add(commands)
     return root
 

@@ -92,9 +92,8 @@ def draw_embedding(runs: Runs, choice: Choice) -> Figure:
             when = "start" if epoch < 0 else f"{epoch + 1} epochs"
             shown = moment(runs, run, epoch, name=f"{variant_name(variant)}, {when}")
             scatter(axes, project([shown])[0], classes)
-    add_legend(figure, grid[0, 0])
     figure.suptitle(title(runs), fontsize=9)
-    return figure
+    return add_legend(figure, grid[0, 0])
 
 
 def draw_closeup(runs: Runs, choice: Choice) -> Figure:
@@ -118,9 +117,8 @@ def draw_closeup(runs: Runs, choice: Choice) -> Figure:
         scatter(axes, shown, classes)
     same_limits(places, moments)
     _draw_nmi(figure.add_subplot(grid[1, :]), runs, run, epoch, later)
-    add_legend(figure, places[0])
     figure.suptitle(title(runs, "brb"), fontsize=9)
-    return figure
+    return add_legend(figure, places[0])
 
 
 def _draw_nmi(axes: Axes, runs: Runs, run: str, epoch: int, later: int) -> None:
@@ -191,9 +189,8 @@ def draw_voronoi(runs: Runs, choice: Choice) -> Figure:
         _draw_samples(axes, shown, runs.reader.array(run, "shown_classes"))
         axes.set_title(f"{shown.name} ({epoch} epochs)")
         frame(axes)
-    add_legend(figure, grid[0, 0])
     figure.suptitle(title(runs, "brb"), fontsize=9)
-    return figure
+    return add_legend(figure, grid[0, 0])
 
 
 def _draw_cells(axes: Axes, centers: np.ndarray) -> None:
