@@ -14,7 +14,7 @@ FROM_SOURCE = INSTALLED == Path(__file__).parents[1] / "src" / "reclust"
 
 
 def test_data_files_are_installed():
-    for package, pattern in (("reclust", "py.typed"), ("reclust.report", "assets/*"), ("reclust.studies", "*.csv"), ("reclust.studies.published", "*.csv")):
+    for package, pattern in (("reclust", "py.typed"), ("reclust.report", "assets/*"), ("reclust.studies.published", "*.csv")):
         folder = Path(str(resources.files(package)))
         assert list(folder.glob(pattern)), f"{package} has no {pattern}"
 

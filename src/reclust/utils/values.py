@@ -187,7 +187,7 @@ def to_json(thing: Any, *, defaults: bool = True) -> Any:
         return {"mapping": {str(name): convert(item) for name, item in thing.items()}}
     thing = expanded(thing)
     kind = type(thing)
-    if _full_name(_KINDS.get(kind.__name__, object)) != _full_name(kind):
+    if _full_name(_KINDS.get(kind.__name__, type)) != _full_name(kind):
         raise TypeError(f"{kind.__name__} cannot be written to a file: decorate the class with "
                         "@reclust.value, and import its module before loading the file.")
     fields = {field.name: convert(getattr(thing, field.name)) for field in dataclasses.fields(thing)
