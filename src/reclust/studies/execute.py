@@ -115,7 +115,7 @@ def _run_group(group: Group, conditions: Conditions, stop: StopRequested, tick: 
 
 def _cluster(group: Group, start: Result | None, sample: Sample, conditions: Conditions,
              watch: _Watch) -> Result:
-    """Cluster and self-label. Some protocols keep the clustering for studies that continue it."""
+    """Cluster and self-label; some protocols keep the clustering for other studies."""
     checkpoint = checkpoint_of(group, conditions)
     execution = Execution(conditions.device, group.precision)
     kept = Path(conditions.work) / "clustered" / f"{group.clustering}.reclust"

@@ -22,9 +22,8 @@ POLL_SECONDS = 1.0
 class RayCluster:
     """Computes groups on the nodes of a Ray cluster.
 
-    Ray transfers encoders and results. Checkpoints are in the work folder, which nodes have to
-    share so that a task can continue on another one. Ctrl-C cancels tasks, which continue from
-    their last checkpoints.
+    Ray transfers encoders and results. If nodes share the work folder, a task can continue on
+    another node. Ctrl-C cancels tasks, which continue from their last checkpoints.
 
     Parameters
     ----------

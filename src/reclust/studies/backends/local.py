@@ -153,19 +153,13 @@ class _Pool:
                 self.idle.append(worker)
             except (EOFError, ConnectionResetError):
                 worker.process.join()
-                made = self._after_death(task)
-            if made is not None:
-                yield task, made
-
-    def _after_death(self, task: Task) -> Attempt | None:
-        self.deaths[task.key] += 1
-        if self.stop.is_set():
-            return Stopped()
-        if self.deaths[task.key] > self.backend.retries:
-            return Failed(f"The worker died {self.deaths[task.key]} times: it was killed, or ran "
-                          "out of memory.")
-        self.tasks.insert(0, task)
-        return None
+                self.deaths[task.key] += 1
+                if self.deaths[task.key] <= self.backend.retries and not self.stop.is_set():
+                    self.tasks.insert(0, task)
+                    continue
+                made = Stopped() if self.stop.is_set() else Failed(
+                    f"The worker died {self.deaths[task.key]} times, perhaps for lack of memory.")
+            yield task, made
 
     def remove_dependent(self, pretraining: Pretraining) -> list[Group]:
         removed = [task for task in self.tasks if isinstance(task, Group)

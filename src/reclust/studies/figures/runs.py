@@ -112,9 +112,9 @@ class Runs:
         for dataset in self.values("dataset"):
             own = Runs.select(self.reader, self.spec, replace(choice, datasets=(dataset,)))
             studies.setdefault(own.study, []).append(dataset)
-        return [Runs.select(self.reader, self.spec,
-                            replace(choice, study=study, datasets=tuple(datasets)))
-                for study, datasets in studies.items()]
+        choices = (replace(choice, study=study, datasets=tuple(datasets))
+                   for study, datasets in studies.items())
+        return [Runs.select(self.reader, self.spec, one) for one in choices]
 
     def only(self, **filters: Sequence[Any]) -> Runs:
         """Keep the runs with these values of columns, at least one."""

@@ -68,11 +68,8 @@ def report(store: StoreReader, path: str | os.PathLike[str], *,
 
 def report_data(store: StoreReader, *, title: str, samples: Callable[[str], Found],
                 limits: Limits = Limits(), done: Callable[[], object] = lambda: None) -> Plain:
-    """Collect the content of the page except figures, calling `done` after each study.
-
-    Things that several places show are listed once and referred to by position: runs, settings,
-    provenance, errors, series (curves of a cell) and grids (epochs of curves).
-    """
+    """Collect the content of the page except figures, calling `done` after each study."""
+    # Shown in several places, listed once: series are curves of a cell, grids epochs of curves.
     names = ("runs", "settings", "provenance", "errors", "series", "grids")
     pools = {name: _UniqueList() for name in names}
     details = RunDetails(store, samples, {"scene": limits.scenes, "sheet": limits.sheets,

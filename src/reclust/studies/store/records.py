@@ -81,37 +81,33 @@ def compact(stores: Paths, path: str | os.PathLike[str], *, every: int = 10,
     if path.exists():
         raise FileExistsError(f"{path} exists already: choose another name, or delete it first.")
     check_writable(path)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
-        whole = Path(folder) / path.name
-        _write_compact(stores, whole, every, curves)
-        os.replace(whole, path)
-
-
-def _write_compact(stores: Paths, path: Path, every: int, wanted: Sequence[str] | None) -> None:
     planned = "SELECT group_key FROM plan"
     runs = f"SELECT run FROM runs WHERE group_key IN ({planned})"
     contents = (f"SELECT settings FROM runs WHERE group_key IN ({planned}) UNION "
                 f"SELECT provenance FROM groups WHERE group_key IN ({planned})")
-    with gathered(stores) as reader, Store(path) as made, made._transaction() as db:
-        known = {name for (name,) in reader._db.execute("SELECT DISTINCT name FROM curves")}
-        for name in wanted or () if known else ():
-            reader.check_known("curve", name, sorted(known))
-        for table, some, order in (
-                ("studies", "1", "name"), ("plan", "1", "study, position"),
-                ("runs", f"group_key IN ({planned})", "run"),
-                ("groups", f"group_key IN ({planned})", "group_key"),
-                ("measures", f"run IN ({runs})", "run, name"),
-                ("contents", f"hash IN ({contents})", "hash"),
-                ("arrays", f"group_key IN ({planned}) AND name NOT IN {LARGE_ARRAYS}",
-                 "group_key, name")):
-            insert(db, table, reader._db.execute(
-                f"SELECT * FROM {table} WHERE {some} ORDER BY {order}").fetchall())
-        for (group,) in reader._db.execute(f"{planned} GROUP BY 1 ORDER BY 1").fetchall():
-            insert(db, "curves", list(_smaller_curves(reader, group, every, wanted)))
-    with Store(path) as made:  # one file without a log
-        for statement in ("PRAGMA journal_mode = DELETE", f"PRAGMA page_size = {PAGE_BYTES}",
-                          "VACUUM"):
-            made._db.execute(statement)
+    tables = (("studies", "1", "name"), ("plan", "1", "study, position"),
+              ("runs", f"group_key IN ({planned})", "run"),
+              ("groups", f"group_key IN ({planned})", "group_key"),
+              ("measures", f"run IN ({runs})", "run, name"),
+              ("contents", f"hash IN ({contents})", "hash"),
+              ("arrays", f"group_key IN ({planned}) AND name NOT IN {LARGE_ARRAYS}",
+               "group_key, name"))
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+        whole = Path(folder) / path.name
+        with gathered(stores) as reader, Store(whole) as made, made._transaction() as db:
+            known = {name for (name,) in reader._db.execute("SELECT DISTINCT name FROM curves")}
+            for name in curves or () if known else ():
+                reader.check_known("curve", name, sorted(known))
+            for table, some, order in tables:
+                insert(db, table, reader._db.execute(
+                    f"SELECT * FROM {table} WHERE {some} ORDER BY {order}").fetchall())
+            for (group,) in reader._db.execute(f"{planned} GROUP BY 1 ORDER BY 1").fetchall():
+                insert(db, "curves", list(_smaller_curves(reader, group, every, curves)))
+        with Store(whole) as made:  # one file without a log
+            for statement in ("PRAGMA journal_mode = DELETE", f"PRAGMA page_size = {PAGE_BYTES}",
+                              "VACUUM"):
+                made._db.execute(statement)
+        os.replace(whole, path)
 
 
 def _smaller_curves(reader: StoreReader, group: str, every: int,

@@ -9,7 +9,7 @@ from scipy.special import stdtr, stdtrit
 
 from ..store.reader import CELL, StoreReader
 from . import labels
-from .table import Cell, Row, Table, number, signed
+from .table import Cell, Row, Table, grouped, number, signed
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Comparison:
 
 
 def compare(reader: StoreReader, study: str, *, variant: str = "brb", baseline: str = "none",
-            measure: str = "acc", confidence: float = 0.95) -> list[Comparison]:
+            measure: str = "acc") -> list[Comparison]:
     """Compare every cell in which both variants have finished runs of the same seeds."""
     found: dict[tuple, dict[str, dict[int, float]]] = {}
     for *cell, name, seed, score in reader.finished(study, (*CELL, "seed"), (measure,),
@@ -52,26 +52,21 @@ def compare(reader: StoreReader, study: str, *, variant: str = "brb", baseline: 
             made.append(Comparison(
                 dataset, algorithm, bool(pretrained), len(seeds), int((change > 0).sum()),
                 int((change < 0).sum()), float(before.mean()), float(after.mean()),
-                float(change.mean()), *mean_interval(change, confidence),
+                float(change.mean()), *mean_interval(change, 0.95),
                 signed_rank_test(change), t_test(change)))
     return made
 
 
-def comparison_table(reader: StoreReader, study: str, *, variant: str = "brb",
-                     baseline: str = "none", measure: str = "acc") -> Table:
-    found = compare(reader, study, variant=variant, baseline=baseline, measure=measure)
-    blocks: dict[tuple[bool, str], list[Row]] = {}
-    for one in sorted(found, key=lambda one: one.pretrained):
-        blocks.setdefault((one.pretrained, one.algorithm), []).append(_row(one))
+def comparison_table(reader: StoreReader, study: str) -> Table:
+    """Tabulate BRB against its baseline, with a block for each algorithm and start."""
+    found = sorted(compare(reader, study), key=lambda one: one.pretrained)
+    blocks = grouped(found, lambda one: (one.pretrained, one.algorithm)).values()
     better = sum(one.difference > 0 for one in found)
-    name, measured = labels.variant(variant), labels.measure(measure)
-    other = "the baseline" if baseline == "none" else labels.variant(baseline)
     return Table(
-        f"{study}: {name} against {other}",
-        ("", "pairs", "wins", f"baseline {measured}", f"{name} {measured}", "difference",
-         "95 % interval", "p (Wilcoxon)", "p (paired t)"),
-        tuple(map(tuple, blocks.values())),
-        f"Paired by seed, in percent. {name} has the higher mean in {better} of {len(found)} rows; "
+        f"{study}: BRB against the baseline",
+        ("", "pairs", "wins", "baseline ACC", "BRB ACC", "difference", "95 % interval",
+         "p (Wilcoxon)", "p (paired t)"), tuple(tuple(map(_row, block)) for block in blocks),
+        f"Paired by seed, in percent. BRB has the higher mean in {better} of {len(found)} rows; "
         "differences whose interval excludes 0 are bold.")
 
 

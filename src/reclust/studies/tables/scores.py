@@ -51,18 +51,17 @@ def score_tables(reader: StoreReader, study: str, *layouts: Layout) -> list[Tabl
         raise ValueError(f"No run of {study} has finished yet in {reader.path}: "
                          f"`reclust study run {study}` continues it.")
     finished = f"{count} runs." if count == planned else f"{count} of {planned} runs finished."
-    return [table for layout, own in zip(layouts, entries, strict=True)
-            for table in _laid_out(reader, study, layout, own, finished)]
+    compared = published.as_published(study, reader.protocol(study))
+    return [table for layout, own in zip(layouts, entries, strict=True) for table in _laid_out(
+        study, layout, own, _baselines(reader, study, layout), finished, compared=compared)]
 
 
-def _laid_out(reader: StoreReader, study: str, layout: Layout, entries: Sequence[Entry],
-              finished: str) -> list[Table]:
-    above = _baselines(reader, study, layout)
+def _laid_out(study: str, layout: Layout, entries: Sequence[Entry], above: Sequence[Entry],
+              finished: str, *, compared: bool) -> list[Table]:
     made = []
     for which, members in _sorted_groups(entries, layout.tables):
         columns = list(dict.fromkeys(entry[layout.columns] for entry in members))
-        builder = _Builder(study.removesuffix("-mini"), layout, columns,
-                           compared=published.as_published(study, reader.protocol(study)))
+        builder = _Builder(study.removesuffix("-mini"), layout, columns, compared=compared)
         blocks = [builder.block(own) for _, own in _sorted_groups(members, layout.blocks)]
         fitting = [one for one in above if one["dataset"] in columns]
         title = ", ".join([study, *map(labels.value, layout.tables, which),
@@ -121,7 +120,6 @@ class _Builder:
         return _score(mean, spread, math.nan if found is None else found.mean, extra)
 
     def others(self) -> tuple[Row, ...]:
-        """Return the rows of other methods in the paper's table."""
         if self.layout.columns != "dataset" or not self.compared:
             return ()
         found = {measure: published.others(self.paper, labels.DEEP, measure)

@@ -92,7 +92,6 @@ class Pool:
         return _best_of(self.acc, self.scores, n)
 
     def regret(self, n: int) -> float:
-        """Mean loss to the best replica, over all subsets of n."""
         return _best_of(self.acc, self.acc, n)[0] - self.kept(n)[0]
 
 
