@@ -1,4 +1,4 @@
-"""preset="best" on the embedded digits with a CPU alone: accuracy and seconds of whole fits, two threads each.
+"""preset="best" on the bundled digits with a CPU alone: accuracy and seconds of whole fits, two threads each.
 
     python benchmarks/digits_cpu.py [--repetitions 5] [--processes 1]
 

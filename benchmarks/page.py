@@ -236,12 +236,12 @@ def embeddings(measured: dict[str, Any]) -> str:
 
 def self_labeling(measured: dict[str, Any]) -> str:
     rows = [[name, mean_and_error(seen["accuracy"]), f"{min(seen['classes'])} to {max(seen['classes'])}"] for name, seen in measured.items()]
-    return ("Self-labeling after IDEC on the embedded digits: without evenness classes die, with it they do not. For a perceptron on 8 × 8 "
+    return ("Self-labeling after IDEC on the bundled digits: without evenness classes die, with it they do not. For a perceptron on 8 × 8 "
             "pixels self-labeling gains nothing either way.\n\n" + table(["after", "ACC", "classes"], rows))
 
 
 def digits_cpu(measured: dict[str, Any]) -> str:
-    return (f"`preset=\"best\"` on the 1,797 embedded digits without a GPU: ACC {mean_and_error(measured['kept'])} over "
+    return (f"`preset=\"best\"` on the 1,797 bundled digits without a GPU: ACC {mean_and_error(measured['kept'])} over "
             f"{len(measured['kept'])} whole fits, the best of each fit's ten replicas {mean_and_error(measured['best_replica'])}, the average "
             f"replica {mean_and_error(measured['mean_replica'])}; {min(measured['seconds']):.0f} to {max(measured['seconds']):.0f} s per fit, several "
             "at once on a busy machine.")

@@ -1,4 +1,4 @@
-"""Self-labeling after IDEC on the embedded digits, by evenness: accuracy, and whether classes die.
+"""Self-labeling after IDEC on the bundled digits, by evenness: accuracy, and whether classes die.
 
     python benchmarks/self_labeling.py [--seeds 5] [--epochs 40]
 

@@ -41,7 +41,7 @@ def test_paths_in_the_makefile_exist():
     assert not [path for path in paths | {f"tests/{folder}" for folder in folders} if not (ROOT / path).exists()]
 
 
-def test_contributing_lists_every_room():
+def test_contributing_lists_every_folder():
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    rooms = [path.name for path in (ROOT / "src/reclust").iterdir() if (path / "__init__.py").exists()]
-    assert not [room for room in rooms if f"`{room}/`" not in text]
+    folders = [path.name for path in (ROOT / "src/reclust").iterdir() if (path / "__init__.py").exists()]
+    assert not [folder for folder in folders if f"`{folder}/`" not in text]

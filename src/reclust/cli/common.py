@@ -28,7 +28,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--image-shape": {"type": int, "nargs": "+", "metavar": "N", "help":
                       "height width [channels] of images stored as flat rows"},
     "--json": {"action": "store_true", "help": "print JSON"},
-    "--key": {"metavar": "NAME", "help": "array to read from a file with several"},
+    "--key": {"metavar": "NAME", "help": "array to read from a file that holds several"},
     "--labels": {"metavar": "NAME", "help": "column or array with true classes, used only for "
                  "scoring; `folder` takes them from the names of image folders"},
     "--light": {"choices": ("kept", "removed"), "help": "remove brightness from color images, for "
@@ -41,7 +41,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--size": {"type": int, "nargs": "+", "metavar": "N", "help": "resize image files to height "
                "width [channels] (default: their size, or if it varies 28 28 gray, 32 32 color)"},
     "--skip-broken": {"action": "store_true", "help": "skip images that cannot be read"},
-    "--mini": {"action": "store_true", "help": "a small version on the embedded digits"},
+    "--mini": {"action": "store_true", "help": "a small version on scikit-learn's digits"},
     "--store": {"default": "studies.sqlite", "metavar": "FILE", "help": "(default: %(default)s)"},
     "--variants": {"nargs": "+", "metavar": "NAME", "help": "only these variants"},
     "--work": {"metavar": "FOLDER", "help": "for models and checkpoints (default: STORE.work)"},

@@ -27,7 +27,7 @@ class Preparation:
     """Two scalings with the augmentation between them: `first` and the lens, then `second`.
 
     Tables are standardised before augmentation, which adds noise in standard deviations; images are
-    scaled to [0, 1] before, where fill and colours are defined, and standardised after it.
+    scaled to [0, 1] before, where fill and colors are defined, and standardized after it.
     image_shape: (h, w, channels), None for tables.
     """
 

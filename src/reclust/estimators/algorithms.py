@@ -26,7 +26,7 @@ class DEC(DeepClustering):
 
 
 class IDEC(DeepClustering):
-    """Improved deep embedded clustering: DEC next to the reconstruction. A good first choice.
+    """Improved deep embedded clustering: DEC plus reconstruction. A good first choice.
 
     Parameters
     ----------

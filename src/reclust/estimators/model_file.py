@@ -16,9 +16,9 @@ from ..utils import tensor_file
 from ..utils.values import from_json, storable, to_json
 from .baseline import Baseline
 
+# Fitted attributes that are arrays, and their names in files since version 0.1.
 ARRAYS = {"labels_": "labels", "nonempty_clusters_": "living",
           "consensus_labels_": "consensus_labels"}
-"""Fitted attributes that are arrays, and their names in files of version 0.1."""
 SCALINGS = [f"{which}.{name}" for which in ("first", "second") for name in ("shift", "scale")]
 
 

@@ -22,7 +22,7 @@ CHUNK = 4096
 
 @dataclass(frozen=True)
 class Candidates:
-    """Trained replicas, and the rows (m,) that are used of their samples, m <= limit.
+    """Trained replicas, and the rows (m,) of the at most `limit` samples that score them.
 
     Embeddings (m, d) and labels (m,) of replicas that did not fail are shared by all scores.
     """

@@ -45,7 +45,7 @@ class WhenSettled(Intervention):
             raise ValueError("Exchange needs replicas that fire together: use decide='together'.")
 
     def fires(self, epoch: int) -> bool:
-        """Tell whether it compares labels."""
+        """Tell whether it compares labels; it acts only if they have settled."""
         return epoch % self.look == 0
 
     def fires_within(self, epochs: int) -> bool:

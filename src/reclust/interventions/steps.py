@@ -47,7 +47,7 @@ class Step(ABC):
             self(target)
 
     def prepare(self, target: Target) -> None:  # noqa: B027
-        """Note on the target what must be known from before the first step of the firing."""
+        """Save on the target what this step needs from before the first step."""
 
     def check(self, blocks: Blocks) -> None:  # noqa: B027
         """Raise before training if the step cannot work with these blocks."""

@@ -84,7 +84,7 @@ class Target:
     clock : callable
         Returns a context manager that records the time of a named part.
     labels, copies, memory : Tensor or dict of Tensor, optional
-        Notes between steps, and between epochs.
+        Notes for later steps (labels, copies) and later epochs (memory).
     peers : Peers, optional
         Operations between replicas; None in a custom loop.
 

@@ -56,8 +56,8 @@ def findings(*, requested: int, sizes: np.ndarray, replicas: int, failed: int, n
     last = np.array([]) if label_change is None else label_change.values[-3:]
     if len(last) and np.isfinite(last).all() and last.mean() > UNSETTLED:
         warn("Labels had not settled", f"In the last epochs they changed by {last.mean():.0f} % "
-             "per epoch (1 - NMI). Train longer, or end further from the last reset.")
+             "per epoch (1 - NMI). Train longer, or leave more epochs after the last reset.")
     if nmi is None:
-        warn("One replica only", "Other seeds may find other clusters. Use n_init=4 or more to see "
-             "whether, and to keep the best.", level="note")
+        warn("One replica only", "Other seeds may find other clusters. Use n_init=4 or more to "
+             "find out, and to keep the best.", level="note")
     return found

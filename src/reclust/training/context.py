@@ -1,4 +1,4 @@
-"""The value that a run passes down to its phases."""
+"""What a run passes down to its phases, and its deadline."""
 
 import math
 import time
@@ -15,7 +15,7 @@ from .settings import Execution, Settings
 
 @dataclass(frozen=True)
 class RunContext:
-    """One run of all replicas or of a group of them; `start` has one row for each."""
+    """One run of all replicas or of a group of them; `start` holds one replica for each."""
 
     replicas: Replicas
     inputs: Inputs

@@ -46,7 +46,7 @@ class GradientDescent:
         self.optimizer = Adam(self._leaves(learned), lr=schedule.lr, clip_norm=schedule.clip_norm,
                               device=self.device)
         self._step = Captured(self._descend, self.device)
-        self._follow = Captured(self._move, self.device)
+        self._center_step = Captured(self._move, self.device)
 
     def _learned(self) -> dict[str, tuple[Tensor, Tensor]]:
         """Tensors that this phase trains: name -> stored values, values that receive gradients."""
@@ -99,14 +99,14 @@ class GradientDescent:
         representation, dtype = self.replicas.representation, self.precision.dtype
         with self.precision.network():
             z = self._encode(net, views)
-            own = zero = torch.zeros((), dtype=dtype, device=z.device)
+            representation_loss = zero = torch.zeros((), dtype=dtype, device=z.device)
             if objective is None or _uses_representation_loss(objective):
-                own = representation.loss(net, views, z)
+                representation_loss = representation.loss(net, views, z)
         if objective is None:
-            return torch.stack([own, own, zero])
+            return torch.stack([representation_loss, representation_loss, zero])
         cluster = objective.loss(state, z.to(dtype))
-        total = objective.representation_weight * own + objective.weight * cluster
-        return torch.stack([total, own, cluster])
+        total = objective.representation_weight * representation_loss + objective.weight * cluster
+        return torch.stack([total, representation_loss, cluster])
 
     def _encode(self, net: nn.Module, views: Tensor) -> Tensor:
         """(V, B, *sample_shape) -> (V, B, d), with gradients where the schedule asks for them."""
@@ -128,7 +128,7 @@ class GradientDescent:
             return
         with self.precision.training():
             for x in self.batches.clean(draws.fold(self.key, "second order", epoch)):
-                self._follow(x)
+                self._center_step(x)
 
     def _move(self, x: Tensor) -> None:
         """Update the state on one batch (r, B, *sample_shape)."""
@@ -144,7 +144,7 @@ class GradientDescent:
 
     def release(self) -> None:
         """Free the captured CUDA graphs."""
-        self._step.graph = self._follow.graph = None
+        self._step.graph = self._center_step.graph = None
 
 
 def _uses_representation_loss(objective: Objective) -> bool:

@@ -24,10 +24,10 @@ EXPLODING_NORM = 1000  # relative to `clip_norm`, above which a warning is given
 
 
 class Phase:
-    """Pretraining (the representation's loss alone) or clustering.
+    """Pretraining (the representation's loss alone) or clustering; without epochs it only embeds.
 
-    name: keys the random draws and checkpoints. The title, used everywhere else, is the same
-    unless the objective belongs to a later stage such as self-labeling.
+    `name` identifies the phase in random draws and checkpoints, `title` everywhere else. They
+    differ only in later stages such as self-labeling.
     """
 
     def __init__(self, context: RunContext, name: str, schedule: Schedule, recorder: Recorder,
@@ -117,7 +117,7 @@ class Phase:
             for monitor in self.context.monitors:
                 try:
                     measured = monitor(snapshot)
-                except StopTraining as request:  # after the other monitors have seen this epoch
+                except StopTraining as request:  # raised below, once all monitors were called
                     measured, stop = None, stop or request
                 if measured and not recorded:
                     snapshot.measured.update(self.recorder.add(self.title, epoch, measured))
@@ -139,8 +139,8 @@ class Phase:
     def find_centers(self, method: Recluster, n_clusters: int) -> Tensor:
         """Cluster the embeddings of all samples; return the centers, (r, k, d)."""
         replicas, dtype = self.context.replicas, self.context.precision.dtype
-        first = self.embedder.embed(replicas.key.new_zeros(len(replicas), 1))
-        centers = first.new_zeros(len(replicas), n_clusters, first.shape[-1], dtype=dtype)
+        one = self.embedder.embed(replicas.key.new_zeros(len(replicas), 1))  # tells the size d
+        centers = one.new_zeros(len(replicas), n_clusters, one.shape[-1], dtype=dtype)
         with self.timer(method.part):
             method(self.interventions.target(slice(None), centers))
         return centers

@@ -32,14 +32,14 @@ class Recorder:
 
     def add(self, phase: str, epoch: int, measured: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Add measurements to the history and return them as arrays."""
-        made = {}
+        arrays = {}
         for column, values in measured.items():
             points = self._columns[phase, column]
-            if points and points[-1][0] == epoch:  # of two monitors the later one wins
+            if points and points[-1][0] == epoch:  # the later of two monitors wins
                 points.pop()
-            made[column] = as_column(column, values, len(self.context.replicas))
-            points.append((epoch, made[column]))
-        return made
+            arrays[column] = as_column(column, values, len(self.context.replicas))
+            points.append((epoch, arrays[column]))
+        return arrays
 
     @property
     def history(self) -> History:
@@ -103,7 +103,7 @@ class Recorder:
 
     @property
     def _stateful_monitors(self) -> dict[str, StatefulMonitor]:
-        """By class and position, so that other monitors may watch a resumed run."""
+        """By class and position, so that a resumed run may have other monitors."""
         return {f"{type(monitor).__qualname__} {i}": monitor
                 for i, monitor in enumerate(self.context.monitors)
                 if isinstance(monitor, StatefulMonitor)}
@@ -113,7 +113,7 @@ class Recorder:
         context, start = self.context, self.context.start
         kind = executor_kind(context.replicas, context.execution.executor)
         started = start and (start.seeds, start.parameters, start.buffers, start.state)
-        # Streamed data is visited in another order, so that reading stays local.
+        # Tells streamed data apart, which is visited in another order.
         order = context.inputs.order(draws.key(0, device=context.inputs.device))[:1000]
         return identity(context.inputs, context.settings, context.replicas.seeds, kind,
                         context.precision.precision, started, order)

@@ -32,7 +32,7 @@ def run(context: RunContext, checkpoint: Checkpoint | None) -> Result:
     if common.pretraining is not None and start is None and in_pretraining:
         phase = Phase(context, "pretraining", common.pretraining, recorder, resumed)
         if not phase.run(deadline):
-            recorder.checkpoint = None  # keep the state from which pretraining can continue
+            recorder.checkpoint = None  # clustering must not overwrite unfinished pretraining
         del phase  # and with it the optimizer's memory
         resumed = None
 
@@ -81,8 +81,8 @@ def _start_objectives(context: RunContext, recorder: Recorder) -> None:
     common, replicas, start = context.common, context.replicas, context.start
     objectives = [settings.objective for settings in context.settings]
     if common.first_centers is not None:
-        init_phase = Phase(context, "first centers", Schedule(epochs=0), recorder)
-        centers = init_phase.find_centers(common.first_centers, common.n_clusters)
+        embedding_phase = Phase(context, "first centers", Schedule(epochs=0), recorder)
+        centers = embedding_phase.find_centers(common.first_centers, common.n_clusters)
         with torch.no_grad():
             replicas.start_objectives(objectives, centers)
         return

@@ -35,11 +35,11 @@ def train(data: Inputs | Prepared | Tensor | np.ndarray, settings: Settings | Se
     data : Inputs, Prepared, Tensor or ndarray of shape (n_samples, *sample_shape)
         Scaled samples, or a prepared data set.
     settings : Settings or sequence of Settings
-        One for all or one per seed, which may differ in floats of the objective and interventions.
+        One for all or one per seed, which may differ in interventions and floats of the objective.
     seeds : sequence of int
         One per replica. A replica gives the same result alone and next to others.
     start : Result or None, default=None
-        Continue from the weights of the replica with the same seed, or of the only one.
+        Continue from the weights of its replica with the same seed, or of its only replica.
     monitors : sequence of Monitor, default=()
         Called at the start, after each intervention and after each epoch.
     execution : Execution, default=Execution()
@@ -68,7 +68,7 @@ def train(data: Inputs | Prepared | Tensor | np.ndarray, settings: Settings | Se
     if start is not None:
         start = start.only(_rows_of_start(start, seeds))
     no_autocast = torch.autocast(choose_device(execution.device).type, enabled=False)
-    with torch.inference_mode(False), torch.enable_grad(), no_autocast:  # whatever the caller set
+    with torch.inference_mode(False), torch.enable_grad(), no_autocast:  # not the caller's modes
         return _train_or_split(data, each, seeds, start, monitors, execution,
                                Checkpoint.at(checkpoint))
 
@@ -99,7 +99,7 @@ def _train_or_split(data: Inputs | Prepared | Tensor | np.ndarray, each: list[Se
                     seeds: Sequence[int], start: Result | None, monitors: Sequence[Monitor],
                     execution: Execution, checkpoint: Checkpoint | None, *,
                     is_partial_group: bool = False) -> Result:
-    """Train all replicas side by side, or half of them after the other if memory is short."""
+    """Train all replicas side by side, or one half after the other if memory is short."""
     started = time.monotonic()
     precision = Precision.choose(choose_device(execution.device), execution.precision)
     inputs = as_inputs(data).to(precision.device, precision.dtype)
@@ -115,7 +115,7 @@ def _train_or_split(data: Inputs | Prepared | Tensor | np.ndarray, each: list[Se
                 f"memory of {precision.device}: use smaller samples (read(…, size=(64, 64)), or "
                 "--size 64 64), a smaller network or batch_size, or another device.") from error
     replicas = context = None  # type: ignore[assignment]
-    gc.collect()  # a phase and its captured steps refer to each other
+    gc.collect()  # a phase and its captured steps form a reference cycle
     torch.cuda.empty_cache()
     half = len(seeds) // 2
     warn(f"{len(seeds)} replicas do not fit into the memory of {precision.device} side by side: "

@@ -32,7 +32,7 @@ def integers(*, default: Any = MISSING, least: int = 0) -> Any:
 
 def number(*, default: Any = MISSING, least: float = -inf, above: float = -inf, most: float = inf,
            below: float = inf, optional: bool = False, convert: bool = True) -> Any:
-    """Field of a value: a float within these bounds; `convert=False` keeps integers for keys."""
+    """Field of a value: a float within these bounds; `convert=False` keeps ints in run keys."""
     bounds = {"at least": (least, operator.ge), "above": (above, operator.gt),
               "at most": (most, operator.le), "below": (below, operator.lt)}
     finite = {word: bound for word, bound in bounds.items() if isfinite(bound[0])}
@@ -235,5 +235,5 @@ def import_all(package: str) -> None:
 
 
 def is_missing(one: Any) -> bool:
-    """Tell None, NaN and pandas' missing values, which cannot be compared."""
+    """Tell whether it is None, NaN or a missing value of pandas, which cannot be compared."""
     return not isinstance(one, str) and str(one) in ("None", "nan", "<NA>", "NaT")

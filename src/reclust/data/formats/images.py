@@ -47,7 +47,7 @@ def read_images(place: Path, *, size: Sequence[int] | None = None,
     bytes, or float32 with fractions for images of 16 bits, so that a model fitted on either kind
     takes the other. Transparent pixels are white. Images are resized (bilinear) to `size`, (h, w)
     or (h, w, channels); by default to their common size, or if sizes differ to 28 x 28 (grey) or
-    32 x 32 (colour). Unreadable files raise an error, or are left out with on_error="skip".
+    32 x 32 (color). Unreadable files raise an error, or are left out with on_error="skip".
     """
     if size is not None and (len(size) not in (2, 3) or min(size) < 1
                              or tuple(size[2:]) not in ((), (1,), (3,))):
@@ -166,7 +166,7 @@ def _sixteen_bits(opened: Any, path: Path, inverted: bool) -> NDArray[np.float32
 
 
 def _on_white(opened: Any) -> Any:
-    """Put the image on white: the colour under full transparency is arbitrary."""
+    """Put the image on white: the color under full transparency is arbitrary."""
     image = require("PIL.Image", purpose="Reading images")
     if opened.mode not in ("RGBA", "LA", "PA") and "transparency" not in opened.info:
         return opened

@@ -19,7 +19,7 @@ from ...utils.values import is_missing
 from ..errors import DataError, explain_read_errors, listed
 
 IN_MEMORY = 2**30  # largest Parquet content, in bytes, that is read into memory, not mapped
-# With fewer rows, numbers may count by chance; or from another number than 0 or 1, as years do.
+# Fewer rows may count up by chance. Counting from other numbers than 0 or 1 (years) takes more.
 FEW_ROWS, MANY_ROWS = 10, 20
 _ID_NAMES = re.compile(r"(?i:id|index|row|.*[_ ]id)|.*[a-z]I[dD]|Unnamed: 0")
 _DATES = ("datetime64", "timedelta64", "timestamp", "date32", "date64", "duration", "period")
@@ -168,7 +168,7 @@ def _map_parquet(file: Any, path: Path, labels: str | None, ids: str | None,
                  drop: Sequence[str]) -> ReadTable:
     """Unpack a large file batch by batch into a temporary one that is mapped into memory.
 
-    Only unpacked rows can be read in random order. The temporary file goes with the array.
+    Only unpacked rows can be read in random order. The temporary file is deleted with the array.
     """
     handle, temporary = tempfile.mkstemp(suffix=".reclust")
     os.close(handle)

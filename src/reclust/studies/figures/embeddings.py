@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CLASSES = ("#332288", "#DDCC77", "#117733", "#CC6677", "#88CCEE", "#882255", "#44AA99", "#999933",
-           "#AA4499", "#666666")  # Tol's muted palette, safe for colour-blind readers
+           "#AA4499", "#666666")  # Tol's muted palette, safe for color-blind readers
 MARKERS = "os^Dv<>pdh"
-CLOSE = 0.9  # ratio of the distances to the two nearest centres from which a sample is marked
+CLOSE = 0.9  # ratio of the distances to the two nearest centers from which a sample is marked
 MOMENTS = (("before the reset", "#0072B2", "-"), ("right after it", "#D55E00", "--"),
            ("an epoch later", "#000000", ":"))
 
 
 @dataclass(frozen=True)
 class Moment:
-    """Embeddings (rows, d) and centres (k, d) at one moment of a run."""
+    """Embeddings (rows, d) and centers (k, d) at one moment of a run."""
 
     name: str
     z: np.ndarray
@@ -56,7 +56,7 @@ def project(moments: list[Moment]) -> list[Moment]:
 
 
 def scatter(axes: Axes, shown: Moment, classes: np.ndarray) -> None:
-    """Draw samples by class, and centres as rings, which do not hide tight clusters."""
+    """Draw samples by class, and centers as rings, which do not hide tight clusters."""
     for i, label in enumerate(np.unique(classes)):
         own = shown.z[classes == label]
         axes.scatter(own[:, 0], own[:, 1], s=4.0, color=CLASSES[i % 10], marker=MARKERS[i % 10],
@@ -194,7 +194,7 @@ def draw_voronoi(runs: Runs, choice: Choice) -> Figure:
 
 
 def _draw_cells(axes: Axes, centers: np.ndarray) -> None:
-    """Shade the part of the plane nearest to each centre and draw the borders."""
+    """Shade the part of the plane nearest to each center and draw the borders."""
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
     x, y = np.meshgrid(np.linspace(left, right, 400), np.linspace(bottom, top, 400))
     nearest = ((np.stack([x, y], -1)[:, :, None] - centers) ** 2).sum(-1).argmin(-1)

@@ -43,7 +43,7 @@ class Limits:
     points: int = 100  # of a curve
     numbers: int = 300_000  # in all curves of a study
     scenes: int = 24  # runs with embeddings
-    sheets: int = 24  # runs with samples around centres
+    sheets: int = 24  # runs with samples around centers
     confusions: int = 200  # runs with a confusion matrix
 
 

@@ -1,4 +1,4 @@
-"""Details of a run for a report: its embeddings, samples around its centres, confusion matrix."""
+"""Details of a run for a report: its embeddings, samples around its centers, confusion matrix."""
 
 import os
 from collections.abc import Callable, Collection, Mapping
@@ -89,7 +89,7 @@ def _scene(columns: Mapping[str, Curve], n: int,
 
 def _sheet(columns: Mapping[str, Curve], labels: np.ndarray, data: Found) -> dict[str, Any] | str:
     if "nearest" not in columns:
-        return "An older version wrote this run without the samples around its centres."
+        return "An older version wrote this run without the samples around its centers."
     if isinstance(data, str):
         return data
     if data.image_shape is None:
@@ -97,7 +97,7 @@ def _sheet(columns: Mapping[str, Curve], labels: np.ndarray, data: Found) -> dic
     nearest, farthest = (columns[name].values[-1].astype(np.int64)
                          for name in ("nearest", "farthest"))
     if any((labels[own[own >= 0]] != cluster).any() for cluster, own in enumerate(nearest)):
-        return "Labels were trained further after clustering and no longer belong to the centres."
+        return "Labels were trained further after clustering and no longer belong to the centers."
     return report.sheet(data, labels, nearest, farthest)
 
 

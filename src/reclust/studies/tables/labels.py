@@ -1,4 +1,4 @@
-"""Names and colours of data sets, algorithms and variants in tables and figures."""
+"""Names and colors of data sets, algorithms and variants in tables and figures."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ MEASURES = {
     "silhouette_predicted": "silhouette, predicted labels",
 }
 PERCENT = frozenset({"acc", "nmi", "ari", "accuracy"})  # between 0 and 1, shown in percent
-# Okabe and Ito's palette, safe for colour-blind readers.
+# Okabe and Ito's palette, safe for color-blind readers.
 COLORS = {"none": "#0072B2", "brb": "#000000", "recluster": "#E69F00", "reset": "#009E73"}
 OTHER_COLORS = ("#CC79A7", "#56B4E9", "#D55E00", "#999999", "#F0E442")
 STYLES = ("--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
@@ -54,6 +54,6 @@ def value(column: str, given: Any) -> str:
 
 
 def colors(variants: Sequence[str]) -> Mapping[str, str]:
-    """Assign a colour to each variant; the paper's variants keep theirs in every figure."""
+    """Assign a color to each variant; the paper's variants keep theirs in every figure."""
     rest = iter(OTHER_COLORS * (1 + len(variants) // len(OTHER_COLORS)))
     return {name: COLORS[name] if name in COLORS else next(rest) for name in variants}

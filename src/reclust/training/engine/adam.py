@@ -66,7 +66,7 @@ class Adam:
         moved = [(leaf, gradient.to(leaf.value.dtype)) for leaf, gradient in moved]
         if squared is not None and self.clip_norm is not None:
             factors = (self.clip_norm / (squared.sqrt() + 1e-6)).clamp(max=1)
-            if on_gpu or bool((factors < 1).any()):  # a GPU would have to wait
+            if on_gpu or bool((factors < 1).any()):  # this check would make a GPU wait
                 for leaf, gradient in moved:
                     if leaf.clipped:
                         gradient.mul_(factors.reshape(-1, *[1] * (gradient.ndim - 1)))

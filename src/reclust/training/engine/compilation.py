@@ -1,4 +1,4 @@
-"""Faster calls of the same function: compiled, or captured as a CUDA graph, where possible."""
+"""Faster repeated calls: functions compiled, or captured as a CUDA graph, where possible."""
 
 import gc
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from ...utils.exceptions import first_line, warn
 
 
 class Compiled:
-    """A function compiled by torch, which is called as it is once compiling has failed."""
+    """A function compiled by torch, or called as it is if that fails."""
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self.function, self.name = function, name
@@ -77,4 +77,4 @@ class Captured:
 
 
 def _warn_of_slow_calls(problem: str, error: Exception) -> None:
-    warn(f"{problem}, which is slower but gives the same result: {first_line(error)}")
+    warn(f"{problem}; training is slower, with the same result: {first_line(error)}")

@@ -30,18 +30,18 @@ class Embedder:
               view_key: Tensor | None = None, augment: Augmentation | None = None) -> Tensor:
         """Embed all samples, (r, n, d), or the given rows (m,) or (r, m).
 
-        view_key: embed a random view of each sample, by `augment` or that of training.
+        view_key: embed a random view of each sample, by `augment`, or else by `perturb`.
         """
         members = len(range(len(self.replicas))[which])
         if rows is None:
             rows = torch.arange(self.inputs.n_samples, device=self.inputs.device)
         parts = []
-        for some in rows.split(CHUNK, dim=-1):
-            x = self.inputs.take(some)
+        for chunk in rows.split(CHUNK, dim=-1):
+            x = self.inputs.take(chunk)
             if view_key is not None:
-                x = (augment or self.perturb)(x, draws.fold(view_key, some))
+                x = (augment or self.perturb)(x, draws.fold(view_key, chunk))
             x = self.inputs.normalize(x)
-            stacked = x if some.ndim > 1 else x.expand(members, *x.shape)
+            stacked = x if chunk.ndim > 1 else x.expand(members, *x.shape)
             parts.append(self.executor.evaluate(self._encode, stacked, which=which))
         return torch.cat(parts, dim=1)
 
@@ -66,5 +66,5 @@ class Embedder:
         def assign(net: nn.Module, objective: Any, state: State, z: Tensor) -> Tensor:
             return objective.assign(state, z)
 
-        return torch.cat([self.executor.evaluate(assign, some, which=which)
-                          for some in z.split(CHUNK, dim=1)], dim=1)
+        return torch.cat([self.executor.evaluate(assign, chunk, which=which)
+                          for chunk in z.split(CHUNK, dim=1)], dim=1)

@@ -28,7 +28,7 @@ class PlainExecutor:
                  compiled: bool = False) -> None:
         self.replicas, count = replicas, range(len(replicas))
         self.modules = [replicas.module(i, replicas.working, learned) for i in count]
-        # Compiled networks would be compiled again for evaluation, for each size of chunk.
+        # Evaluation would compile the networks again for each size of chunk.
         same = replicas.working is replicas.parameters and not compiled
         self._exact = self.modules if same else [replicas.module(i, replicas.parameters)
                                                  for i in count]
@@ -48,9 +48,9 @@ class PlainExecutor:
     def gradients(self, function: ForOne, *batch: Tensor) -> tuple[Tensor, State]:
         """Return results (r, m) and gradients of each first result, by name as in `learned`."""
         results, each = [], []
-        for i, leaves in enumerate(self._leaves):  # to hold the activations of one at a time
+        for i, leaves in enumerate(self._leaves):  # holds one replica's activations
             _pop_gradients(leaves)  # of a step that failed halfway
-            if not self.modules[i].training:  # reading is free, setting visits each layer
+            if not self.modules[i].training:  # train() is slow: it visits every layer
                 self.modules[i].train()
             result = self._call(function, self.modules[i], i, [tensor[i] for tensor in batch])
             result[0].backward()
@@ -152,7 +152,7 @@ def _with_numbers(objective: Objective | None, numbers: State) -> Objective | No
     """Replace some float fields by tensors."""
     if objective is None or not numbers:
         return objective
-    # `dataclasses.replace` would run checks that fail under vmap, `copy` keep cached properties.
+    # `replace` would run checks that fail under vmap, and `copy` would keep cached properties.
     made = object.__new__(type(objective))
     for field in dataclasses.fields(objective):  # type: ignore[arg-type]
         own = numbers[field.name] if field.name in numbers else getattr(objective, field.name)

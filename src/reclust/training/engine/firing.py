@@ -19,7 +19,7 @@ from .replicas import Replicas
 
 
 class InterventionRunner:
-    """The interventions of one phase. settings: one per replica, or none to never intervene."""
+    """The interventions of one phase. settings: one per replica, or empty: no interventions."""
 
     def __init__(self, settings: Sequence[Settings], replicas: Replicas, embedder: Embedder,
                  optimizer: Adam, key: Tensor, timer: Clock) -> None:
@@ -88,7 +88,7 @@ def _within(which: slice, some: slice) -> slice:
 def sharing(settings: Sequence[Settings]) -> list[tuple[slice, Intervention]]:
     """Group neighboring replicas with equal interventions and objectives, to share one call.
 
-    Slices of the stack can be written in place. Replicas with another objective are no peers.
+    A slice of the stack can be written in place. Only replicas with equal objectives are peers.
     """
     groups: list[tuple[slice, Intervention | None, Objective]] = []
     for i, own in enumerate(settings):

@@ -46,7 +46,7 @@ class Replicas:
 
     def __init__(self, representation: Representation, net: nn.Module, parameters: State,
                  buffers: State, seeds: Sequence[int]) -> None:
-        # Parameters that their author froze are neither trained nor reset.
+        # Parameters with requires_grad=False are neither trained nor reset.
         self.frozen = frozenset(name for name, parameter in net.named_parameters()
                                 if not parameter.requires_grad)
         self.representation, self.net = representation, net.requires_grad_(False)
@@ -127,9 +127,9 @@ class Replicas:
 
     def _layer(self, name: str, which: slice) -> Layer:
         module = self.net.get_submodule(name)
-        own = {leaf: self.parameters[f"{name}.{leaf}"].detach()[which]
-               for leaf, _ in module.named_parameters(recurse=False)
-               if f"{name}.{leaf}" not in self.frozen}
+        own = {attribute: self.parameters[f"{name}.{attribute}"].detach()[which]
+               for attribute, _ in module.named_parameters(recurse=False)
+               if f"{name}.{attribute}" not in self.frozen}
         return Layer(name, module, own)
 
     def module(self, replica: int, parameters: State,
@@ -137,12 +137,12 @@ class Replicas:
         """Make a module whose parameters and buffers are views of the stack."""
         made = copy.deepcopy(self.net)
         for name, stacked in parameters.items():
-            owner, _, leaf = name.rpartition(".")
+            owner, _, attribute = name.rpartition(".")
             own = nn.Parameter(stacked.detach()[replica], f"{NETWORK}/{name}" in learned)
-            made.get_submodule(owner)._parameters[leaf] = own
+            made.get_submodule(owner)._parameters[attribute] = own
         for name, stacked in self.buffers.items():
-            owner, _, leaf = name.rpartition(".")
-            made.get_submodule(owner)._buffers[leaf] = stacked[replica]
+            owner, _, attribute = name.rpartition(".")
+            made.get_submodule(owner)._buffers[attribute] = stacked[replica]
         for layer in made.modules():
             if isinstance(layer, nn.RNNBase):  # on a GPU it would move weights out of the stack
                 layer.flatten_parameters = lambda: None  # type: ignore[method-assign]

@@ -20,7 +20,7 @@ CHUNK = 10**6  # embeddings, over all replicas, between which distances are comp
 class Distances(PeriodicMonitor):
     """Mean cosine distances within and between classes, and mean silhouette.
 
-    By known labels, if given, and with the suffix _predicted by predicted labels.
+    For known labels, if given, and for predicted ones with the suffix _predicted.
     """
 
     def __init__(self, y: Labels | None = None, *, every: int | None = 1) -> None:

@@ -34,7 +34,7 @@ class Snapshot:
     loss : dict of str to ndarray of shape (n_replicas,)
         Mean losses of the epoch; empty at other moments.
     fired, fires_next : ndarray of shape (n_replicas,)
-        Replicas changed by an intervention at the start of this epoch, or perhaps of the next.
+        Replicas that an intervention changed at the start of this epoch, or may change at the next.
     embed, assign, representation_loss : callable
         embed() -> embeddings (r, n, d), embed(rows) -> those of some samples, assign(embeddings)
         -> labels (r, n), representation_loss() -> loss of all clean samples (r,).
@@ -149,5 +149,5 @@ def as_column(column: str, values: Any, replicas: int) -> np.ndarray:
 
 
 def evenly_spread(n: int, limit: int, device: torch.device) -> Tensor:
-    """At most `limit` of n row numbers."""
+    """Return at most `limit` of n row numbers."""
     return torch.linspace(0, n - 1, min(n, limit), dtype=torch.float64).long().to(device)

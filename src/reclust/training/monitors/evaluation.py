@@ -61,7 +61,7 @@ class Evaluation(StatefulMonitor, PeriodicMonitor):
         if snapshot.phase != "pretraining" and snapshot.moment == "start":
             if snapshot.epoch < 0:
                 self.memory.clear()
-            elif "labels" not in self.memory:  # a resumed run without this monitor before
+            elif "labels" not in self.memory:  # resumed from a run without this monitor
                 self.memory["labels"] = snapshot.labels_of_some(self.limit)[0]
         return super().__call__(snapshot) or None
 
@@ -84,7 +84,7 @@ class Evaluation(StatefulMonitor, PeriodicMonitor):
 
 
 class ClusterCount(PeriodicMonitor):
-    """Count clusters with samples, among at most `limit` evenly spread ones."""
+    """Count clusters that are not empty, by the labels of at most `limit` evenly spread samples."""
 
     def __init__(self, *, every: int | None = 10, limit: int = 10_000) -> None:
         super().__init__(every=every)
