@@ -9,14 +9,14 @@ import pytest
 import torch
 from browser import Browser, executable
 
+torch.set_num_threads(1)  # tests compute little: threads would only wait for each other
+
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """Tests compute little: threads would only wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    """Undo what a test set."""
     yield
-    torch.set_num_threads(before)
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)

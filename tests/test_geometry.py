@@ -178,3 +178,14 @@ def test_extremes_are_those_of_a_sort():
             order = members[np.argsort(np.linalg.norm(z[r, members] - centers[r, cluster], axis=1))].tolist()
             for found, wanted in ((nearest, order), (farthest, order[::-1])):
                 assert found[r, cluster].tolist() == (wanted[:6] + [-1] * 6)[:6]
+
+
+def test_nearest_neighbors_are_scikit_learns():
+    from sklearn.neighbors import NearestNeighbors
+
+    from reclust.geometry import nearest_neighbors
+
+    X = np.random.default_rng(0).normal(size=(50, 3)) + 100
+    expected = NearestNeighbors(n_neighbors=4).fit(X).kneighbors(return_distance=False)
+    for values in (2**26, 120):  # in one block, and in several
+        assert (nearest_neighbors(torch.from_numpy(X), 4, values=values).numpy() == expected).all()

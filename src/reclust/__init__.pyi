@@ -9,6 +9,7 @@ from .estimators import presets as presets
 from .estimators.algorithms import DCN as DCN, DEC as DEC, IDEC as IDEC
 from .estimators.deep_clustering import DeepClustering as DeepClustering
 from .estimators.load import load as load
+from .estimators.reclust import Reclust as Reclust
 from .estimators.self_labeling import SelfLabeling as SelfLabeling
 from .estimators.suggest_k import (
     KSuggestion as KSuggestion,
@@ -37,6 +38,7 @@ from .representations import (
     Autoencoder as Autoencoder,
     ConvAutoencoder as ConvAutoencoder,
     Embeddings as Embeddings,
+    Neighbors as Neighbors,
     OwnAutoencoder as OwnAutoencoder,
     OwnSimCLR as OwnSimCLR,
     Representation as Representation,

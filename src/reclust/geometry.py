@@ -179,3 +179,14 @@ def _check(z: Tensor, labels: Tensor) -> None:
     if z.ndim < 2 or labels.shape != z.shape[:-1]:
         raise ValueError("z (n, d) needs one label for each sample (n,), got shapes "
                          f"{tuple(z.shape)} and {tuple(labels.shape)}.")
+
+
+def nearest_neighbors(x: Tensor, k: int, *, values: int = 2**26) -> Tensor:
+    """Return the rows of the k nearest other samples, nearest first: (n, d) -> (n, k)."""
+    x, n = x - x.mean(0), len(x)
+    squares, found = x.square().sum(-1), []
+    for rows in torch.arange(n, device=x.device).split(max(1, values // n)):
+        costs = torch.addmm(squares, x[rows], x.mT, alpha=-2)  # squared distance less |row|²
+        costs[torch.arange(len(rows), device=x.device), rows] = torch.inf
+        found.append(costs.topk(min(k, n - 1), largest=False).indices)
+    return torch.cat(found)

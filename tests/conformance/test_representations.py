@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from reclust import Autoencoder, ConvAutoencoder, Embeddings, OwnAutoencoder, Representation, draws
-from reclust.representations import OwnSimCLR, ResNet, SimCLR, build_network
+from reclust.representations import Neighbors, OwnSimCLR, ResNet, SimCLR, build_network
 from reclust.training.engine.replicas import Replicas
 
 REPRESENTATIONS = {
@@ -20,6 +20,8 @@ REPRESENTATIONS = {
                                   nn.Sequential(nn.Linear(3, 9), nn.Tanh(), nn.Linear(9, 24))),
     "SimCLR": SimCLR(ResNet(width=2), hidden=(6,), embedding=4, projector=(8, 4)),
     "SimCLR, wider and apart": SimCLR(ResNet(50, width=2, stem="large"), hidden=(), embedding=4, projector=(4,), encoding="apart"),
+    "neighbors": Neighbors((9,), embedding=5),
+    "neighbors, Student kernel": Neighbors((9, 8), embedding=4, kernel="student"),
     "own contrastive encoder": OwnSimCLR(nn.Sequential(nn.Flatten(), nn.Linear(24, 9), nn.Tanh(), nn.Linear(9, 3))),
 }
 every = pytest.mark.parametrize("representation", REPRESENTATIONS.values(), ids=REPRESENTATIONS)

@@ -4,6 +4,7 @@ import pytest
 import torch
 from scipy import sparse
 from sklearn.cluster import KMeans as SklearnKMeans
+from sklearn.datasets import load_digits, load_wine
 from support import blobs
 
 import reclust
@@ -34,3 +35,14 @@ def test_no_more_of_the_samples_becomes_dense_for_it_than_it_looks_at(monkeypatc
     made = k_means_baseline(sparse.csr_matrix(X), preparation, 4, seed=0, device=torch.device("cpu"))
     assert max(seen) == 6 and sum(seen) == 50 + 120, "of 12 numbers each, in eight parts; then all, to be labelled"
     assert reclust.metrics.ari(made.labels_, Y) > 0.9
+
+
+def test_the_scaling_with_more_structure_is_used():
+    digits, wine = load_digits(), load_wine()
+    for data, standardize in ((digits, False), (wine, True)):
+        made = k_means_baseline(data.data, Preparation.fit(accept(data.data), standardize=True), len(data.target_names), seed=0, device=torch.device("cpu"))
+        assert bool((made.weights_ == 1).all()) == standardize
+    plain = SklearnKMeans(3, n_init=10, random_state=0).fit_predict((wine.data - wine.data.mean(0)) / wine.data.std(0))
+    assert reclust.metrics.ari(made.labels_, plain) > 0.95
+    x = torch.from_numpy((wine.data - wine.data.mean(0)) / wine.data.std(0))
+    assert (made.assign(x).numpy() == made.labels_).all()

@@ -22,8 +22,8 @@ from reclust.data import Lens
 from reclust.data.augmentation.affine import Affine
 from reclust.data.augmentation.color import ColorViews
 from reclust.data.augmentation.strong import StrongViews
+from reclust.ensemble.selection import Compactness, SharedInformation
 from reclust.estimators import presets
-from reclust.estimators.selection import Compactness, SharedInformation
 from reclust.interventions import Exchange, SplitMerge
 from reclust.utils import choices
 from reclust.utils.values import from_json, to_json

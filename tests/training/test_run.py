@@ -24,7 +24,7 @@ from reclust import (
     train,
     value,
 )
-from reclust.estimators.selection import Silhouette
+from reclust.ensemble.selection import Silhouette
 
 X, Y = blobs()
 SEEDS = (3, 1, 4)

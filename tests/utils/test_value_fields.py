@@ -25,7 +25,7 @@ from reclust import (
     SoftReset,
     train,
 )  # fmt: skip
-from reclust.estimators.selection import Consistency
+from reclust.ensemble.selection import Consistency
 from reclust.utils.values import from_json, to_json
 
 X, Y = blobs(n=60)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from ..utils.values import choice, integer, value
 
 DARK = 0.05  # added to the sum of the channels, so that noise in dark pixels is no colour
+UNEVEN = 1 / 3  # standard deviation of brightness between images, relative to the mean
 
 
 @value
@@ -57,6 +58,20 @@ class Lens:
         rows, columns = (torch.from_numpy(one).to(images) if is_tensor else one.astype(images.dtype)
                          for one in map(bicubic, (height, width), sides))
         return (rows @ images @ columns.T).clip(0, 1)
+
+
+def light_is_uneven(images: NDArray) -> bool:
+    """Tell whether the brightness of color images in [0, 1], (n, channels, h, w), varies a lot.
+
+    It is measured in the bright parts of an image, and unknown if many have a black background.
+    """
+    if images.shape[1] != 3 or images.std(axis=1).mean() < 0.01:  # gray in three channels
+        return False
+    pixels = images.mean(axis=1).reshape(len(images), -1)
+    if (np.median(pixels, axis=1) < DARK).mean() > 0.1:
+        return False
+    light = np.quantile(pixels, 0.9, axis=1)
+    return bool(light.std() > UNEVEN * light.mean())
 
 
 def bicubic(old: int, new: int) -> NDArray[np.float64]:

@@ -16,21 +16,33 @@ from ..objectives import nearest
 
 MAX_ROWS = 50_000  # samples that k-means uses; the others are assigned to the nearest center
 MAX_NUMBERS = 2**26  # numbers that k-means uses, so that wide sparse rows do not fill the memory
+TRIED_ROWS = 1000  # samples on which both scalings of a table are tried
 CHUNK = 4096
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """K-means on the standardized samples: labels (n,), centers (k, features) and inertia."""
+    """K-means on the samples as they are or standardized, whichever shows more structure.
+
+    labels_ (n,); cluster_centers_ (k, features), of standardized features; weights_ (features,), by
+    which those are multiplied: 1, or in proportion to their standard deviations; inertia_.
+    """
 
     labels_: np.ndarray
     cluster_centers_: np.ndarray
     inertia_: float
+    weights_: np.ndarray
+
+    def assign(self, x: Tensor) -> Tensor:
+        """Label standardized samples: (B, features) -> (B,)."""
+        weights, centers = (torch.from_numpy(one).to(x) for one in (self.weights_,
+                                                                    self.cluster_centers_))
+        return nearest(x * weights, centers * weights)
 
 
 def k_means_baseline(X: Any, preparation: Preparation, k: int, *, seed: int,
                      device: torch.device) -> Baseline:
-    """Cluster X (n, ...) as the network sees it, flattened."""
+    """Cluster X (n, ...) with k-means."""
     n, key = X.shape[0], draws.fold(draws.key(seed, device=device), "baseline")
     width = math.prod(preparation.sample_shape or X.shape[1:])
     chunk = max(1, min(CHUNK, MAX_NUMBERS // 8 // width))
@@ -41,10 +53,41 @@ def k_means_baseline(X: Any, preparation: Preparation, k: int, *, seed: int,
             yield part.flatten(1).float().to(device)
 
     count = min(MAX_ROWS, max(2 * k, MAX_NUMBERS // width))
-    some = draws.permutation(key, n)[:count].sort().values.cpu().numpy()
-    centers = KMeans()(torch.cat(list(flat(some))), k, key)
+    rows = draws.permutation(key, n)[:count].sort().values.cpu().numpy()
+    some = torch.cat(list(flat(rows)))
+    weights = _weights(preparation, width).to(some)
+    if structure(some * weights, k, key) <= structure(some, k, key):
+        weights = torch.ones_like(weights)
+    centers = KMeans()(some * weights, k, key)
     labels, inertia = [], 0.0
     for samples in flat(np.arange(n)):
-        labels.append(nearest(samples, centers))
-        inertia += float((samples - centers[labels[-1]]).double().pow(2).sum())
-    return Baseline(torch.cat(labels).cpu().numpy(), centers.cpu().numpy(), inertia)
+        weighted = samples * weights
+        labels.append(nearest(weighted, centers))
+        inertia += float((weighted - centers[labels[-1]]).double().pow(2).sum())
+    unweighted = torch.where(weights > 0, centers / weights, 0)
+    return Baseline(torch.cat(labels).cpu().numpy(), unweighted.cpu().numpy(), inertia,
+                    weights.cpu().numpy())
+
+
+def _weights(preparation: Preparation, width: int) -> Tensor:
+    """Return what turns standardized features back into the given ones, up to a common factor."""
+    if preparation.image_shape is not None:  # standardized by channel, which keeps proportions
+        return torch.ones(width)
+    spread = torch.from_numpy(np.broadcast_to(preparation.first.scale, (width,)).astype(np.float32))
+    spread = torch.where(spread.isfinite(), spread, 0)
+    return spread / spread.max().clamp(min=torch.finfo(spread.dtype).tiny)
+
+
+def structure(x: Tensor, k: int, key: Tensor) -> float:
+    """Return the share of the variance that k clusters explain beyond that in shuffled columns.
+
+    Columns of very different spread are explained as well when each is shuffled by itself, so that
+    they do not pass for structure. (n, d) -> scalar.
+    """
+    x = x[draws.permutation(key, len(x))[:TRIED_ROWS]]
+    x = x - x.mean(0)
+    order = draws.bits(draws.fold(key, "shuffled"), (x.shape[1], len(x))).argsort(-1)
+    both = torch.stack([x, x.T.gather(1, order).T])
+    fit = KMeans(n_init=3).fit(both, min(k, len(x)), key.expand(2))
+    own, shuffled = (fit.inertia / x.square().sum().clamp(min=1e-30)).tolist()
+    return shuffled - own

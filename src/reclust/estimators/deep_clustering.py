@@ -13,12 +13,15 @@ import torch
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .. import metrics
 from ..data.accept import SampleSet, accept
 from ..data.augmentation.affine import Affine, Augmentation, Noise
 from ..data.augmentation.color import ColorViews
 from ..data.inputs import Inputs
 from ..data.lens import Lens
 from ..data.preparation import Preparation
+from ..ensemble.consensus import consensus
+from ..ensemble.selection import Selector, better_half, choose_replica
 from ..interventions import Intervention
 from ..objectives import Objective
 from ..representations import Representation
@@ -35,7 +38,6 @@ from ..utils.values import check_int, expanded
 from .baseline import k_means_baseline
 from .fitted import FittedClustering, check_labels
 from .presets import Recipe, check_known, recipe, usual_objective
-from .selection import Selector, choose_replica, consensus, vote_weights
 
 MONITORED_SAMPLES = 500  # whose label changes are monitored in a fit without known labels
 AUGMENTATIONS: dict[str, Augmentation] = {
@@ -73,7 +75,7 @@ class DeepClustering(FittedClustering):
     n_init : int, optional
         Number of replicas, of which the one with the highest score is kept; 1 except for "best".
     select : callable, optional
-        Label-free score, by default `reclust.estimators.selection.SharedInformation()`.
+        Label-free score, by default `reclust.ensemble.selection.SharedInformation()`.
     consensus : bool, default=False
         Also let the replicas vote on every sample.
     device, precision : str, default="auto"
@@ -193,8 +195,9 @@ class DeepClustering(FittedClustering):
         self.ids_ = samples.ids
         self._label(samples.array, n_clusters)
         if self.consensus:
-            labels = np.stack([replica.labels for replica in self.replicas_])
-            self.consensus_labels_ = consensus(labels, self.labels_, vote_weights(np.array(scores)))
+            labels = np.stack([replica.labels for replica in better_half(self.replicas_)])
+            agreed = consensus(labels, self.n_clusters_, seed=seeds[0])
+            self.consensus_labels_ = metrics.matched(agreed, self.labels_)
         self.baseline_ = k_means_baseline(samples.array, preparation, n_clusters,
                                           seed=seeds[0], device=device)
         return self

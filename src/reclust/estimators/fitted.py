@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -41,6 +41,7 @@ class Replica:
     score: float
     labels: np.ndarray
     failed: tuple[str, int] | None = None
+    name: str = ""
 
 
 class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin,
@@ -53,6 +54,18 @@ class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMix
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls.subclasses[cls.__name__] = cls
+
+    candidate_name: ClassVar[str] = "replica"
+
+    @property
+    def candidates_(self) -> Sequence[Any]:
+        """The clusterings that a report compares."""
+        return self.replicas_
+
+    @property
+    def kept(self) -> int | None:
+        """The candidate that became the fitted model, if it is one of them."""
+        return self.best_replica_
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the cluster of each sample, (n,)."""

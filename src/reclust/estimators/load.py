@@ -7,7 +7,7 @@ from typing import Any
 from ..representations import Representation
 from ..utils import tensor_file
 from ..utils.values import NotStored
-from . import algorithms, self_labeling  # noqa: F401  (registers the estimators)
+from . import algorithms, reclust, self_labeling  # noqa: F401  (registers the estimators)
 from .fitted import FittedClustering
 from .model_file import read_model
 

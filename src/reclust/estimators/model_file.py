@@ -11,6 +11,7 @@ import torch
 from ..data.lens import Lens
 from ..data.preparation import Preparation
 from ..data.scaling import Scaling
+from ..ensemble.members import Member
 from ..training.result import Result, group_of
 from ..utils import tensor_file
 from ..utils.values import from_json, storable, to_json
@@ -42,7 +43,12 @@ def write_model(path: str | os.PathLike[str], estimator: str, parameters: dict[s
         "baseline_inertia": baseline.inertia_}
     arrays = {f"fitted/{stored}": fitted[name] for name, stored in ARRAYS.items() if name in fitted}
     arrays |= {"fitted/baseline_labels": baseline.labels_,
-               "fitted/baseline_centers": baseline.cluster_centers_}
+               "fitted/baseline_centers": baseline.cluster_centers_,
+               "fitted/baseline_weights": baseline.weights_}
+    if "members_" in fitted:
+        members = fitted["members_"]
+        header["members"] = [[one.method, one.view, one.seed, one.score] for one in members]
+        arrays["fitted/members"] = np.stack([one.labels for one in members])
     for name in SCALINGS:
         which, field = name.split(".")
         arrays[f"scaling/{name}"] = getattr(getattr(preparation, which), field)
@@ -61,6 +67,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
         shape = None if header["image_shape"] is None else tuple(header["image_shape"])
         # Early files of version 0.1 have neither a lens nor ids.
         lens = from_json(header["lens"]) if "lens" in header else Lens()
+        centers = arrays["baseline_centers"]
         fitted: dict[str, Any] = {name: arrays[stored] for name, stored in ARRAYS.items()
                                   if stored in arrays}
         fitted |= {
@@ -69,10 +76,14 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
             "scores": [math.nan if score is None else score for score in header["scores"]],
             "preparation_": Preparation(shape, Scaling(shift, scale),
                                         Scaling(shift_after, scale_after), lens),
-            "baseline_": Baseline(arrays["baseline_labels"], arrays["baseline_centers"],
-                                  header["baseline_inertia"]),
+            "baseline_": Baseline(arrays["baseline_labels"], centers, header["baseline_inertia"],
+                                  arrays.get("baseline_weights", np.ones_like(centers[0]))),
             "n_features_in_": header["n_features_in"],
             "ids_": None if header.get("ids") is None else np.array(header["ids"])}
+        if "members" in header:
+            fitted["members_"] = [Member(method, view, seed, labels, score)
+                                  for (method, view, seed, score), labels
+                                  in zip(header["members"], arrays["members"], strict=True)]
         if header["feature_names_in"]:
             fitted["feature_names_in_"] = np.array(header["feature_names_in"], dtype=object)
         return header["estimator"], from_json(header["parameters"]), fitted

@@ -10,17 +10,24 @@ from ..data.augmentation.affine import Affine, Noise
 from ..data.augmentation.color import ColorViews
 from ..data.augmentation.strong import StrongViews
 from ..data.lens import Lens
+from ..ensemble.selection import Selector, SharedInformation
 from ..interventions import BRB, Every, Intervention, KaimingNoise, Recluster, SoftReset
 from ..interventions.exchange import Exchange
 from ..interventions.soft_reset import ResetMomentum
 from ..interventions.split_merge import SplitMerge
 from ..objectives import DCNObjective, DECObjective, IDECObjective, Objective
-from ..representations import Autoencoder, Contrastive, Embeddings, Representation, SimCLR
+from ..representations import (
+    Autoencoder,
+    Contrastive,
+    Embeddings,
+    Neighbors,
+    Representation,
+    SimCLR,
+)
 from ..training.self_label import SelfLabel
 from ..training.settings import Schedule, Settings, View, check_part
 from ..utils import choices
 from ..utils.values import integer, value
-from .selection import Selector, SharedInformation
 
 
 @value
@@ -149,6 +156,8 @@ def everyday(n_clusters: int, objective: Objective, *, channels: int | None = No
     batch_size = _batch_size(n_samples, steps=16)
     embedded = isinstance(representation, Embeddings)
     interval, pretraining, clustering = (4, 5, 12) if embedded else (10, 30, 60)
+    if isinstance(representation, Neighbors):
+        interval = 30  # about 500 steps: more frequent resets cost accuracy
     return Settings(
         n_clusters, objective, representation or Autoencoder(hidden=(512, 256, 128)),
         intervention=BRB(interval=interval),
@@ -225,10 +234,19 @@ def recipe(preset: str, n_clusters: int, objective: Any, *, channels: int | None
     check_part("objective", objective, Objective)
     given: dict[str, Any] = {"channels": channels, "representation": representation}
     if preset == "paper":
-        return Recipe(paper_protocol(n_clusters, objective, **given))
-    if preset == "everyday":
-        return Recipe(everyday(n_clusters, objective, **given, n_samples=n_samples))
-    return best(n_clusters, objective, **given, n_samples=n_samples, device=device)
+        made = Recipe(paper_protocol(n_clusters, objective, **given))
+    elif preset == "everyday":
+        made = Recipe(everyday(n_clusters, objective, **given, n_samples=n_samples))
+    else:
+        made = best(n_clusters, objective, **given, n_samples=n_samples, device=device)
+    if not isinstance(representation, Neighbors):
+        return made
+    settings = made.settings
+    pairs: tuple[View, ...] = ("clean", "neighbor")
+    assert settings.pretraining is not None and settings.clustering is not None
+    return replace(made, settings=replace(
+        settings, pretraining=replace(settings.pretraining, views=pairs, decay="cosine"),
+        clustering=replace(settings.clustering, views=pairs)))
 
 
 def check_known(name: str, given: Any, known: Collection[str]) -> None:

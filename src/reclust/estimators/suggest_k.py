@@ -15,6 +15,7 @@ from ..data.dataset import dense_rows
 from ..data.inputs import Inputs
 from ..data.lens import Lens
 from ..data.preparation import Preparation
+from ..ensemble.selection import Candidates, Silhouette
 from ..interventions import BRB, Recluster
 from ..interventions.reclustering.kmeans import KMeans
 from ..objectives import IDECObjective
@@ -25,7 +26,6 @@ from ..training.train import train
 from ..utils.device import choose_device
 from ..utils.progress import ProgressOption, progress_bar
 from ..utils.values import check_int, check_ints
-from .selection import Candidates, Silhouette
 
 STRONG = 0.8  # prediction strength from which clusters count as found again
 MAX_SAMPLES, MAX_K = 4000, 14

@@ -75,8 +75,9 @@ class FitSample:
     @classmethod
     def draw(cls, model: FittedModel, X: Any, y: Any) -> FitSample:
         n = len(model.labels_)
-        order = draws.permutation(draws.fold(draws.key(0), "report"), n)
-        rows = np.sort(order[:MAX_SAMPLES].numpy())
+        used = np.flatnonzero(model.candidates_[0].labels >= 0)
+        order = draws.permutation(draws.fold(draws.key(0), "report"), len(used))
+        rows = np.sort(used[order[:MAX_SAMPLES].numpy()])
         if X.shape[0] != n or (
                 model.map_samples(X[rows], Model.assign) != model.labels_[rows]).any():
             raise ValueError(f"A report needs the {n} samples that the model was fitted on, in the "
@@ -110,7 +111,7 @@ class FitSample:
 
     @cached_property
     def labelings(self) -> dict[int, np.ndarray]:
-        return {i: replica.labels[self.rows] for i, replica in enumerate(self.model.replicas_)
+        return {i: replica.labels[self.rows] for i, replica in enumerate(self.model.candidates_)
                 if replica.failed is None}
 
     @cached_property
@@ -122,7 +123,7 @@ class FitSample:
     def agreement(self) -> np.ndarray | None:
         """Share of the other replicas that agree on each sample, (m,); None for one replica."""
         agree = [metrics.matched(labels, self.labels) == self.labels
-                 for i, labels in self.labelings.items() if i != self.model.best_replica_]
+                 for i, labels in self.labelings.items() if i != self.model.kept]
         return np.mean(agree, axis=0) if agree else None
 
 
@@ -130,7 +131,7 @@ def _facts(fit: FitSample) -> list[tuple[str, str]]:
     model, result = fit.model, fit.model.result_
     epochs = " + ".join(str(result.trained_epochs(phase)) for phase in result.history)
     counts = (("sample", fit.X.shape[0]), ("cluster", model.n_clusters_),
-              ("replica", len(model.replicas_)))
+              (model.candidate_name, len(model.candidates_)))
     return [*((f"{n:,}", name + "s" * (n != 1)) for name, n in counts), (epochs, "epochs"),
             (f"{sum(result.seconds.values()):.3g} s", "training time")]
 
@@ -141,7 +142,7 @@ def _findings(fit: FitSample) -> list[dict[str, str]]:
     assert settings.clustering is not None
     pairs = fit.nmi[np.tril_indices(len(fit.nmi), -1)]
     return findings(
-        requested=settings.n_clusters, sizes=fit.sizes, replicas=len(model.replicas_),
+        requested=settings.n_clusters, sizes=fit.sizes, replicas=len(model.candidates_),
         failed=len(result.failed), nmi=float(pairs.mean()) if len(pairs) else None,
         dimensions=parts.effective_dimensions(fit.z),
         ratio=None if fit.ratio is None else float(np.median(fit.ratio)),
@@ -214,14 +215,16 @@ def _curves(fit: FitSample) -> Plain:
 def _replicas(fit: FitSample) -> Plain:
     model, places = fit.model, list(fit.labelings)
     rows = []
-    for i, replica in enumerate(model.replicas_):
+    for i, replica in enumerate(model.candidates_):
         failed = replica.failed and f"{replica.failed[0]}, epoch {replica.failed[1]}"
-        nmi = None if failed else fit.nmi[places.index(i), places.index(model.best_replica_)]
+        nmi = None if failed else metrics.nmi(fit.labels, fit.labelings[i])
         accuracy = (None if failed or fit.classes is None
-                    else metrics.accuracy(fit.classes, replica.labels))
+                    else metrics.accuracy(fit.classes[fit.rows], fit.labelings[i]))
         rows.append({"replica": i, "seed": replica.seed, "score": replica.score, "failed": failed,
-                     "kept": i == model.best_replica_, "nmi": nmi, "accuracy": accuracy})
-    return {"rows": rows, "nmi": fit.nmi, "places": places, "exchanged": exchanged(model),
+                     "name": replica.name, "kept": i == model.kept, "nmi": nmi,
+                     "accuracy": accuracy})
+    return {"rows": rows, "noun": model.candidate_name, "nmi": fit.nmi, "places": places,
+            "exchanged": exchanged(model),
             "agreement": None if fit.agreement is None else parts.histogram(fit.agreement, bins=10)}
 
 

@@ -16,7 +16,6 @@ from ..data.preparation import Preparation
 from ..geometry import local_purity, squared_silhouette
 from ..interventions import Every, Exchange, WhenSettled
 from ..interventions.reclustering.kmeans import KMeans
-from ..objectives import nearest
 from ..training.history import Curve
 from ..training.result import Model, Result
 
@@ -39,6 +38,14 @@ class FittedModel(Protocol):
     n_clusters_: int
     ids_: np.ndarray | None
     replicas_: list[Any]
+    candidate_name: str
+
+    @property
+    def candidates_(self) -> Sequence[Any]: ...
+
+    @property
+    def kept(self) -> int | None: ...
+
     best_replica_: int
     history_: dict[str, dict[str, Curve]]
     result_: Result
@@ -105,7 +112,7 @@ def compare(model: FittedModel, X: Any, rows: np.ndarray) -> KMeansComparison:
     labelings = [torch.from_numpy(labels[rows].astype(np.int64))
                  for labels in (model.labels_, model.baseline_.labels_)]
     copied, augmented = exchanged(model), model.result_.settings[model.best_replica_].augmentations
-    replicas = [one.labels[rows] for one in model.replicas_ if one.failed is None]
+    replicas = [one.labels[rows] for one in model.candidates_ if one.failed is None]
     neighbors = min(10, len(rows) - 1)
     return KMeansComparison(
         agreement=metrics.ari(*labelings), views=_stability_under_views(model, X, rows),
@@ -126,7 +133,6 @@ def exchanged(model: FittedModel) -> bool:
 def _stability_under_views(model: FittedModel, X: Any, rows: np.ndarray) -> tuple[float, float]:
     inputs = model.preparation_.inputs(X[rows]).to(torch.device("cpu"), torch.float64)
     augment = perturbation_of(inputs.sample_shape)
-    centers = torch.from_numpy(model.baseline_.cluster_centers_).double()
     labels, baseline = model.labels_[rows], model.baseline_.labels_[rows]
 
     def views(repeat: int) -> Iterator[Tensor]:
@@ -136,16 +142,17 @@ def _stability_under_views(model: FittedModel, X: Any, rows: np.ndarray) -> tupl
 
     found = []
     for repeat in range(VIEWS):
-        plain = torch.cat([nearest(view.flatten(1), centers) for view in views(repeat)]).numpy()
+        plain = torch.cat([model.baseline_.assign(view.flatten(1)) for view in views(repeat)])
         found.append((metrics.ari(labels, model.map_batches(views(repeat), Model.assign)),
-                      metrics.ari(baseline, plain)))
+                      metrics.ari(baseline, plain.numpy())))
     return tuple(np.mean(found, axis=0).tolist())
 
 
 def _kmeans_stability(model: FittedModel, x: Tensor) -> float:
-    k, runs = len(model.baseline_.cluster_centers_), max(4, len(model.replicas_))
+    k, runs = len(model.baseline_.cluster_centers_), max(4, min(20, len(model.candidates_)))
     keys = draws.fold(_key("k-means"), torch.arange(runs))
-    return _mean_ari([KMeans().fit(x, k, key).labels.numpy() for key in keys]) or 0.0
+    weighted = x * torch.from_numpy(model.baseline_.weights_)
+    return _mean_ari([KMeans().fit(weighted, k, key).labels.numpy() for key in keys]) or 0.0
 
 
 def _mean_ari(labelings: Sequence[np.ndarray]) -> float | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from ..data.inputs import as_inputs
-from ..estimators.selection import Candidates
+from ..ensemble.selection import Candidates
 from ..training.checkpoint import Checkpoint
 from ..training.monitors.analysis import Extremes
 from ..training.monitors.base import Monitor, Snapshot

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from ..estimators import selection
-from ..estimators.selection import Selector
+from ..ensemble import selection
+from ..ensemble.selection import Selector
 from ..training.monitors import analysis
 from ..training.monitors.base import Monitor
 from ..utils.choices import LABEL_FREE_SCORES

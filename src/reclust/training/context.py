@@ -5,6 +5,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from ..data.inputs import Inputs
 from ..utils.device import Precision
 from .engine.replicas import Replicas
@@ -25,6 +27,7 @@ class RunContext:
     precision: Precision
     start: Result | None
     is_partial_group: bool
+    targets: Tensor | None = None
 
     @property
     def common(self) -> Settings:

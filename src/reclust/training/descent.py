@@ -29,7 +29,8 @@ class GradientDescent:
     def __init__(self, context: RunContext, schedule: Schedule, key: Tensor) -> None:
         self.replicas, self.precision = context.replicas, context.precision
         self.schedule, self.key, self.device = schedule, key, context.inputs.device
-        self.batches = Batches(context.inputs, schedule, context.common.augment)
+        self.batches = Batches(context.inputs, schedule, context.common.augment,
+                               context.targets)
         steps, learned = schedule.epochs * self.batches.count, self._learned()
         views = len(self.replicas) * sum(kind != "clean" for kind in self.batches.kinds)
         augmented = steps * self.batches.size * views * math.prod(context.inputs.sample_shape)
@@ -74,8 +75,8 @@ class GradientDescent:
         order_key, augment_key = (draws.fold(self.key, use, epoch) for use in ("order", "augment"))
         total = torch.zeros(len(self.replicas), 4, dtype=self.precision.dtype, device=self.device)
         with self.precision.training():
-            for views in self.batches.views(order_key, augment_key):
-                total += self._step(views)
+            for batch in self.batches.views(order_key, augment_key):
+                total += self._step(*batch)
         means = dict(zip(LOSS_COLUMNS, (total / self.batches.count).cpu().numpy().T, strict=True))
         if self.schedule.clip_norm is None or self.schedule.network == "frozen":
             del means["gradient_norm"]
@@ -86,15 +87,15 @@ class GradientDescent:
             del means["representation_loss"]
         return means
 
-    def _descend(self, views: Tensor) -> Tensor:
+    def _descend(self, *batch: Tensor) -> Tensor:
         """Step on views (r, V, B, *sample_shape); return losses and gradient norm, (r, 4)."""
-        losses, gradients = self.executor.gradients(self._losses, views)
+        losses, gradients = self.executor.gradients(self._losses, *batch)
         norms = self.optimizer.step(gradients)
         norms = losses.new_zeros(len(losses)) if norms is None else norms
         return torch.column_stack([losses, norms])
 
     def _losses(self, net: nn.Module, objective: Objective | None, state: State,
-                views: Tensor) -> Tensor:
+                views: Tensor, *targets: Tensor) -> Tensor:
         """Return total, representation and cluster loss of one replica, (3,)."""
         representation, dtype = self.replicas.representation, self.precision.dtype
         with self.precision.network():
@@ -104,7 +105,7 @@ class GradientDescent:
                 representation_loss = representation.loss(net, views, z)
         if objective is None:
             return torch.stack([representation_loss, representation_loss, zero])
-        cluster = objective.loss(state, z.to(dtype))
+        cluster = objective.loss(state, z.to(dtype), *targets)
         total = objective.representation_weight * representation_loss + objective.weight * cluster
         return torch.stack([total, representation_loss, cluster])
 

@@ -20,8 +20,8 @@ from .settings import Settings
 
 
 @torch.no_grad()
-def check_data_and_parts(replicas: Replicas, each: Sequence[Settings], inputs: Inputs, *,
-                         pretrains: bool) -> None:
+def check_data_and_parts(replicas: Replicas, each: Sequence[Settings], inputs: Inputs,
+                         targets: Tensor | None = None, *, pretrains: bool) -> None:
     """Pass two samples through augmentations, network and objective, in eval mode."""
     first, representation, device = each[0], replicas.representation, inputs.device
     if inputs.n_samples < first.n_clusters:
@@ -49,7 +49,8 @@ def check_data_and_parts(replicas: Replicas, each: Sequence[Settings], inputs: I
         batches = Batches(inputs, first.clustering, first.augment)
         rows = torch.arange(batches.size, device=device) % len(z)  # a whole batch, by repetition
         views = z[rows].expand(len(batches.kinds), -1, -1)
-        _try_objective(first.objective, first.n_clusters, views)
+        batch = () if targets is None else (targets[rows],)
+        _try_objective(first.objective, first.n_clusters, views, *batch)
 
 
 def _try_second_half(net: nn.Module, x: Tensor, z: Tensor) -> None:
@@ -63,13 +64,14 @@ def _try_second_half(net: nn.Module, x: Tensor, z: Tensor) -> None:
                              f"{x[0].numel()} values each.")
 
 
-def _try_objective(objective: Objective, k: int, views: Tensor) -> None:
+def _try_objective(objective: Objective, k: int, views: Tensor, *targets: Tensor) -> None:
     """Call every method on embeddings of one batch, (V, B, d)."""
     z, name = views[0], type(objective).__name__
     centers = draws.normal(draws.key(0, device=z.device), (k, z.shape[-1]), dtype=z.dtype)
     state = objective.init(centers)
     _check(f"{name}.init(centers)['centers']", state["centers"], centers.shape)
-    _check(f"{name}.loss", objective.loss(state, views), (), "End it with .mean() or .sum().")
+    loss = objective.loss(state, views, *targets)
+    _check(f"{name}.loss", loss, (), "End it with .mean() or .sum().")
     labels = objective.assign(state, z)
     _check(f"{name}.assign", labels, z.shape[:1], "End it with .argmin(-1) or .argmax(-1).")
     moved = objective.update(state, z)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
 from ..data.inputs import Inputs
 from ..utils.device import Precision
@@ -46,7 +47,8 @@ def run(context: RunContext, checkpoint: Checkpoint | None) -> Result:
 
 
 def create_replicas(inputs: Inputs, each: Sequence[Settings], seeds: Sequence[int],
-                    start: Result | None, precision: Precision) -> Replicas:
+                    start: Result | None, precision: Precision,
+                    targets: Tensor | None = None) -> Replicas:
     """Create replicas, with the weights of `start` if given, and check that they can train."""
     first = each[0]
     replicas = Replicas.create(first.representation, inputs.sample_shape, first.n_clusters,
@@ -54,7 +56,7 @@ def create_replicas(inputs: Inputs, each: Sequence[Settings], seeds: Sequence[in
     for which, intervention in sharing(each):
         intervention.check(replicas.blocks(which))
     pretrains = start is None and first.pretraining is not None
-    check_data_and_parts(replicas, each, inputs, pretrains=pretrains)
+    check_data_and_parts(replicas, each, inputs, targets, pretrains=pretrains)
     if start is not None:
         _adopt_weights(replicas, start)
     if first.first_centers is None and (start is None or start.n_clusters != first.n_clusters):

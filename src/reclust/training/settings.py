@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, get_args
@@ -14,7 +15,7 @@ from ..representations import Autoencoder, Representation
 from ..utils.choices import Precision
 from ..utils.values import NotStored, choice, expanded, integer, number, same, value
 
-View = Literal["clean", "augmented"] | Augmentation
+View = Literal["clean", "augmented", "neighbor"] | Augmentation
 
 
 @value
@@ -29,8 +30,9 @@ class Schedule:
         Learning rate of Adam.
     batch_size : int, default=256
         Samples per gradient step.
-    views : tuple of {"clean", "augmented"} or callables, default=("clean", "augmented")
-        Views of each sample: unchanged, by the settings' augmentation if there is one, or by the
+    views : tuple of {"clean", "augmented", "neighbor"} or callables
+        Views of each sample, by default ("clean", "augmented"): unchanged, by the settings'
+        augmentation if there is one, one of its nearest neighbors, augmented likewise, or by the
         callable. The first view decides the assignment.
     clip_norm : float or None, default=500
         Largest l2 norm of the gradient of a replica's network. Centers are not clipped.
@@ -42,6 +44,10 @@ class Schedule:
         "frozen" keeps weights and BatchNorm statistics and trains the objective's state only.
     first_view : {"learns", "decides"}, default="learns"
         "decides" encodes the first view separately and without gradients.
+    decay : {"none", "cosine"}, default="none"
+        "cosine" lowers the learning rate to 5 % in the course of the phase.
+    neighbors : int, default=10
+        Number of nearest neighbors that "neighbor" chooses from.
 
     Examples
     --------
@@ -59,17 +65,22 @@ class Schedule:
     weight_decay: float = number(default=0.0, least=0)
     network: Literal["trained", "frozen"] = choice("trained", "frozen", default="trained")
     first_view: Literal["learns", "decides"] = choice("learns", "decides", default="learns")
+    decay: Literal["none", "cosine"] = choice("none", "cosine", default="none")
+    neighbors: int = integer(default=10, least=1)
 
     def __post_init__(self) -> None:
-        known = [view in ("clean", "augmented") or callable(view) for view in self.views]
+        names = ("clean", "augmented", "neighbor")
+        known = [view in names or callable(view) for view in self.views]
         if not isinstance(self.views, tuple) or not known or not all(known):
-            raise ValueError("views must be a tuple of 'clean', 'augmented' and augmentations, "
-                             f"got {self.views!r}.")
+            raise ValueError(f"views must be a tuple of {', '.join(map(repr, names))} and "
+                             f"augmentations, got {self.views!r}.")
 
     def learning_rate(self, epoch: int) -> float:
-        if epoch >= self.warmup_epochs:
+        if epoch < self.warmup_epochs:
+            return self.lr * (0.01 + 0.99 * epoch / self.warmup_epochs)
+        if self.decay == "none":
             return self.lr
-        return self.lr * (0.01 + 0.99 * epoch / self.warmup_epochs)
+        return self.lr * (0.525 + 0.475 * math.cos(math.pi * epoch / self.epochs))
 
 
 PRETRAINING = Schedule(epochs=50, views=("clean",))

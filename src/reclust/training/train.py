@@ -25,7 +25,8 @@ from .settings import Execution, Settings, settings_per_replica
 def train(data: Inputs | Prepared | Tensor | np.ndarray, settings: Settings | Sequence[Settings],
           *, seeds: Sequence[int], start: Result | None = None, monitors: Sequence[Monitor] = (),
           execution: Execution = Execution(),
-          checkpoint: Checkpoint | str | os.PathLike[str] | None = None) -> Result:
+          checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
+          targets: Tensor | np.ndarray | None = None) -> Result:
     """Pretrain, find the first centers and cluster, with one replica per seed side by side.
 
     Replicas that do not fit into GPU memory together train in groups (see `Result.groups`).
@@ -46,6 +47,9 @@ def train(data: Inputs | Prepared | Tensor | np.ndarray, settings: Settings | Se
         Device, precision and time budget.
     checkpoint : Checkpoint, path-like or None, default=None
         Saves the training state between epochs. If the file exists, the run continues from it.
+    targets : Tensor or ndarray of shape (n_samples, ...), optional
+        What clustering should learn, such as soft labels; ``objective.loss`` gets those of a batch
+        as its third argument.
 
     Returns
     -------
@@ -70,7 +74,7 @@ def train(data: Inputs | Prepared | Tensor | np.ndarray, settings: Settings | Se
     no_autocast = torch.autocast(choose_device(execution.device).type, enabled=False)
     with torch.inference_mode(False), torch.enable_grad(), no_autocast:  # not the caller's modes
         return _train_or_split(data, each, seeds, start, monitors, execution,
-                               Checkpoint.at(checkpoint))
+                               Checkpoint.at(checkpoint), targets)
 
 
 def _rows_of_start(start: Result, seeds: Sequence[int]) -> list[int]:
@@ -97,16 +101,19 @@ def _warn_if_never_firing(each: Sequence[Settings]) -> None:
 
 def _train_or_split(data: Inputs | Prepared | Tensor | np.ndarray, each: list[Settings],
                     seeds: Sequence[int], start: Result | None, monitors: Sequence[Monitor],
-                    execution: Execution, checkpoint: Checkpoint | None, *,
+                    execution: Execution, checkpoint: Checkpoint | None,
+                    targets: Tensor | np.ndarray | None, *,
                     is_partial_group: bool = False) -> Result:
     """Train all replicas side by side, or one half after the other if memory is short."""
     started = time.monotonic()
     precision = Precision.choose(choose_device(execution.device), execution.precision)
     inputs = as_inputs(data).to(precision.device, precision.dtype)
+    if targets is not None:
+        targets = torch.as_tensor(targets, dtype=precision.dtype, device=precision.device)
     try:
-        replicas = create_replicas(inputs, each, seeds, start, precision)
+        replicas = create_replicas(inputs, each, seeds, start, precision, targets)
         context = RunContext(replicas, inputs, each, monitors, execution, precision, start,
-                             is_partial_group)
+                             is_partial_group, targets)
         return run(context, checkpoint)
     except torch.OutOfMemoryError as error:
         if len(seeds) == 1:
@@ -123,7 +130,7 @@ def _train_or_split(data: Inputs | Prepared | Tensor | np.ndarray, each: list[Se
     result = concatenate(*(_train_or_split(
         inputs, each[part], seeds[part], None if start is None else start.only(part), monitors,
         execution.with_time_left(started), checkpoint and checkpoint.for_group(part, seeds),
-        is_partial_group=True) for part in (slice(half), slice(half, None))))
+        targets, is_partial_group=True) for part in (slice(half), slice(half, None))))
     if len(result.failed) == len(result) and not is_partial_group:
         raise TrainingFailed("The loss of every replica stopped being finite: try a smaller lr, "
                              "and check the scale of the data.")

@@ -1,19 +1,20 @@
 """Gaussian mixtures by expectation maximization, batched, on any device.
 
-The log-density of a Gaussian is a product of its parameters with f = (d + 1)(d + 2) / 2 features
-(1, x, x_i x_j for i <= j), and its new parameters come from their means, so both steps are one
-product with the features (n, f) for all restarts of a problem.
+The log-density of a Gaussian is a product of its parameters with the features 1, x and x_i x_j for
+i <= j (for i = j only if the covariance is diagonal), and its new parameters come from their means,
+so both steps are one product with the features (n, f) for all restarts of a problem.
 
 Shapes: p problems, s restarts, n samples, d features, k components; moments (p, s, k, f).
 """
 
 import math
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from ... import draws
-from ...utils.values import integer, number, value
+from ...utils.values import choice, integer, number, value
 from .kmeans import KMeans
 
 _NUMBERS = {"cpu": 2**18, "cuda": 2**24}  # held at a time; on a CPU they should fit the cache
@@ -27,22 +28,44 @@ class GaussianMixture:
     regularization: float = number(default=1e-5, least=0)
     max_iter: int = integer(default=100, least=1)
     tol: float = number(default=1e-3, least=0)
+    covariance: Literal["full", "diagonal"] = choice("full", "diagonal", default="full")
+
+    def __call__(self, z: Tensor, k: int, key: Tensor) -> Tensor:
+        """Return the means of the best restart of each problem: (..., n, d) -> (..., k, d)."""
+        x, shift, moments, likelihood = self._fit(z, k, key)
+        best = likelihood.amax(1, keepdim=True)
+        # The first of those equal to rounding, which must not decide.
+        first = (likelihood >= best - 1e-9 * best.abs()).int().argmax(1)
+        chosen = moments[torch.arange(len(x), device=x.device), first]
+        means = _means(chosen, x.shape[-1]) + shift
+        return means.to(z.dtype).reshape(*z.shape[:-2], k, z.shape[-1])
 
     @torch.no_grad()
-    def __call__(self, z: Tensor, k: int, key: Tensor) -> Tensor:
+    def labels(self, z: Tensor, k: int, key: Tensor) -> Tensor:
+        """Return the labels that each restart gives: (..., n, d) -> (..., s, n)."""
+        x, _, moments, _ = self._fit(z, k, key)
+        weights = self._log_density(moments, x.shape[1])
+        parts = [(self._features(part) @ weights.flatten(1, 2).mT).unflatten(-1, weights.shape[1:3])
+                 for part in x.split(_piece(x, weights[0, ..., 0].numel()), dim=1)]
+        return torch.cat(parts, 1).argmax(-1).mT.reshape(*z.shape[:-2], self.restarts, -1)
+
+    @torch.no_grad()
+    def _fit(self, z: Tensor, k: int, key: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return centered problems (p, n, d), their shift, moments and likelihood (p, s)."""
         kmeans = KMeans(n_init=1)
         labels = torch.stack([kmeans.fit(z, k, draws.fold(key, "mixture", i)).labels
                               for i in range(self.restarts)], -2)
         x = z.reshape(-1, *z.shape[-2:]).double()
         shift = x.mean(1, keepdim=True)  # centered for precision
-        together = 1 if z.device.type == "cpu" else len(x)
+        x, together = x - shift, 1 if z.device.type == "cpu" else len(x)
         labels = labels.reshape(len(x), self.restarts, -1)
-        problems = zip((x - shift).split(together), labels.split(together), strict=True)
-        means = torch.cat([self._best(own, groups, k) for own, groups in problems]) + shift
-        return means.to(z.dtype).reshape(*z.shape[:-2], k, z.shape[-1])
+        problems = zip(x.split(together), labels.split(together), strict=True)
+        found = [self._maximize(own, groups, k) for own, groups in problems]
+        moments, likelihood = (torch.cat(part) for part in zip(*found, strict=True))
+        return x, shift, moments, likelihood
 
-    def _best(self, x: Tensor, labels: Tensor, k: int) -> Tensor:
-        """Return the best means: (p, n, d), initial labels (p, s, n) -> (p, k, d)."""
+    def _maximize(self, x: Tensor, labels: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """Return moments (p, s, k, f) and mean log-likelihoods (p, s) of all restarts."""
         moments = self._first_moments(x, labels, k)
         likelihood = x.new_full(labels.shape[:2], -torch.inf)
         running = torch.ones_like(likelihood, dtype=torch.bool)
@@ -56,32 +79,54 @@ class GaussianMixture:
             running = running & far
             if not bool(running.any()):
                 break
-        best = likelihood.amax(1, keepdim=True)
-        # The first of those equal to rounding, which must not decide.
-        first = (likelihood >= best - 1e-9 * best.abs()).int().argmax(1)
-        return _means(moments[torch.arange(len(x), device=x.device), first], x.shape[-1])
+        return moments, likelihood
 
     def _first_moments(self, x: Tensor, labels: Tensor, k: int) -> Tensor:
         clusters, size = torch.arange(k, device=x.device), _piece(x, labels.shape[1] * k)
         parts = zip(x.split(size, dim=1), labels.mT.split(size, dim=1), strict=True)
-        sums = [_gather(part, (own.unsqueeze(-1) == clusters).to(x.dtype)) for part, own in parts]
+        sums = [self._gather(part, (own.unsqueeze(-1) == clusters).to(x.dtype))
+                for part, own in parts]
         return torch.stack(sums).sum(0)
 
     def _improve(self, x: Tensor, moments: Tensor) -> tuple[Tensor, Tensor]:
         """Return new moments (p, s, k, f) and the mean log-likelihood before the step, (p, s)."""
         p, s, k, f = moments.shape
-        weights = self._log_density(moments, x.shape[-1], x.shape[1]).reshape(p, s * k, f).mT
+        weights = self._log_density(moments, x.shape[1]).reshape(p, s * k, f).mT
         total, likelihood = torch.zeros_like(moments), x.new_zeros(p, s)
         for part in x.split(_piece(x, s * k), dim=1):
-            joint = (_features(part) @ weights).unflatten(-1, (s, k))
+            features = self._features(part)
+            joint = (features @ weights).unflatten(-1, (s, k))
             density = joint.logsumexp(-1, keepdim=True)
-            total += _gather(part, joint.sub_(density).exp_())
+            member = joint.sub_(density).exp_()
+            total += (member.flatten(2).mT @ features).unflatten(1, (s, k))
             likelihood += density.sum((1, 3))
         return total, likelihood / x.shape[1]
 
-    def _log_density(self, moments: Tensor, d: int, n: int) -> Tensor:
+    def _dimensions(self, features: int) -> int:
+        if self.covariance == "diagonal":
+            return (features - 1) // 2
+        return (math.isqrt(8 * features + 1) - 3) // 2
+
+    def _pairs(self, d: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Return the features i, j whose products are used."""
+        if self.covariance == "diagonal":
+            return (torch.arange(d, device=device),) * 2
+        i, j = torch.triu_indices(d, d, device=device)
+        return i, j
+
+    def _features(self, x: Tensor) -> Tensor:
+        """Compute features: (p, n, d) -> (p, n, f)."""
+        i, j = self._pairs(x.shape[-1], x.device)
+        return torch.cat([torch.ones_like(x[..., :1]), x, x[..., i] * x[..., j]], -1)
+
+    def _gather(self, x: Tensor, member: Tensor) -> Tensor:
+        """Sum features by responsibility: (p, n, d), (p, n, s, k) -> (p, s, k, f)."""
+        return (member.flatten(2).mT @ self._features(x)).unflatten(1, member.shape[2:])
+
+    def _log_density(self, moments: Tensor, n: int) -> Tensor:
         """Return coefficients of features for the log of weight times density, (p, s, k, f)."""
-        i, j = torch.triu_indices(d, d, device=moments.device)
+        d = self._dimensions(moments.shape[-1])
+        i, j = self._pairs(d, moments.device)
         mass, mean = moments[..., :1].clamp(min=1e-14), _means(moments, d)
         covariance = moments.new_zeros(*moments.shape[:-1], d, d)
         second = moments[..., 1 + d :] / mass - mean[..., i] * mean[..., j]
@@ -103,17 +148,6 @@ def _piece(x: Tensor, components: int) -> int:
     d = x.shape[-1]
     per_sample = len(x) * max(components, (d + 1) * (d + 2) // 2)
     return max(1, _NUMBERS.get(x.device.type, _NUMBERS["cpu"]) // per_sample)
-
-
-def _features(x: Tensor) -> Tensor:
-    """Compute features: (p, n, d) -> (p, n, f)."""
-    i, j = torch.triu_indices(x.shape[-1], x.shape[-1], device=x.device)
-    return torch.cat([torch.ones_like(x[..., :1]), x, x[..., i] * x[..., j]], -1)
-
-
-def _gather(x: Tensor, member: Tensor) -> Tensor:
-    """Sum features by responsibility: (p, n, d), (p, n, s, k) -> (p, s, k, f)."""
-    return (member.flatten(2).mT @ _features(x)).unflatten(1, member.shape[2:])
 
 
 def _means(moments: Tensor, d: int) -> Tensor:

@@ -83,23 +83,25 @@ function nmiView(replicas) {
 }
 
 function replicasView(replicas) {
-  const rows = replicas.rows;
+  const rows = replicas.rows, member = replicas.noun === "member";
   if (rows.length < 2) return section("Stability", null, note("Only one replica was trained, so other seeds may find other clusters. n_init=4 trains four and keeps the best."));
   const columns = [
-    { title: "Replica", numeric: true, show: (row) => String(row.replica), key: (row) => row.replica },
+    { title: member ? "Member" : "Replica", numeric: true, show: (row) => String(row.replica), key: (row) => row.replica },
+    ...(member ? [{ title: "Method and view", show: (row) => row.name, key: (row) => row.name }] : []),
     { title: "Seed", numeric: true, show: (row) => String(row.seed), key: (row) => row.seed },
-    { title: "Score", numeric: true, hint: "label-free, higher is better", show: (row) => (row.kept ? el("b", {}, number(row.score)) : number(row.score)), key: (row) => row.score },
-    { title: "NMI with kept", numeric: true, show: (row) => (row.kept ? MISSING : two(row.nmi)), key: (row) => row.nmi },
+    { title: "Score", numeric: true, hint: member ? "adjusted Rand index with the consensus" : "label-free, higher is better", show: (row) => (row.kept ? el("b", {}, number(row.score)) : number(row.score)), key: (row) => row.score },
+    { title: member ? "NMI with result" : "NMI with kept", numeric: true, show: (row) => (row.kept ? MISSING : two(row.nmi)), key: (row) => row.nmi },
     ...(rows.some((row) => known(row.accuracy)) ? [{ title: "Accuracy %", numeric: true, show: (row) => percent(row.accuracy), key: (row) => row.accuracy }] : []),
     { title: "", show: (row) => (row.kept ? "kept" : row.failed ? el("span", { class: "state failed" }, `failed: ${row.failed}`) : "") },
   ];
   return section("Stability", replicas.exchanged
     ? "Poor replicas were replaced by copies of better ones during training, so their agreement says little about other seeds."
+    : member ? "Members are clusterings by different methods, of different views of the samples, with different seeds. Clusters that most of them find are probably real."
     : "Replicas differ only in their seed. Clusters that all of them find are probably real; those that only one finds may be chance.",
-    table("Replicas", columns, rows),
+    table(member ? "Members" : "Replicas", columns, rows),
     el("div", { class: "pair" }, replicas.places.length > 1 ? el("section", { class: "part" }, nmiView(replicas)) : null,
       replicas.agreement ? el("section", { class: "part" }, histogramView("Agreement on each sample",
-        "Share of the other replicas that assign a sample to the same cluster, after matching clusters.", replicas.agreement, "share of replicas")) : null));
+        `Share of the ${member ? "members" : "other replicas"} that assign a sample to the same cluster, after matching clusters.`, replicas.agreement, `share of ${replicas.noun}s`)) : null));
 }
 
 function knownView(classes) {

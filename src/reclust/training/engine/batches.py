@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -9,6 +10,7 @@ from torch import Tensor
 from ... import draws
 from ...data.augmentation.affine import ImageAugmentation
 from ...data.inputs import Inputs
+from ...geometry import nearest_neighbors
 from ..settings import Augmentation, Schedule, View
 from .compilation import Compiled
 
@@ -22,8 +24,10 @@ class Batches:
     Shapes: b batches at once, r replicas, V views of each sample, B batch size.
     """
 
-    def __init__(self, inputs: Inputs, schedule: Schedule, augment: Augmentation | None) -> None:
-        self.inputs, self.augment = inputs, augment
+    def __init__(self, inputs: Inputs, schedule: Schedule, augment: Augmentation | None,
+                 targets: Tensor | None = None) -> None:
+        self.inputs, self.augment, self.targets = inputs, augment, targets
+        self._n_neighbors = schedule.neighbors
         self.size = min(schedule.batch_size, inputs.n_samples)
         self.count = inputs.n_samples // self.size
         given = tuple(kind for kind in schedule.views if kind != "augmented" or augment is not None)
@@ -33,10 +37,19 @@ class Batches:
         self.augment = None if self.augment is None else fused(self.augment)
         self.kinds = tuple(kind if isinstance(kind, str) else fused(kind) for kind in self.kinds)
 
-    def views(self, order_key: Tensor, augment_key: Tensor) -> Iterator[Tensor]:
-        """One epoch of views, (r, V, B, *sample_shape) per batch; keys (r,)."""
+    @cached_property
+    def neighbors(self) -> Tensor:
+        """The nearest neighbors of each sample, as the network sees them, (n, neighbors)."""
+        rows = torch.arange(self.inputs.n_samples, device=self.inputs.device)
+        samples = self.inputs.normalize(self.inputs.take(rows))
+        return nearest_neighbors(samples.flatten(1), self._n_neighbors)
+
+    def views(self, order_key: Tensor, augment_key: Tensor) -> Iterator[tuple[Tensor, ...]]:
+        """One epoch of batches: views (r, V, B, *sample_shape), and targets if there are any."""
         for rows, x in self.inputs.take_each(self._blocks(order_key)):
-            yield from self._views(rows, x, augment_key)
+            batches = [self._views(rows, x, augment_key)]
+            batches += [] if self.targets is None else [self.targets[rows]]
+            yield from zip(*batches, strict=True)
 
     def clean(self, order_key: Tensor) -> Iterator[Tensor]:
         """One epoch of unchanged samples, (r, B, *sample_shape) per batch."""
@@ -55,11 +68,12 @@ class Batches:
         """Rows (b, r, B) and samples (b, r, B, *sample_shape) -> (b, r, V, B, *sample_shape)."""
         views = []
         for number, kind in enumerate(self.kinds):
-            augment = self.augment if kind == "augmented" else kind
-            if callable(augment):
-                views.append(augment(x, draws.fold(augment_key.unsqueeze(-1), rows, number)))
-            else:
-                views.append(x)
+            augment = self.augment if kind in ("augmented", "neighbor") else kind
+            keys, own = draws.fold(augment_key.unsqueeze(-1), rows, number), x
+            if kind == "neighbor":
+                chosen = draws.integers(draws.fold(keys, "neighbor"), self.neighbors.shape[1])
+                own = self.inputs.take(self.neighbors[rows, chosen])
+            views.append(augment(own, keys) if callable(augment) else own)
         return self.inputs.normalize(views[0].unsqueeze(2) if len(views) == 1
                                      else torch.stack(views, 2))
 

@@ -1,10 +1,10 @@
 """Choosing among replicas without labels: scores, of which the highest wins, and a vote."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from ..training.result import Model, Result
 from ..utils.values import choice, integer, value
 
 CHUNK = 4096
+S = TypeVar("S", bound="Scored")
 
 
 @dataclass(frozen=True)
@@ -179,25 +180,14 @@ class SizeEntropy:
         return candidates.scores(score)
 
 
-def consensus(labels: np.ndarray, reference: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Let replicas vote on each sample: labels (r, n), reference (n,) for ties, weights (r,)."""
-    samples, n_clusters = np.arange(len(reference)), int(reference.max()) + 1
-    votes = np.zeros((len(reference), n_clusters))
-    for own, weight in zip(labels, weights, strict=True):
-        if weight > 0:
-            vote = metrics.matched(own, reference)  # -1 for unmatched clusters, which abstain
-            votes[samples[vote >= 0], vote[vote >= 0]] += weight
-    # The tolerance covers sums of equal weights in another order.
-    leading = votes >= votes.max(1, keepdims=True) * (1 - 1e-12)
-    return np.where(leading[samples, reference], reference, leading.argmax(1))
+class Scored(Protocol):
+    @property
+    def score(self) -> float: ...
 
 
-def vote_weights(scores: np.ndarray) -> np.ndarray:
-    """Weigh replicas by score, so that a mistake of most of them is not voted in: (r,) -> (r,)."""
+def better_half(candidates: Sequence[S]) -> list[S]:
+    """Return the candidates with at least the median score, or all if scores are unknown."""
+    scores = np.array([candidate.score for candidate in candidates])
     known = scores[np.isfinite(scores)]
-    if not len(known):
-        return np.ones(len(scores))
-    middle, best = float(np.median(known)), float(known.max())
-    if middle == best:
-        return (scores == best).astype(float)
-    return np.nan_to_num(np.clip((scores - middle) / (best - middle), 0.0, 1.0))
+    middle = np.median(known) if len(known) else -np.inf
+    return [one for one, score in zip(candidates, scores, strict=True) if not score < middle]

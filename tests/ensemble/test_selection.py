@@ -28,7 +28,7 @@ from reclust import (
 )
 from reclust.data.augmentation.affine import Affine, Noise
 from reclust.data.inputs import ResidentInputs, as_inputs
-from reclust.estimators.selection import (
+from reclust.ensemble.selection import (
     Candidates,
     Compactness,
     Consistency,

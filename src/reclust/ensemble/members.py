@@ -1,0 +1,105 @@
+"""Members of an ensemble: clusterings of the same samples by different methods and seeds."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import nan
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .. import draws
+from ..data.augmentation.affine import Augmentation
+from ..data.inputs import Inputs
+from ..interventions import Recluster
+from ..interventions.reclustering.kmeans import KMeans
+from ..interventions.reclustering.mixture import GaussianMixture
+from ..objectives import DECObjective
+from ..representations import Neighbors
+from ..training.checkpoint import Checkpoint
+from ..training.monitors.base import Monitor
+from ..training.settings import Execution, Schedule, Settings, View
+from ..training.train import train
+from .selection import Candidates, Selector
+from .views import principal_components
+
+# Principal components in which covariances can be estimated from few rows, and the mixture.
+MIXTURES = {"full": (20, GaussianMixture(1, regularization=1e-2, max_iter=60)),
+            "diagonal": (30, GaussianMixture(1, 1e-3, max_iter=60, covariance="diagonal"))}
+
+
+@dataclass(frozen=True)
+class Member:
+    """Labels (n,) by one method with one seed.
+
+    score: adjusted Rand index with the consensus, once there is one; before, label-free or NaN.
+    """
+
+    method: str
+    view: str
+    seed: int
+    labels: np.ndarray
+    score: float = nan
+    failed: ClassVar[None] = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.method}, {self.view}"
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What members have in common that are trained."""
+
+    n_clusters: int
+    execution: Execution
+    device: torch.device
+    checkpoint: Checkpoint | None = None
+    monitors: Sequence[Monitor] = ()
+
+
+def kmeans_members(x: Tensor, view: str, k: int, seeds: Sequence[int]) -> Iterator[Member]:
+    """Cluster rows (n, d) with k-means."""
+    for seed in seeds:
+        labels = KMeans().fit(x, k, draws.key(seed, device=x.device)).labels
+        yield Member("k-means", view, seed, labels.cpu().numpy())
+
+
+def mixture_members(views: Mapping[str, np.ndarray], covariance: str,
+                    k: int, seeds: Sequence[int], device: torch.device) -> Iterator[Member]:
+    """Cluster every view (n, d) with Gaussian mixtures."""
+    columns, mixture = MIXTURES[covariance]
+    x = torch.from_numpy(np.stack([principal_components(view, columns)
+                                   for view in views.values()])).to(device)
+    for seed in seeds:
+        labels = mixture.labels(x, k, draws.key([seed] * len(x), device=device))[:, 0]
+        for name, own in zip(views, labels.cpu().numpy(), strict=True):
+            yield Member(f"mixture, {covariance} covariance", name, seed, own)
+
+
+def trained_members(inputs: Inputs, settings: Settings, seeds: Sequence[int], method: str,
+                    view: str, conditions: Conditions,
+                    select: Selector | None = None) -> Iterator[Member]:
+    """Train replicas side by side; those that fail are left out."""
+    result = train(inputs, settings, seeds=seeds, execution=conditions.execution,
+                   checkpoint=conditions.checkpoint and conditions.checkpoint.named(method + view),
+                   monitors=conditions.monitors)
+    assert result.labels is not None
+    scores = [nan] * len(seeds) if select is None else select(Candidates(result, inputs)).tolist()
+    for replica in result.living:
+        yield Member(method, view, seeds[replica], result.labels[replica], scores[replica])
+
+
+def neighbor_settings(network: Neighbors, n_clusters: int, n_samples: int, *, steps: int,
+                      batch_size: int = 256, neighbors: int = 10, lr: float = 2e-3,
+                      augment: Augmentation | None = None) -> Settings:
+    """Train a neighbor network for about so many steps, then cluster its embedding by k-means."""
+    batch_size = min(batch_size, n_samples)
+    first: View = "clean" if augment is None else "augmented"
+    training = Schedule(epochs=-(-steps // (n_samples // batch_size)), lr=lr,
+                        batch_size=batch_size, views=(first, "neighbor"), clip_norm=None,
+                        weight_decay=1e-4, decay="cosine", neighbors=neighbors)
+    return Settings(n_clusters, DECObjective(), network, pretraining=training,
+                    clustering=Schedule(epochs=0, views=("clean",)), augment=augment,
+                    first_centers=Recluster(KMeans(n_init=3), subsample=None))

@@ -1,0 +1,124 @@
+"""Which members cluster which kind of data, and over which graph their votes are smoothed."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from ..data.augmentation.affine import Augmentation
+from ..data.augmentation.tables import SwapValues
+from ..data.inputs import Inputs, ResidentInputs
+from ..geometry import nearest_neighbors
+from ..representations import Neighbors
+from ..training.settings import Settings
+from .consensus import neighbor_graph
+from .members import (
+    MIXTURES,
+    Conditions,
+    Member,
+    kmeans_members,
+    mixture_members,
+    neighbor_settings,
+    trained_members,
+)
+from .selection import SharedInformation
+from .views import principal_components, table_views
+
+Stage = tuple[str, Callable[[], Iterable[Member]]]
+EMBEDDING_COLUMNS = 128
+
+TABLE_NETWORKS: list[tuple[str, Neighbors, Augmentation | None]] = [
+    ("standardized", Neighbors((128,), 8, "student"), None),
+    ("clipped", Neighbors((128,), 8, "student"), None),
+    ("clipped", Neighbors((128,), 32), SwapValues(0.2))]
+
+EMBEDDING_NETWORKS = [(10, Neighbors((512,), 64, temperature=0.5)),
+                      (30, Neighbors((512,), 64, temperature=0.2))]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Seeds of each fast member, replicas of each network, and their training steps."""
+
+    seeds: int
+    networks: int
+    steps: int
+
+
+EFFORTS = {"quick": Effort(1, 0, 0), "normal": Effort(3, 2, 300), "high": Effort(6, 6, 600)}
+
+
+@dataclass(frozen=True)
+class EnsembleRecipe:
+    """Stages, each of which makes some members, and a graph of neighbors (n, n)."""
+
+    stages: list[Stage]
+    graph: sparse.csr_matrix | None = None
+
+
+def table_recipe(rows: np.ndarray, effort: Effort, seed: int,
+                 conditions: Conditions) -> EnsembleRecipe:
+    """Mixtures and neighbor networks on several views of a table (n, d)."""
+    k, device = conditions.n_clusters, conditions.device
+    views, seeds = table_views(rows), range(seed, seed + effort.seeds)
+    tensors = {name: torch.from_numpy(view).float().to(device) for name, view in views.items()}
+    used = {name: view for name, view in views.items() if name != "ranks"}
+    stages: list[Stage] = [
+        (f"mixtures, {covariance} covariance",
+         partial(mixture_members, used, covariance, k, seeds, device)) for covariance in MIXTURES]
+    for view, network, augment in TABLE_NETWORKS if effort.networks else ():
+        settings = neighbor_settings(network, k, len(rows), steps=effort.steps, augment=augment)
+        stages.append(_networks(tensors[view], settings, view, seed, effort.networks, conditions))
+    return EnsembleRecipe(stages, neighbor_graph(tensors.values()))
+
+
+def embedding_recipe(rows: np.ndarray, effort: Effort, seed: int,
+                     conditions: Conditions) -> EnsembleRecipe:
+    """K-means, also of rows averaged with neighbors, and neighbor networks on embeddings (n, d)."""
+    k, seeds = conditions.n_clusters, range(seed, seed + effort.seeds)
+    reduced = principal_components(rows, EMBEDDING_COLUMNS)
+    scaled = reduced / np.sqrt(np.square(reduced).mean())
+    x = torch.from_numpy(scaled).float().to(conditions.device)
+    near = nearest_neighbors(x, 10)
+    averaged = x
+    for _ in range(2):
+        averaged = torch.cat([averaged.unsqueeze(1), averaged[near]], 1).mean(1)
+    averaged = torch.nn.functional.normalize(averaged, dim=1)
+    stages: list[Stage] = [
+        ("k-means", partial(kmeans_members, x, "embeddings", k, seeds[:1])),
+        ("k-means", partial(kmeans_members, averaged, "averaged with neighbors", k,
+                            seeds if effort.networks == 0 else seeds[:1]))]
+    for neighbors, network in EMBEDDING_NETWORKS if effort.networks else ():
+        settings = neighbor_settings(network, k, len(rows), steps=effort.steps * 5 // 3, lr=1e-3,
+                                     neighbors=neighbors)
+        stages.append(_networks(x, settings, f"{neighbors} neighbors", seed, 2 * effort.networks,
+                                conditions))
+    return EnsembleRecipe(stages, neighbor_graph([x]))
+
+
+def image_recipe(inputs: Inputs, augment: Augmentation, effort: Effort, seed: int,
+                 conditions: Conditions) -> EnsembleRecipe:
+    """Neighbor networks on augmented images; their stability under augmentation is their score."""
+    on_cpu = conditions.device.type == "cpu"
+    network = Neighbors((256, 128) if on_cpu else (1024, 512, 256), 64)
+    replicas, steps = effort.networks * 4, effort.steps * (2 if on_cpu else 10)
+    settings = neighbor_settings(network, conditions.n_clusters, inputs.n_samples, steps=steps,
+                                 batch_size=256 if on_cpu else 512, neighbors=5, lr=1e-3,
+                                 augment=augment)
+    return EnsembleRecipe([("neighbor networks", partial(
+        trained_members, inputs, settings, range(seed, seed + replicas), "neighbor network",
+        "images", conditions, SharedInformation()))])
+
+
+def _networks(x: Tensor, settings: Settings, view: str, seed: int, count: int,
+              conditions: Conditions) -> Stage:
+    network = settings.representation
+    assert isinstance(network, Neighbors)
+    method = f"neighbor network, {network.kernel} kernel"
+    return "neighbor networks", partial(
+        trained_members, ResidentInputs(x), settings, range(seed, seed + count), method, view,
+        conditions)

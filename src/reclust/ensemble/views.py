@@ -1,0 +1,65 @@
+"""Views of a table: the same rows, scaled in different ways."""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+MAX_COLUMNS = 60
+
+
+def standardized(x: np.ndarray) -> np.ndarray:
+    """Scale columns to mean 0 and standard deviation 1; constant columns become 0."""
+    spread = x.std(0)
+    return (x - x.mean(0)) / np.where(spread > 1e-12 * np.abs(x).max(0), spread, np.inf)
+
+
+def _winsorized(z: np.ndarray) -> np.ndarray:
+    return standardized(np.clip(z, *np.percentile(z, (5, 95), axis=0)))
+
+
+def _weighted_by_correlation(z: np.ndarray) -> np.ndarray:
+    """Give columns more weight that many others resemble."""
+    z = np.clip(z, -2, 2)
+    scaled = standardized(z)
+    correlation = scaled.T @ scaled / len(z)
+    return z * np.square(correlation).sum(0) ** 0.25
+
+
+def _normal_scores(z: np.ndarray) -> np.ndarray:
+    return np.clip(ndtri((rankdata(z, axis=0) - 0.5) / len(z)), -3, 3)
+
+
+VIEWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "standardized": lambda z: z,
+    "clipped": lambda z: np.clip(z, -2, 2),
+    "arcsinh": lambda z: standardized(np.arcsinh(z)),
+    "winsorized": _winsorized,
+    "correlated": _weighted_by_correlation,
+    "ranks": _normal_scores,
+}
+
+
+def table_views(x: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the views of rows (n, d), each with at most 60 principal components."""
+    z = standardized(np.asarray(x, dtype=np.float64))
+    varying = z.any(0)
+    z = z[:, varying] if varying.any() else z[:, :1]
+    return {name: principal_components(view(z), MAX_COLUMNS) for name, view in VIEWS.items()}
+
+
+def principal_components(x: np.ndarray, most: int) -> np.ndarray:
+    """Center rows, and rotate them to their `most` leading principal components if they have more.
+
+    (n, d) -> (n, min(d, most))
+    """
+    x = x - x.mean(0)
+    if x.shape[1] <= most:
+        return x
+    if len(x) >= x.shape[1]:
+        _, axes = np.linalg.eigh(x.T @ x)
+        return x @ axes[:, : -most - 1 : -1]
+    values, axes = np.linalg.eigh(x @ x.T)
+    scaled = axes * np.sqrt(np.clip(values, 0, None))
+    return scaled[:, : -most - 1 : -1]

@@ -1,0 +1,280 @@
+"""The default estimator: many clusterings vote, and one network learns the consensus."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from scipy import sparse
+from sklearn.decomposition import TruncatedSVD
+from sklearn.utils import check_random_state
+from torch import Tensor
+
+from .. import draws, metrics
+from ..data.accept import SampleSet, accept
+from ..data.augmentation.affine import Affine, Augmentation
+from ..data.augmentation.color import ColorViews, ResizedCrop
+from ..data.dataset import dense_rows
+from ..data.lens import Lens, light_is_uneven
+from ..data.preparation import Preparation
+from ..ensemble.consensus import consensus, vote_shares
+from ..ensemble.members import Conditions, Member
+from ..ensemble.recipes import EFFORTS, Stage, embedding_recipe, image_recipe, table_recipe
+from ..ensemble.selection import better_half
+from ..interventions import Recluster
+from ..interventions.reclustering.kmeans import KMeansPlusPlus
+from ..objectives.distillation import DistillationObjective, prototype_logits
+from ..representations import Neighbors
+from ..training.checkpoint import Checkpoint
+from ..training.context import Deadline
+from ..training.monitors.progress import Progress
+from ..training.result import Model
+from ..training.settings import Schedule, Settings
+from ..training.train import train
+from ..utils import choices
+from ..utils.device import choose_device
+from ..utils.exceptions import TrainingFailed, warn
+from ..utils.progress import progress_bar
+from ..utils.values import check_int
+from .baseline import k_means_baseline
+from .fitted import FittedClustering
+from .presets import check_known
+
+Kind = Literal["table", "embeddings", "images"]
+MAX_ROWS = {"cpu": 20_000, "cuda": 100_000}  # that members cluster; the network labels the others
+MAX_COLUMNS, MAX_COMPONENTS = 2_000, 128  # of sparse rows, and what they are reduced to
+NETWORK = Neighbors((256,), 16, "student")
+IMAGE_NETWORK = Neighbors((512, 256), 32, "student")
+STEPS = 400
+LOW_AGREEMENT = 0.3
+MOTION = Affine(degrees=20, translate=0.12, shear=12, scale=(0.8, 1.2))
+COLOR_VIEWS = ColorViews(ResizedCrop(area=(0.5, 1.0)), grey=0.2, flip=0, solarize=0)
+
+
+class Reclust(FittedClustering):
+    """Cluster any data: many clusterings vote, and one network learns their consensus.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    kind : {"auto", "table", "embeddings", "images"}, default="auto"
+        What the samples are. "auto" takes unit-length rows, and many dense columns of similar
+        scale, as embeddings.
+    effort : {"quick", "normal", "high"}, default="normal"
+        Number of members, and how long their networks train.
+    image_shape : (int, int) or (int, int, int), optional
+        Height, width and channels of images given as flat rows.
+    device : str, default="auto"
+        A torch device; "auto" uses a GPU if there is one.
+    precision : {"auto", "float32", "float64", "bf16"}, default="auto"
+        See `Execution`. Predictions are always computed in float64.
+    random_state : int, RandomState or None, default=None
+    progress : bool, optional
+        Show progress bars; by default only in a terminal.
+    time_budget : float, optional
+        Seconds after which no further members are added.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        What the network predicts.
+    candidates_ : list of Member
+        Method, view, seed and labels (-1 for samples left to the network) of each member, and its
+        score, the adjusted Rand index with the consensus.
+    agreement_ : float
+        Mean score of the members: 1 if all found the same clusters, near 0 if there are none.
+    baseline_ : Baseline
+        K-means on the same samples.
+    n_clusters_, cluster_centers_, history_, result_, ids_
+        As in `DeepClustering`, for the network.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from reclust import Reclust
+    >>> X, _ = make_blobs(60, 5, random_state=0)
+    >>> model = Reclust(n_clusters=3, effort="quick", random_state=0).fit(X)
+    >>> model.predict_proba(X).shape
+    (60, 3)
+    """
+
+    candidate_name = "member"
+
+    def __init__(self, n_clusters: int = 8, *, kind: str = "auto", effort: str = "normal",
+                 image_shape: Sequence[int] | None = None, device: str = "auto",
+                 precision: choices.Precision = "auto",
+                 random_state: int | np.random.RandomState | None = None,
+                 progress: bool | None = None, time_budget: float | None = None) -> None:
+        self.n_clusters = n_clusters
+        self.kind = kind
+        self.effort = effort
+        self.image_shape = image_shape
+        self.device = device
+        self.precision = precision
+        self.random_state = random_state
+        self.progress = progress
+        self.time_budget = time_budget
+
+    def fit(self, X: Any, y: Any = None, *,
+            checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
+            every: int | None = None) -> Reclust:
+        """Cluster X.
+
+        Parameters
+        ----------
+        X : array, tensor, DataFrame, sparse matrix, Dataset, path, ...
+            Rows (n, features) or images (n, h, w[, channels]), or a file or folder that
+            `reclust.data.read` reads.
+        y : ignored
+        checkpoint, every : Checkpoint or path, int, optional
+            Where to save the training state, and after how many epochs (10). The same fit continues
+            from it after an interruption.
+
+        Returns
+        -------
+        self
+        """
+        samples = accept(X, image_shape=self.image_shape, min_samples=2)
+        k = check_int("n_clusters", self.n_clusters, 1)
+        check_known("effort", self.effort, EFFORTS)
+        if samples.n_samples < k:
+            raise ValueError(f"n_clusters={k} needs at least {k} samples, X has "
+                             f"n_samples={samples.n_samples}.")
+        kind, device = self._kind(samples), choose_device(self.device)
+        preparation = Preparation.fit(samples, standardize=True, lens=_lens(samples, device))
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self._forget()
+        self._check_features(X, samples, reset=True)
+        order = draws.permutation(draws.fold(draws.key(seed), "rows"), samples.n_samples)
+        rows = order[:MAX_ROWS[device.type]].sort().values.numpy()
+        some = replace(samples, array=samples.array[rows])
+        inputs, augment = self._inputs(some, preparation), _augmentation(samples)
+        execution, checkpoint = self._execution(), Checkpoint.at(checkpoint, every)
+        with closing(Progress(shown=self.progress)) as progress:
+            conditions = Conditions(k, execution, device, checkpoint, [progress])
+            effort = EFFORTS[self.effort]
+            if augment is not None and effort.networks:
+                recipe = image_recipe(inputs, augment, effort, seed, conditions)
+            else:
+                make = table_recipe if kind == "table" else embedding_recipe
+                recipe = make(_flat_rows(some), effort, seed, conditions)
+            members = self._members(recipe.stages, execution.time_budget)
+            labels = np.stack([member.labels for member in better_half(members)])
+            agreed = consensus(labels, k, recipe.graph, seed=seed)
+            targets = (np.eye(k)[agreed] + vote_shares(labels, agreed, k)) / 2
+            result = train(inputs, _student(k, len(rows), augment), seeds=[seed], targets=targets,
+                           monitors=[progress], execution=replace(execution, time_budget=None),
+                           checkpoint=checkpoint)
+        self._adopt(result, preparation, [float("nan")], 0)
+        self.ids_ = samples.ids
+        self._label(samples.array, k)
+        self.members_ = [_finished(member, agreed, rows, samples.n_samples) for member in members]
+        self.baseline_ = k_means_baseline(samples.array, preparation, k, seed=seed, device=device)
+        if self.agreement_ < LOW_AGREEMENT and k > 1:
+            warn(f"The members agree little (adjusted Rand index {self.agreement_:.2f}): the data "
+                 f"may not have {k} clusters. Compare with baseline_, or try another n_clusters.")
+        return self
+
+    @property
+    def candidates_(self) -> list[Member]:
+        return self.members_
+
+    @property
+    def kept(self) -> None:
+        return None
+
+    @property
+    def agreement_(self) -> float:
+        return float(np.mean([member.score for member in self.members_]))
+
+    def soft_labels(self, model: Model, z: Tensor) -> Tensor:
+        """Return the softmax of negative squared distances to the centers, (B, k)."""
+        return prototype_logits(z, model.state["centers"]).softmax(-1)
+
+    def _kind(self, samples: SampleSet) -> Kind:
+        check_known("kind", self.kind, ("auto", "table", "embeddings", "images"))
+        if samples.image_shape is not None:
+            return "images"
+        if self.kind == "images":
+            raise ValueError("kind='images' needs images: pass image_shape=(height, width).")
+        if self.kind != "auto":
+            return self.kind  # type: ignore[return-value]
+        return "embeddings" if _looks_like_embeddings(samples.array) else "table"
+
+    def _members(self, stages: Sequence[Stage], time_budget: float | None) -> list[Member]:
+        """Run the stages one after the other, at least one, until the time is over."""
+        members: list[Member] = []
+        deadline = Deadline(time_budget)
+        with progress_bar(len(stages), self.progress, leave=False, delay=1) as bar:
+            for title, stage in stages:
+                if members and deadline.passed:
+                    warn(f"The time budget was spent after {len(members)} members.")
+                    break
+                bar.set_description_str(title)
+                try:
+                    members += stage()
+                except TrainingFailed as error:
+                    warn(f"Left out: {title}. {error}")
+                bar.update()
+        return members
+
+
+def _looks_like_embeddings(X: Any) -> bool:
+    """Tell rows of unit length, and many dense columns of similar scale, from tables."""
+    if sparse.issparse(X):
+        return X.shape[1] > MAX_COLUMNS
+    some = np.asarray(X[:1000], dtype=np.float64)
+    lengths = np.linalg.norm(some, axis=1)
+    if some.shape[1] > 8 and lengths.std() < 1e-3 * lengths.mean():
+        return True
+    spread = some.std(0)
+    similar = spread.max() < 10 * np.median(spread) and (some != 0).mean() > 0.95
+    return some.shape[1] >= 128 and len(X) >= 2 * some.shape[1] and bool(similar)
+
+
+def _flat_rows(samples: SampleSet) -> np.ndarray:
+    """Return dense rows (n, d) in float64; wide sparse ones are reduced."""
+    array = samples.array
+    if sparse.issparse(array) and array.shape[1] > MAX_COLUMNS:
+        return TruncatedSVD(MAX_COMPONENTS, random_state=0).fit_transform(array)
+    return dense_rows(array, slice(None)).reshape(samples.n_samples, -1).astype(np.float64)
+
+
+def _lens(samples: SampleSet, device: torch.device) -> Lens:
+    """Enlarge small images, and remove brightness where it varies from image to image."""
+    if samples.image_shape is None:
+        return Lens()
+    images = samples.array[:1000].reshape(-1, *samples.image_shape)
+    images = np.moveaxis(images, -1, 1) / images.max()
+    side = 16 if device.type == "cpu" else 28
+    return Lens(side, "removed" if light_is_uneven(images) else "kept")
+
+
+def _augmentation(samples: SampleSet) -> Augmentation | None:
+    if samples.image_shape is None:
+        return None
+    return COLOR_VIEWS if samples.image_shape[2] == 3 else MOTION
+
+
+def _finished(member: Member, agreed: np.ndarray, rows: np.ndarray, n_samples: int) -> Member:
+    """Score a member by the consensus; samples that it did not cluster get label -1."""
+    labels = np.full(n_samples, -1, dtype=np.int32)
+    labels[rows] = member.labels
+    return replace(member, labels=labels, score=metrics.ari(member.labels, agreed))
+
+
+def _student(k: int, n_samples: int, augment: Augmentation | None) -> Settings:
+    """Return the settings of the network that learns the consensus."""
+    batch_size = min(256, max(1, n_samples // 2))
+    training = Schedule(epochs=-(-STEPS // (n_samples // batch_size)), batch_size=batch_size,
+                        lr=2e-3, decay="cosine", weight_decay=1e-4, clip_norm=None,
+                        views=("clean",) if augment is None else ("clean", "augmented"))
+    network = NETWORK if augment is None else IMAGE_NETWORK
+    return Settings(k, DistillationObjective(), network, pretraining=None, clustering=training,
+                    first_centers=Recluster(KMeansPlusPlus()), augment=augment)

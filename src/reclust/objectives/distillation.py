@@ -1,0 +1,37 @@
+"""Distillation: a network learns soft labels that it is given."""
+
+from typing import ClassVar
+
+from torch import Tensor
+
+from ..utils.values import value
+from .base import GradientOnly, State, nearest
+
+
+def prototype_logits(z: Tensor, centers: Tensor) -> Tensor:
+    """Return negative squared distances up to a constant: (..., B, d), (k, d) -> (..., B, k)."""
+    return 2 * z @ centers.mT - centers.square().sum(-1)
+
+
+@value
+class DistillationObjective(GradientOnly):
+    """Cross-entropy between soft labels and a softmax of negative squared distances to centers.
+
+    `train` gets the soft labels (n, k) as `targets`.
+    """
+
+    weight: ClassVar[float] = 1.0
+    representation_weight: ClassVar[float] = 0.0
+    trainable: ClassVar[frozenset[str]] = frozenset({"centers"})
+    per_cluster: ClassVar[frozenset[str]] = frozenset({"centers"})
+
+    def init(self, centers: Tensor) -> State:
+        return {"centers": centers.clone()}
+
+    def loss(self, state: State, z: Tensor, targets: Tensor | None = None) -> Tensor:
+        assert targets is not None
+        logits = prototype_logits(z, state["centers"])
+        return -(targets * logits.log_softmax(-1)).sum(-1).mean()
+
+    def assign(self, state: State, z: Tensor) -> Tensor:
+        return nearest(z, state["centers"])

@@ -1,0 +1,81 @@
+"""Neighbor networks: a sample and one of its nearest neighbors are views of the same thing."""
+
+import math
+from itertools import pairwise
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from ..utils.values import choice, integer, integers, number, value
+from .base import WithEncoder, encode_together
+from .layers import Linear, LinearReLU, uninitialized
+from .weights import decaying_weights
+
+
+class Encoder(nn.Module):
+    """One module: x -> z."""
+
+    def __init__(self, encoder: nn.Module) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+
+@value
+class Neighbors(WithEncoder):
+    """Perceptron that learns to tell a sample's neighbors from the other samples of a batch.
+
+    It trains on pairs, as in ``Schedule(views=("clean", "neighbor"))``, or ``("augmented",
+    "neighbor")``, which presets do.
+
+    Parameters
+    ----------
+    hidden : tuple of int, default=(512,)
+        Sizes of the hidden layers.
+    embedding : int, default=64
+        Size of the embedding.
+    kernel : {"cosine", "student"}, default="cosine"
+        Similarity of two embeddings: their cosine divided by the temperature, for embeddings on
+        the unit sphere, or -log(1 + squared distance), as in t-SNE and UMAP.
+    temperature : float, default=0.5
+        Temperature of the cosine.
+
+    Examples
+    --------
+    >>> from reclust import DEC, Neighbors
+    >>> model = DEC(n_clusters=3, representation=Neighbors(kernel="student"))
+    """
+
+    hidden: tuple[int, ...] = integers(default=(512,), least=1)
+    embedding: int = integer(default=64, least=1)
+    kernel: Literal["cosine", "student"] = choice("cosine", "student", default="cosine")
+    temperature: float = number(default=0.5, above=0)
+
+    def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> Encoder:
+        *hidden, last = pairwise((math.prod(sample_shape), *self.hidden, self.embedding))
+        layers = [uninitialized(LinearReLU, *sizes) for sizes in hidden]
+        return Encoder(nn.Sequential(nn.Flatten(), *layers, uninitialized(Linear, *last)))
+
+    def encode(self, net: Encoder, x: Tensor) -> Tensor:
+        return self._scaled(net.encoder(x))
+
+    def encode_views(self, net: Encoder, views: Tensor) -> Tensor:
+        return self._scaled(encode_together(net.encoder, views))
+
+    def _scaled(self, z: Tensor) -> Tensor:
+        return nn.functional.normalize(z, dim=-1) if self.kernel == "cosine" else z
+
+    def loss(self, net: Encoder, views: Tensor, z: Tensor) -> Tensor:
+        """Return the cross-entropy of finding the last view of each sample among all others."""
+        z = z.to(torch.promote_types(z.dtype, torch.float32))
+        first, second = z[0], z[-1]
+        products = first @ second.mT
+        if self.kernel == "cosine":
+            similarity = products / self.temperature
+        else:
+            squares = first.square().sum(-1, keepdim=True) + second.square().sum(-1)
+            similarity = -torch.log1p((squares - 2 * products).clamp(min=0))
+        return (similarity.logsumexp(-1) - similarity.diagonal(dim1=-2, dim2=-1)).mean()
+
+    def decaying(self, net: Encoder) -> frozenset[str]:
+        return decaying_weights(net)

@@ -1,0 +1,133 @@
+"""The front door: any data, labels that are the network's, members as evidence."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_digits
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from support import blobs
+
+import reclust
+from reclust import Reclust, ReclustWarning, metrics
+from reclust.ensemble.recipes import Effort
+from reclust.estimators import reclust as room
+
+X, Y = blobs(150)
+
+
+def quick(n_clusters=4, **changes):
+    return Reclust(n_clusters, **{"effort": "quick", "random_state": 0, "device": "cpu", **changes})
+
+
+@pytest.fixture(autouse=True)
+def small_efforts(monkeypatch):
+    monkeypatch.setitem(room.EFFORTS, "normal", Effort(1, 1, 30))
+    monkeypatch.setattr(room, "STEPS", 100)
+
+
+@parametrize_with_checks([quick()])
+def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReclustWarning)
+        check(estimator)
+
+
+@pytest.mark.parametrize("effort", ["quick", "normal"])
+def test_tables(effort):
+    model = quick(effort=effort).fit(X)
+    assert metrics.ari(Y, model.labels_) > 0.95 and model.agreement_ > 0.9
+    assert (model.predict(X) == model.labels_).all() and model.transform(X).shape == (150, 16)
+    probabilities = model.predict_proba(X)
+    assert (probabilities.argmax(1) == model.labels_).all() and probabilities.sum(1) == pytest.approx(1)
+    assert len(model.candidates_) == {"quick": 10, "normal": 13}[effort]
+    assert all(member.labels.shape == (150,) for member in model.candidates_)
+
+
+def test_embeddings_are_recognized_by_their_length():
+    wide = blobs(300, features=20)[0]
+    unit = wide / np.linalg.norm(wide, axis=1, keepdims=True)
+    for given, k_means in ((unit, True), (wide, False)):
+        methods = {member.method for member in quick().fit(given).candidates_}
+        assert (methods == {"k-means"}) == k_means
+    assert {member.method for member in quick(kind="table").fit(unit).candidates_} != {"k-means"}
+
+
+def test_images_are_clustered_by_networks_on_augmented_pairs():
+    digits = load_digits()
+    some = np.flatnonzero(digits.target < 3)[:150]
+    model = quick(3, effort="normal").fit(digits.images[some])
+    assert {member.method for member in model.candidates_} == {"neighbor network"}
+    assert metrics.accuracy(digits.target[some], model.labels_) > 0.9
+    flat = quick(3, effort="normal", image_shape=(8, 8)).fit(digits.data[some])
+    assert (flat.labels_ == model.labels_).all()
+
+
+def test_wide_sparse_rows():
+    rows = sparse.csr_matrix(np.pad(np.maximum(X, 0), ((0, 0), (0, 3000))))
+    assert metrics.ari(Y, quick().fit(rows).labels_) > 0.9
+
+
+def test_rows_beyond_the_limit_are_labeled_by_the_network(monkeypatch):
+    monkeypatch.setitem(room.MAX_ROWS, "cpu", 100)
+    model = quick().fit(X)
+    assert metrics.ari(Y, model.labels_) > 0.95
+    assert all((member.labels >= 0).sum() == 100 for member in model.candidates_)
+
+
+def test_files_and_reports_hold_the_members(tmp_path):
+    model = quick().fit(X)
+    model.save(tmp_path / "model")
+    loaded = reclust.load(tmp_path / "model")
+    assert (loaded.predict(X) == model.labels_).all() and loaded.agreement_ == model.agreement_
+    assert [member.name for member in loaded.candidates_] == [member.name for member in model.candidates_]
+    for one in (model, loaded):
+        one.report(tmp_path / "report.html", X, Y)
+        assert "mixture, full covariance, winsorized" in (tmp_path / "report.html").read_text()
+
+
+def test_a_seed_means_the_same_labels():
+    assert (quick().fit(X).labels_ == quick().fit(X).labels_).all()
+
+
+def test_data_without_clusters_are_called_so():
+    noise = np.random.default_rng(0).normal(size=(500, 30))
+    with pytest.warns(ReclustWarning, match="members agree little"):
+        quick(8).fit(noise)
+
+
+def test_a_time_budget_leaves_members_out():
+    with pytest.warns(ReclustWarning, match="time budget was spent after 5 members"):
+        model = quick(effort="normal", time_budget=1e-6).fit(X)
+    assert len(model.candidates_) == 5 and metrics.ari(Y, model.labels_) > 0.9
+
+
+def test_an_interrupted_fit_continues(tmp_path, monkeypatch):
+    whole = quick(effort="normal").fit(X)
+    train, calls = room.train, []
+
+    def interrupted(*given, **options):
+        calls.append(1)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return train(*given, **options)
+
+    monkeypatch.setattr(room, "train", interrupted)
+    checkpoint = tmp_path / "state"
+    with pytest.raises(KeyboardInterrupt):
+        quick(effort="normal").fit(X, checkpoint=checkpoint)
+    again = quick(effort="normal").fit(X, checkpoint=checkpoint)
+    assert (again.labels_ == whole.labels_).all()
+    np.testing.assert_array_equal(again.transform(X), whole.transform(X))
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ({"effort": "extreme"}, "effort must be one of quick, normal, high"),
+    ({"kind": "text"}, "kind must be one of auto, table, embeddings, images"),
+    ({"kind": "images"}, "needs images"),
+    ({"n_clusters": 200}, "n_clusters=200 needs at least 200 samples"),
+    ({"n_clusters": 0}, "n_clusters must be an integer of at least 1")])
+def test_mistakes_are_explained(given, message):
+    with pytest.raises(ValueError, match=message):
+        quick(**given).fit(X)
