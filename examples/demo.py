@@ -26,18 +26,17 @@ from sklearn.mixture import GaussianMixture
 
 from reclust import (
     BRB,
-    DEC,
     Autoencoder,
     Evaluation,
     IDECObjective,
     Progress,
+    Reclust,
     Result,
     Schedule,
     Settings,
     metrics,
     train,
 )
-from reclust.data import Lens
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -94,9 +93,7 @@ def umap_mixture(X: np.ndarray, seed: int) -> np.ndarray:
 
 
 def reclust(X: np.ndarray, seed: int) -> np.ndarray:
-    model = DEC(10, image_shape=(8, 8), preset="best", n_init=4, pretrain_epochs=20, epochs=80,
-                lr=2e-3, lens=Lens(12), representation=Autoencoder(hidden=(128, 64)),
-                intervention=BRB(interval=8, keep=0.9), random_state=seed).fit(X)
+    model = Reclust(10, image_shape=(8, 8), random_state=seed).fit(X)
     if seed == 0:
         model.report(OUTPUT / "report.html", X)
     return model.labels_
@@ -105,7 +102,7 @@ def reclust(X: np.ndarray, seed: int) -> np.ndarray:
 METHODS = {
     "k-means": k_means,
     "UMAP + Gaussian mixture": umap_mixture,
-    "reclust: DEC + BRB": reclust,
+    "reclust": reclust,
 }
 
 

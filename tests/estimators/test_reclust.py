@@ -24,7 +24,6 @@ def quick(n_clusters=4, **changes):
 @pytest.fixture(autouse=True)
 def small_efforts(monkeypatch):
     monkeypatch.setitem(room.EFFORTS, "normal", Effort(1, 1, 30))
-    monkeypatch.setattr(room, "STEPS", 100)
 
 
 @parametrize_with_checks([quick()])

@@ -12,14 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..utils.choices import ALGORITHMS, AUGMENTATIONS, PRESETS
+from ..utils.choices import ALGORITHMS, AUGMENTATIONS, EFFORTS, PRESETS
 from ..utils.files import check_writable, exclusive_lock, write_text
 from . import common
 from .common import DATA, PREPARATION, add_command, add_options, duration, read_data, show
 
 if TYPE_CHECKING:
     from ..data import Dataset
-    from ..estimators.deep_clustering import DeepClustering
 
 CHECKPOINT_SECONDS = 20.0  # writing a large network after every epoch would be slow
 
@@ -36,7 +35,11 @@ def add(commands: argparse._SubParsersAction) -> None:
            help="folder for labels and model (default: %(default)s)")
     option("--overwrite", action="store_true", help="replace a model or another fit's checkpoint")
     option("--report", metavar="FILE", help="also write an HTML report of the clusters")
-    option("--algorithm", choices=ALGORITHMS, default="idec", help="(default: %(default)s)")
+    option("--algorithm", choices=("reclust", *ALGORITHMS),
+           help="(default: reclust, or idec if one of the options of deep clustering is given)")
+    option("--effort", choices=EFFORTS, default="normal", help="of reclust (default: %(default)s)")
+    fit_deep = fit.add_argument_group("options of deep clustering (dec, idec, dcn)")
+    option = fit_deep.add_argument
     option("--preset", choices=PRESETS, help="(default: best for images, everyday for other data)")
     option("--n-init", type=int, metavar="N", help="models, of which the best by a label-free "
            "score is kept (default: depends on the preset)")
@@ -82,7 +85,7 @@ def _fit(arguments: argparse.Namespace) -> int:
                 lock.unlink()
 
 
-def _fit_into(folder: Path, model: DeepClustering, dataset: Dataset,
+def _fit_into(folder: Path, model: Any, dataset: Dataset,
               arguments: argparse.Namespace) -> int:
     from .. import Checkpoint
     from ..training.checkpoint import CheckpointMismatch
@@ -113,23 +116,32 @@ def _fit_into(folder: Path, model: DeepClustering, dataset: Dataset,
     return 0
 
 
-def _model(arguments: argparse.Namespace, *, images: bool) -> DeepClustering:
+def _model(arguments: argparse.Namespace, *, images: bool) -> Any:
     from .. import estimators
 
     images = images or arguments.image_shape is not None
-    model = getattr(estimators, arguments.algorithm.upper())(
+    time_budget = None if arguments.minutes is None else 60 * arguments.minutes
+    deep = arguments.augment != "auto" or not arguments.standardize or any(
+        getattr(arguments, name) is not None
+        for name in ("preset", "n_init", "pretrain_epochs", "epochs", "light"))
+    algorithm = arguments.algorithm or ("idec" if deep else "reclust")
+    if algorithm == "reclust":
+        return estimators.Reclust(
+            arguments.n_clusters, effort=arguments.effort, image_shape=arguments.image_shape,
+            device=arguments.device, random_state=arguments.seed, time_budget=time_budget)
+    model = getattr(estimators, algorithm.upper())(
         arguments.n_clusters, preset=arguments.preset or ("best" if images else "everyday"),
         n_init=arguments.n_init, epochs=arguments.epochs, random_state=arguments.seed,
         pretrain_epochs=arguments.pretrain_epochs, image_shape=arguments.image_shape,
         augment=None if arguments.augment == "none" else arguments.augment,
         standardize=arguments.standardize, device=arguments.device,
-        time_budget=None if arguments.minutes is None else 60 * arguments.minutes)
+        time_budget=time_budget)
     if arguments.light is not None:
         model.set_params(lens=replace(model._recipe(3).lens, light=arguments.light))
     return model
 
 
-def _print_summary(arguments: argparse.Namespace, dataset: Dataset, model: DeepClustering, *,
+def _print_summary(arguments: argparse.Namespace, dataset: Dataset, model: Any, *,
                    complete: bool) -> None:
     import numpy as np
 
@@ -177,7 +189,7 @@ def _predict(arguments: argparse.Namespace) -> None:
     _write_report(model, dataset, arguments.report)
 
 
-def _write_report(model: DeepClustering, dataset: Dataset, path: str | None) -> None:
+def _write_report(model: Any, dataset: Dataset, path: str | None) -> None:
     if path is not None:
         title = f"{dataset.name} in {model.n_clusters_} clusters"
         model.report(path, dataset, dataset.labels, title=title)

@@ -1,5 +1,6 @@
 """Members of an ensemble: clusterings of the same samples by different methods and seeds."""
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
@@ -82,9 +83,10 @@ def trained_members(inputs: Inputs, settings: Settings, seeds: Sequence[int], me
                     view: str, conditions: Conditions,
                     select: Selector | None = None) -> Iterator[Member]:
     """Train replicas side by side; those that fail are left out."""
+    number = zlib.crc32(f"{method}, {view}".encode())
+    own = conditions.checkpoint and conditions.checkpoint.named(f"member{number}")
     result = train(inputs, settings, seeds=seeds, execution=conditions.execution,
-                   checkpoint=conditions.checkpoint and conditions.checkpoint.named(method + view),
-                   monitors=conditions.monitors)
+                   checkpoint=own, monitors=conditions.monitors)
     assert result.labels is not None
     scores = [nan] * len(seeds) if select is None else select(Candidates(result, inputs)).tolist()
     for replica in result.living:
@@ -94,7 +96,7 @@ def trained_members(inputs: Inputs, settings: Settings, seeds: Sequence[int], me
 def neighbor_settings(network: Neighbors, n_clusters: int, n_samples: int, *, steps: int,
                       batch_size: int = 256, neighbors: int = 10, lr: float = 2e-3,
                       augment: Augmentation | None = None) -> Settings:
-    """Train a neighbor network for about so many steps, then cluster its embedding by k-means."""
+    """Train a neighbor network for about `steps` steps, then cluster its embedding by k-means."""
     batch_size = min(batch_size, n_samples)
     first: View = "clean" if augment is None else "augmented"
     training = Schedule(epochs=-(-steps // (n_samples // batch_size)), lr=lr,

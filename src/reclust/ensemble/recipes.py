@@ -15,6 +15,7 @@ from ..data.inputs import Inputs, ResidentInputs
 from ..geometry import nearest_neighbors
 from ..representations import Neighbors
 from ..training.settings import Settings
+from ..utils import choices
 from .consensus import neighbor_graph
 from .members import (
     MIXTURES,
@@ -42,14 +43,15 @@ EMBEDDING_NETWORKS = [(10, Neighbors((512,), 64, temperature=0.5)),
 
 @dataclass(frozen=True)
 class Effort:
-    """Seeds of each fast member, replicas of each network, and their training steps."""
+    """Seeds of each fast member, replicas of each network, and the training steps of a network."""
 
     seeds: int
     networks: int
     steps: int
 
 
-EFFORTS = {"quick": Effort(1, 0, 0), "normal": Effort(3, 2, 300), "high": Effort(6, 6, 600)}
+EFFORTS = dict(zip(choices.EFFORTS, (Effort(1, 0, 100), Effort(3, 2, 200), Effort(6, 6, 400)),
+                   strict=True))
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ def table_recipe(rows: np.ndarray, effort: Effort, seed: int,
         (f"mixtures, {covariance} covariance",
          partial(mixture_members, used, covariance, k, seeds, device)) for covariance in MIXTURES]
     for view, network, augment in TABLE_NETWORKS if effort.networks else ():
-        settings = neighbor_settings(network, k, len(rows), steps=effort.steps, augment=augment)
+        settings = neighbor_settings(network, k, len(rows), steps=effort.steps, augment=augment,
+                                     batch_size=128)
         stages.append(_networks(tensors[view], settings, view, seed, effort.networks, conditions))
     return EnsembleRecipe(stages, neighbor_graph(tensors.values()))
 
@@ -93,7 +96,7 @@ def embedding_recipe(rows: np.ndarray, effort: Effort, seed: int,
         ("k-means", partial(kmeans_members, averaged, "averaged with neighbors", k,
                             seeds if effort.networks == 0 else seeds[:1]))]
     for neighbors, network in EMBEDDING_NETWORKS if effort.networks else ():
-        settings = neighbor_settings(network, k, len(rows), steps=effort.steps * 5 // 3, lr=1e-3,
+        settings = neighbor_settings(network, k, len(rows), steps=effort.steps * 5 // 2, lr=1e-3,
                                      neighbors=neighbors)
         stages.append(_networks(x, settings, f"{neighbors} neighbors", seed, 2 * effort.networks,
                                 conditions))
@@ -105,7 +108,7 @@ def image_recipe(inputs: Inputs, augment: Augmentation, effort: Effort, seed: in
     """Neighbor networks on augmented images; their stability under augmentation is their score."""
     on_cpu = conditions.device.type == "cpu"
     network = Neighbors((256, 128) if on_cpu else (1024, 512, 256), 64)
-    replicas, steps = effort.networks * 4, effort.steps * (2 if on_cpu else 10)
+    replicas, steps = effort.networks * 3, effort.steps * (3 if on_cpu else 15)
     settings = neighbor_settings(network, conditions.n_clusters, inputs.n_samples, steps=steps,
                                  batch_size=256 if on_cpu else 512, neighbors=5, lr=1e-3,
                                  augment=augment)

@@ -32,6 +32,7 @@ from ..objectives.distillation import DistillationObjective, prototype_logits
 from ..representations import Neighbors
 from ..training.checkpoint import Checkpoint
 from ..training.context import Deadline
+from ..training.monitors.base import Monitor
 from ..training.monitors.progress import Progress
 from ..training.result import Model
 from ..training.settings import Schedule, Settings
@@ -50,7 +51,6 @@ MAX_ROWS = {"cpu": 20_000, "cuda": 100_000}  # that members cluster; the network
 MAX_COLUMNS, MAX_COMPONENTS = 2_000, 128  # of sparse rows, and what they are reduced to
 NETWORK = Neighbors((256,), 16, "student")
 IMAGE_NETWORK = Neighbors((512, 256), 32, "student")
-STEPS = 400
 LOW_AGREEMENT = 0.3
 MOTION = Affine(degrees=20, translate=0.12, shear=12, scale=(0.8, 1.2))
 COLOR_VIEWS = ColorViews(ResizedCrop(area=(0.5, 1.0)), grey=0.2, flip=0, solarize=0)
@@ -123,7 +123,7 @@ class Reclust(FittedClustering):
 
     def fit(self, X: Any, y: Any = None, *,
             checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
-            every: int | None = None) -> Reclust:
+            every: int | None = None, monitors: Sequence[Monitor] = ()) -> Reclust:
         """Cluster X.
 
         Parameters
@@ -135,6 +135,8 @@ class Reclust(FittedClustering):
         checkpoint, every : Checkpoint or path, int, optional
             Where to save the training state, and after how many epochs (10). The same fit continues
             from it after an interruption.
+        monitors : sequence of Monitor
+            Called while networks train.
 
         Returns
         -------
@@ -148,16 +150,17 @@ class Reclust(FittedClustering):
                              f"n_samples={samples.n_samples}.")
         kind, device = self._kind(samples), choose_device(self.device)
         preparation = Preparation.fit(samples, standardize=True, lens=_lens(samples, device))
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        checkpoint = Checkpoint.at(checkpoint, every)
+        seed = self._seed(checkpoint)
         self._forget()
         self._check_features(X, samples, reset=True)
         order = draws.permutation(draws.fold(draws.key(seed), "rows"), samples.n_samples)
         rows = order[:MAX_ROWS[device.type]].sort().values.numpy()
         some = replace(samples, array=samples.array[rows])
         inputs, augment = self._inputs(some, preparation), _augmentation(samples)
-        execution, checkpoint = self._execution(), Checkpoint.at(checkpoint, every)
+        execution = self._execution()
         with closing(Progress(shown=self.progress)) as progress:
-            conditions = Conditions(k, execution, device, checkpoint, [progress])
+            conditions = Conditions(k, execution, device, checkpoint, [progress, *monitors])
             effort = EFFORTS[self.effort]
             if augment is not None and effort.networks:
                 recipe = image_recipe(inputs, augment, effort, seed, conditions)
@@ -168,9 +171,9 @@ class Reclust(FittedClustering):
             labels = np.stack([member.labels for member in better_half(members)])
             agreed = consensus(labels, k, recipe.graph, seed=seed)
             targets = (np.eye(k)[agreed] + vote_shares(labels, agreed, k)) / 2
-            result = train(inputs, _student(k, len(rows), augment), seeds=[seed], targets=targets,
-                           monitors=[progress], execution=replace(execution, time_budget=None),
-                           checkpoint=checkpoint)
+            result = train(inputs, _student(k, len(rows), augment, effort.steps), seeds=[seed],
+                           targets=targets, monitors=conditions.monitors, checkpoint=checkpoint,
+                           execution=replace(execution, time_budget=None))
         self._adopt(result, preparation, [float("nan")], 0)
         self.ids_ = samples.ids
         self._label(samples.array, k)
@@ -196,6 +199,14 @@ class Reclust(FittedClustering):
     def soft_labels(self, model: Model, z: Tensor) -> Tensor:
         """Return the softmax of negative squared distances to the centers, (B, k)."""
         return prototype_logits(z, model.state["centers"]).softmax(-1)
+
+    def _seed(self, checkpoint: Checkpoint | None) -> int:
+        saved = None if checkpoint is None else checkpoint.seeds()
+        if saved and isinstance(self.random_state, np.random.RandomState | None):
+            return saved[0]
+        if self.random_state is None:  # leave numpy's global generator to the caller
+            return int(np.random.default_rng().integers(2**31 - 1))
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _kind(self, samples: SampleSet) -> Kind:
         check_known("kind", self.kind, ("auto", "table", "embeddings", "images"))
@@ -269,10 +280,11 @@ def _finished(member: Member, agreed: np.ndarray, rows: np.ndarray, n_samples: i
     return replace(member, labels=labels, score=metrics.ari(member.labels, agreed))
 
 
-def _student(k: int, n_samples: int, augment: Augmentation | None) -> Settings:
+def _student(k: int, n_samples: int, augment: Augmentation | None, steps: int) -> Settings:
     """Return the settings of the network that learns the consensus."""
     batch_size = min(256, max(1, n_samples // 2))
-    training = Schedule(epochs=-(-STEPS // (n_samples // batch_size)), batch_size=batch_size,
+    steps = steps if augment is None else 2 * steps
+    training = Schedule(epochs=-(-steps // (n_samples // batch_size)), batch_size=batch_size,
                         lr=2e-3, decay="cosine", weight_decay=1e-4, clip_norm=None,
                         views=("clean",) if augment is None else ("clean", "augmented"))
     network = NETWORK if augment is None else IMAGE_NETWORK

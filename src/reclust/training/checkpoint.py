@@ -21,6 +21,7 @@ from .result import GROUPS, group_of, pack_history, pack_settings, unpack_histor
 from .settings import Settings
 
 _GROUP = r"\.\d+-\d*"  # suffix of the checkpoint of a group of replicas
+_MEMBER = r"\.member\d+"  # and of members of an ensemble
 
 
 @value
@@ -78,7 +79,7 @@ class Checkpoint:
 
     def seeds(self) -> list[int] | None:
         """Seeds of the run that wrote this checkpoint, or None if there is no file."""
-        for path in [self.path] if self.exists() else self._files(f"({_GROUP})+"):
+        for path in [self.path] if self.exists() else self._files(f"({_GROUP}|{_MEMBER})+"):
             return list(dataclasses.replace(self, path=path).read()[0].get("seeds", ()))
         return None
 
@@ -96,7 +97,8 @@ class Checkpoint:
 
     def remove(self) -> None:
         """Delete all files of this checkpoint, including those of groups and stages."""
-        for path in self._files(rf"({_GROUP}|\.previous|\.warmup|\.labeling|\.[0-9a-f]+\.tmp)*"):
+        stages = rf"{_MEMBER}|\.previous|\.warmup|\.labeling|\.[0-9a-f]+\.tmp"
+        for path in self._files(rf"({_GROUP}|{stages})*"):
             path.unlink(missing_ok=True)
 
     def _files(self, suffixes: str) -> list[Path]:

@@ -6,6 +6,7 @@ Precision = Literal["auto", "float32", "float64", "bf16"]
 
 ALGORITHMS = ("dec", "idec", "dcn")
 PRESETS = ("everyday", "paper", "best")
+EFFORTS = ("quick", "normal", "high")
 AUGMENTATIONS = ("affine", "color", "noise")
 BASELINES = ("pixels", "umap", "autoencoder")
 LABEL_FREE_SCORES = ("consistency", "shared_information", "silhouette", "cosine_silhouette",
