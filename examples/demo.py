@@ -102,7 +102,7 @@ def reclust(X: np.ndarray, seed: int) -> np.ndarray:
 METHODS = {
     "k-means": k_means,
     "UMAP + Gaussian mixture": umap_mixture,
-    "reclust": reclust,
+    "Reclust": reclust,
 }
 
 

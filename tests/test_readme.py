@@ -38,7 +38,7 @@ def test_the_demo_s_table_is_its_record():
 
 def test_the_output_of_the_example_is_the_demo_s_record():
     demo = record("results/demo.json")["scores"]
-    assert f", reclust {demo['reclust']['accuracy'][0]:.1f}%\n" in README
+    assert f", reclust {demo['Reclust']['accuracy'][0]:.1f}%\n" in README
 
 
 def test_the_table_of_results_is_that_of_the_comparison():
