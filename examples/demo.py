@@ -42,7 +42,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 OUTPUT = Path("demo-output")
-SEEDS, EPOCHS = 4, 30
+SEEDS, EPOCHS = 3, 30
 VARIANTS = {"IDEC from scratch": None, "IDEC from scratch + BRB": BRB(interval=8, keep=0.8)}
 COLOURS = ("#0072B2", "#D55E00")
 
@@ -117,7 +117,7 @@ def from_scratch(X: np.ndarray, y: np.ndarray) -> Result:
     )
     variants = [replace(plain, intervention=brb) for brb in VARIANTS.values() for _ in range(SEEDS)]
     inputs = ((X - X.mean()) / X.std()).astype(np.float32)
-    monitors = [Progress(), Evaluation(y, every=2)]
+    monitors = [Progress(), Evaluation(y, every=3)]
     return train(inputs, variants, seeds=list(range(SEEDS)) * len(VARIANTS), monitors=monitors)
 
 

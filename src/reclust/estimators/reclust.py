@@ -283,7 +283,6 @@ def _finished(member: Member, agreed: np.ndarray, rows: np.ndarray, n_samples: i
 def _student(k: int, n_samples: int, augment: Augmentation | None, steps: int) -> Settings:
     """Return the settings of the network that learns the consensus."""
     batch_size = min(256, max(1, n_samples // 2))
-    steps = steps if augment is None else 2 * steps
     training = Schedule(epochs=-(-steps // (n_samples // batch_size)), batch_size=batch_size,
                         lr=2e-3, decay="cosine", weight_decay=1e-4, clip_norm=None,
                         views=("clean",) if augment is None else ("clean", "augmented"))
