@@ -68,12 +68,15 @@ class Batches:
         """Rows (b, r, B) and samples (b, r, B, *sample_shape) -> (b, r, V, B, *sample_shape)."""
         views = []
         for number, kind in enumerate(self.kinds):
-            augment = self.augment if kind in ("augmented", "neighbor") else kind
+            if kind == "clean":
+                views.append(x)
+                continue
+            augment = kind if callable(kind) else self.augment
             keys, own = draws.fold(augment_key.unsqueeze(-1), rows, number), x
             if kind == "neighbor":
                 chosen = draws.integers(draws.fold(keys, "neighbor"), self.neighbors.shape[1])
                 own = self.inputs.take(self.neighbors[rows, chosen])
-            views.append(augment(own, keys) if callable(augment) else own)
+            views.append(own if augment is None else augment(own, keys))
         return self.inputs.normalize(views[0].unsqueeze(2) if len(views) == 1
                                      else torch.stack(views, 2))
 
