@@ -16,7 +16,7 @@ from support import small_settings
 
 from reclust import Curve
 from reclust.studies import Outcome, PlannedRun, Store, StoreReader, export
-from reclust.studies.store.records import gather
+from reclust.studies.store.records import gathered
 from reclust.studies.store.schema import read_only_uri
 
 R, N, K, D = 4, 30, 4, 3
@@ -190,8 +190,7 @@ def test_a_run_under_two_names_is_one_run(tmp_path):
         with Store(tmp_path / name) as store:
             store.plan("s", "spec", planned("a", variant=name))
             store.add(outcome("a"))
-    gather([tmp_path / "none", tmp_path / "plain"], tmp_path / "both")
-    with Store(tmp_path / "none") as own, StoreReader(tmp_path / "both") as both:
+    with gathered([tmp_path / "none", tmp_path / "plain"]) as both, Store(tmp_path / "none") as own:
         assert own.merge(tmp_path / "plain") == 0
         assert own.runs("s")["variant"].tolist() == both.runs("s")["variant"].tolist() == ["none"] * R
 

@@ -31,7 +31,7 @@ from reclust.training.monitors.analysis import (
     Extremes,
     Norms,
     Purity,
-    Reconstruction,
+    ReconstructionLoss,
     Sizes,
 )
 
@@ -42,7 +42,7 @@ EXACT = Execution(device="cpu", precision="float64")
 
 def all_monitors(**given):
     return [Evaluation(Y, **given), Distances(Y, **given), DistanceRatios(bins=8, **given), Purity(Y, **given), Norms(**given),
-            Reconstruction(**given), Sizes(**given), EmbeddingRows(range(0, 200, 10))]
+            ReconstructionLoss(**given), Sizes(**given), EmbeddingRows(range(0, 200, 10))]
 
 
 def trained(monitors, settings=None, **given):
@@ -86,12 +86,12 @@ def test_nothing_is_disturbed(looked_at):
 
 def test_known_embeddings_spare_the_encoder_and_change_nothing(monkeypatch):
     settings = small_settings(intervention=BRB(2, method=KMeans(n_init=2)))
-    alone = trained([Reconstruction()], settings).history["clustering"]
-    beside = trained([Distances(), Reconstruction()], settings).history["clustering"]
+    alone = trained([ReconstructionLoss()], settings).history["clustering"]
+    beside = trained([Distances(), ReconstructionLoss()], settings).history["clustering"]
     for column in ("reconstruction_loss", "reconstruction_loss_after_reset"):
         np.testing.assert_allclose(alone[column].values, beside[column].values, rtol=1e-6)
     monkeypatch.setattr("reclust.representations.base.encode_together", lambda encoder, views: pytest.fail("encoded again"))
-    train(X, replace(settings, pretraining=None, clustering=replace(settings.clustering, epochs=0)), seeds=[1], monitors=[Distances(), Reconstruction()])
+    train(X, replace(settings, pretraining=None, clustering=replace(settings.clustering, epochs=0)), seeds=[1], monitors=[Distances(), ReconstructionLoss()])
 
 
 def test_each_reset_is_seen_before_right_after_and_one_epoch_later():
