@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from reclust.cli import main, parser
-from reclust.studies import published
+from reclust.cli.common import check_paths
+from reclust.studies import Store, published
 
 
 @pytest.mark.parametrize(("given", "message"), [
@@ -105,3 +106,43 @@ def test_completion_script_knows_the_commands(capsys):
     pytest.importorskip("shtab")
     assert main(["completion", "bash"]) == 0
     assert "study" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("given", [
+    ["fit", "x.npy", "-k", "2", "-o", "o", "--report", "o/model.reclust"],
+    ["fit", "x.npy", "-k", "2", "-o", "o", "--report", "o/../o/labels.csv"],
+    ["fit", "x.npy", "-k", "2", "-o", "o", "--report", "o/fit.checkpoint"],
+    ["fit", "x.npy", "-k", "2", "-o", "o", "--report", "link.npy"],
+    ["predict", "m.reclust", "images", "-o", "images/a.png"],
+    ["predict", "m.reclust", "x.npy", "-o", "new", "--report", "./new"],
+    ["table", "s.sqlite", "-o", "s.sqlite"],
+    ["table", "s.sqlite", "-o", "s.sqlite-wal"],
+    ["report", "s.sqlite", "-o", "s.sqlite"],
+    ["report", "s.sqlite", "-o", "link.sqlite"],
+    ["figure", "voronoi.pdf", "voronoi", "-o", "."],
+    ["figure", "voronoi.pdf", "-o", "."],
+    ["figure", "voronoi.pdf", "voronoi", "-o", "voronoi.pdf"],
+    ["study", "run", "x.toml", "--store", "x.toml"],
+    ["study", "merge", "s.sqlite", "--store", "link.sqlite"],
+    ["study", "compact", "s.sqlite", "-o", "s.sqlite"],
+    ["study", "export", "--store", "s.runs.csv", "-o", "."],
+])
+def test_an_output_is_no_input_and_no_other_output(given, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.zeros((4, 2)))
+    Path("images").mkdir()
+    for name in ("m.reclust", "x.toml", "images/a.png"):
+        Path(name).write_text("given")
+    for name in ("s.sqlite", "voronoi.pdf", "s.runs.csv"):
+        with Store(name) as store:
+            store.plan("s", "spec", [])
+    Path("link.npy").symlink_to("x.npy")
+    Path("link.sqlite").symlink_to("s.sqlite")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert main(given) == 1
+    assert "is an input or another output" in capsys.readouterr().err
+    assert before == {path: path.read_bytes() for path in before}
+
+
+def test_devices_may_be_named_twice(tmp_path):
+    check_paths([], ["/dev/null", "/dev/null"])

@@ -1,6 +1,8 @@
 """Files are written completely or not at all."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -51,3 +53,39 @@ def test_a_lock_is_held_by_one_at_a_time(tmp_path):
         pass
     with pytest.raises(RuntimeError, match="could not be locked"), exclusive_lock(tmp_path, "held"):
         pass
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links and modes are another matter there")
+def test_links_and_modes_stay(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder" / "x")
+    write_bytes(tmp_path / "link", b"one")
+    os.chmod(tmp_path / "folder" / "x", 0o640)
+    write_bytes(tmp_path / "link", b"two")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "folder" / "x").read_bytes() == b"two"
+    assert os.stat(tmp_path / "folder" / "x").st_mode & 0o777 == 0o640
+    assert os.listdir(tmp_path / "folder") == ["x"]
+
+
+WRITE_AND_STOP = """
+import os, sys
+from reclust.utils.files import write_bytes
+os.fsync = lambda _: (print("writing", flush=True), sys.stdin.read())
+write_bytes(sys.argv[1], b"half")
+"""
+
+
+def test_the_next_write_deletes_what_a_killed_one_left_but_not_what_is_being_written(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    writers = [subprocess.Popen([sys.executable, "-c", WRITE_AND_STOP, tmp_path / name], stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, env=environment) for name in ("killed", "living")]
+    for writer in writers:
+        writer.stdout.readline()
+    (tmp_path / ".config.tmp").write_text("of another program")
+    writers[0].kill()
+    writers[0].wait()
+    write_bytes(tmp_path / "x", b"new")
+    left = sorted(os.listdir(tmp_path))
+    assert left[1].startswith(".living.") and [left[0], *left[2:]] == [".config.tmp", "x"]
+    writers[1].communicate()
+    assert sorted(os.listdir(tmp_path)) == [".config.tmp", "living", "x"]

@@ -7,7 +7,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +71,25 @@ def add_command(commands: argparse._SubParsersAction, name: str,
 def add_options(parser: argparse._ActionsContainer, *names: str) -> None:
     for name in names:
         parser.add_argument(*filter(None, (name, ALIASES.get(name))), **OPTIONS[name])
+
+
+def check_paths(inputs: Iterable[str], outputs: Iterable[str | Path | None]) -> None:
+    """Raise unless the outputs differ from each other and from the inputs, links followed."""
+    from ..data.formats.images import holds_images
+
+    beside = ("", "-wal", "-shm", "-journal")  # files of a store
+    taken = [Path(f"{given}{end}").expanduser() for given in inputs for end in beside]
+    for output in (Path(given) for given in outputs if given is not None):
+        if output.exists() and not output.is_file():  # /dev/null
+            continue
+        for other in taken:
+            in_folder = (other.is_dir() and holds_images(output)
+                         and other.resolve() in output.resolve().parents)
+            if in_folder or other.resolve() == output.resolve() or (
+                    other.exists() and output.exists() and other.samefile(output)):
+                raise FileExistsError(f"{output} is an input or another output of this command and "
+                                      "would be overwritten: choose another name.")
+        taken.append(output)
 
 
 def read_data(arguments: argparse.Namespace) -> Dataset:

@@ -15,11 +15,21 @@ from typing import TYPE_CHECKING, Any
 from ..utils.choices import ALGORITHMS, AUGMENTATIONS, EFFORTS, PRESETS
 from ..utils.files import check_writable, exclusive_lock, write_text
 from . import common
-from .common import DATA, PREPARATION, add_command, add_options, duration, read_data, show
+from .common import (
+    DATA,
+    PREPARATION,
+    add_command,
+    add_options,
+    check_paths,
+    duration,
+    read_data,
+    show,
+)
 
 if TYPE_CHECKING:
     from ..data import Dataset
 
+OWN_FILES = ("labels.csv", "model.reclust", "fit.checkpoint", "fit.checkpoint.previous", "fit.lock")
 CHECKPOINT_SECONDS = 20.0  # writing a large network after every epoch would be slow
 
 
@@ -68,12 +78,12 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 
 def _fit(arguments: argparse.Namespace) -> int:
-    dataset = read_data(arguments)
-    model = _model(arguments, images=dataset.image_shape is not None)
     folder, report = Path(arguments.output), arguments.report
-    refuse_overwrite([arguments.data], folder / "labels.csv", folder / "model.reclust", report)
+    check_paths([arguments.data], [report, *(folder / name for name in OWN_FILES)])
     if report is not None:
         check_writable(report)
+    dataset = read_data(arguments)
+    model = _model(arguments, images=dataset.image_shape is not None)
     folder.mkdir(parents=True, exist_ok=True)
     lock = folder / "fit.lock"
     with exclusive_lock(lock, f"Another `reclust fit` is writing to {folder}: wait for it, or use "
@@ -174,9 +184,9 @@ def _predict(arguments: argparse.Namespace) -> None:
 
     if Path(arguments.model).is_dir():
         arguments.model = str(Path(arguments.model) / "model.reclust")
+    check_paths([arguments.model, arguments.data], [arguments.output, arguments.report])
     for output in filter(None, (arguments.output, arguments.report)):
         check_writable(output)
-    refuse_overwrite([arguments.model, arguments.data], arguments.output, arguments.report)
     model = load(arguments.model)
     if holds_images(arguments.data):
         arguments.size = model.preparation_.image_shape
@@ -193,13 +203,6 @@ def _write_report(model: Any, dataset: Dataset, path: str | None) -> None:
     if path is not None:
         title = f"{dataset.name} in {model.n_clusters_} clusters"
         model.report(path, dataset, dataset.labels, title=title)
-
-
-def refuse_overwrite(inputs: Iterable[str], *outputs: str | Path | None) -> None:
-    existing = [Path(path) for path in inputs if Path(path).exists()]
-    for output in (Path(path) for path in outputs if path is not None):
-        if output.exists() and any(map(output.samefile, existing)):
-            raise FileExistsError(f"{output} is an input and would be overwritten.")
 
 
 def _labels_csv(dataset: Dataset, labels: Iterable[int]) -> str:

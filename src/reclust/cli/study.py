@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, get_args
 
 from .. import studies
 from ..utils.choices import BASELINES, Precision
-from .common import CONDITIONS, OPTIONS, STUDY, add_command, add_options, duration, progress, show
+from .common import (
+    CONDITIONS,
+    OPTIONS,
+    STUDY,
+    add_command,
+    add_options,
+    check_paths,
+    duration,
+    progress,
+    show,
+)
 
 if TYPE_CHECKING:
     from ..studies.backends import Backend
@@ -135,6 +145,7 @@ def _show(arguments: argparse.Namespace) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    check_paths([arguments.study], [arguments.store])
     study, start = _study(arguments), time.time()
     if arguments.precision is not None:
         study = replace(study, precision=arguments.precision)
@@ -229,12 +240,14 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _merge(arguments: argparse.Namespace) -> None:
+    check_paths(arguments.others, [arguments.store])
     with studies.Store(arguments.store) as store:
         show([{"store": other, "runs copied": store.merge(other)} for other in arguments.others],
              as_json=arguments.json)
 
 
 def _compact(arguments: argparse.Namespace) -> None:
+    check_paths(arguments.stores, [arguments.output])
     studies.compact(arguments.stores, arguments.output, every=arguments.every,
                     curves=arguments.curves)
     before, after = (sum(Path(path).stat().st_size for path in paths) / 1e6
@@ -245,6 +258,9 @@ def _compact(arguments: argparse.Namespace) -> None:
 
 def _export(arguments: argparse.Namespace) -> None:
     with studies.StoreReader(arguments.store) as store:
+        check_paths([arguments.store], [
+            Path(arguments.output) / f"{study}.{part}.{arguments.format}"
+            for study in store.studies() for part in ("runs", *store.phases(study))])
         written = studies.export(store, arguments.output, kind=arguments.format)
     show([{"file": str(path)} for path in written], as_json=arguments.json)
 
@@ -252,6 +268,7 @@ def _export(arguments: argparse.Namespace) -> None:
 def _table(arguments: argparse.Namespace) -> int:
     from ..studies.tables import render, tables, write
 
+    check_paths([arguments.store], [arguments.output])
     with studies.StoreReader(arguments.store) as store:
         names = [arguments.study] if arguments.study else [
             status.study for status in store.status()
@@ -279,13 +296,15 @@ def _figure(arguments: argparse.Namespace) -> int:
     choice = Choice(arguments.study, datasets=arguments.datasets, variants=arguments.variants,
                     algorithms=arguments.algorithms, epoch=arguments.epoch)
     path = Path(arguments.output)
-    if not (arguments.name and path.suffix):
+    to_file, names = arguments.name and path.suffix, [arguments.name] if arguments.name else FIGURES
+    files = [path] if to_file else [path / f"{name}.pdf" for name in names]
+    check_paths([arguments.store], files)
+    if not to_file:
         path.mkdir(parents=True, exist_ok=True)
     with studies.StoreReader(arguments.store) as store:
         if arguments.name:
-            path = path if path.suffix else path / f"{arguments.name}.pdf"
-            draw(store, arguments.name, path, choice)
-            print(path)
+            draw(store, arguments.name, files[0], choice)
+            print(files[0])
             return 0
         missing = []
         for name in FIGURES:
@@ -303,6 +322,7 @@ def _figure(arguments: argparse.Namespace) -> int:
 def _report(arguments: argparse.Namespace) -> None:
     from ..studies.html.report import report
 
+    check_paths([arguments.store], [arguments.output])
     with studies.StoreReader(arguments.store) as store:
         report(store, arguments.output, data=arguments.folder, title=arguments.title,
                figures=arguments.figures, progress=progress())

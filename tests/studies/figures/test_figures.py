@@ -1,5 +1,6 @@
 """Figures draw what is in the store: the data of lines, bars and points are compared, not pixels."""
 
+import os
 import pathlib
 import re
 
@@ -13,7 +14,8 @@ from reclust.studies.measures import MEASURES
 
 pytest.importorskip("matplotlib")
 from reclust.studies import figures  # noqa: E402
-from reclust.studies.figures import FIGURES, Choice, MissingData, draw, figure  # noqa: E402
+from reclust.studies.figures import FIGURES, Choice, MissingData, draw, figure, save  # noqa: E402
+from reclust.studies.figures.panels import panels  # noqa: E402
 
 SEEDS, EPOCHS, RESETS, ROWS, BINS = (1, 2, 3), np.arange(-1, 5), np.array([2, 4]), 40, 20  # small_settings fire at 2 and 4
 SINGLE = ("accuracy", "nmi", "label_change", "intra_class_distance", "inter_class_distance", "silhouette",
@@ -416,3 +418,18 @@ def test_matplotlibs_state_is_left_alone(store):
     assert dict(matplotlib.rcParams) == before
     root = pathlib.Path(figures.__file__).parent
     assert not [path.name for path in root.glob("*.py") if "pyplot" in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("ending", ["pdf", "svg", "png"])
+def test_a_full_disk_leaves_the_old_figure(ending, tmp_path, monkeypatch):
+    drawn, _ = panels()
+    path = tmp_path / f"figure.{ending}"
+    path.write_bytes(b"old")
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=f"figure.{ending} could not be written, its old content is intact"):
+        save(drawn, path)
+    assert path.read_bytes() == b"old" and os.listdir(tmp_path) == [path.name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...utils.exceptions import require
+from ...utils.files import write_bytes, write_text
 from ..tables import labels
 from .runs import Runs, in_order, over_one_epoch
 
@@ -139,14 +141,15 @@ def _comparable(curves: pandas.DataFrame) -> pandas.DataFrame:
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Save as .pdf, .svg or .png, the same bytes on every machine."""
     matplotlib = require("matplotlib", purpose="Drawing figures", extra="plot")
-    path = Path(path)
+    path, made = Path(path), io.BytesIO()
     if path.suffix not in _UNDATED:
         raise ValueError(f"{path.name} has no known format: use one of {', '.join(_UNDATED)}.")
     with matplotlib.rc_context(STYLE):
-        figure.savefig(path, metadata=_UNDATED[path.suffix])
+        figure.savefig(made, format=path.suffix[1:], metadata=_UNDATED[path.suffix])
     if path.suffix == ".svg":
-        svg = renumber(shorten(path.read_text(encoding="utf-8")))
-        path.write_text(svg, encoding="utf-8", newline="\n")
+        write_text(path, renumber(shorten(made.getvalue().decode())))
+    else:
+        write_bytes(path, made.getbuffer())
 
 
 def shorten(svg: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ...training.history import AFTER_RESET
-from ...utils.files import check_writable
+from ...utils.files import check_writable, write_bytes
 from ...utils.values import check_int
 from . import schema
 from .reader import StoreReader
@@ -92,7 +92,7 @@ def compact(stores: Paths, path: str | os.PathLike[str], *, every: int = 10,
               ("contents", f"hash IN ({contents})", "hash"),
               ("arrays", f"group_key IN ({planned}) AND name NOT IN {LARGE_ARRAYS}",
                "group_key, name"))
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+    with tempfile.TemporaryDirectory() as folder:
         whole = Path(folder) / path.name
         with gathered(stores) as reader, Store(whole) as made, made._transaction() as db:
             known = {name for (name,) in reader._db.execute("SELECT DISTINCT name FROM curves")}
@@ -107,7 +107,7 @@ def compact(stores: Paths, path: str | os.PathLike[str], *, every: int = 10,
             for statement in ("PRAGMA journal_mode = DELETE", f"PRAGMA page_size = {PAGE_BYTES}",
                               "VACUUM"):
                 made._db.execute(statement)
-        os.replace(whole, path)
+        write_bytes(path, whole.read_bytes())
 
 
 def _smaller_curves(reader: StoreReader, group: str, every: int,
