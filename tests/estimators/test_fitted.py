@@ -1,5 +1,8 @@
 """Prediction with fitted estimators, and what a failed fit leaves."""
 
+import sys
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +10,16 @@ from sklearn.exceptions import NotFittedError
 from support import blobs
 
 import reclust
-from reclust import DEC, IDEC, Autoencoder, OwnAutoencoder, ReclustWarning, TrainingFailed
+from reclust import (
+    DEC,
+    IDEC,
+    Autoencoder,
+    OwnAutoencoder,
+    Reclust,
+    ReclustWarning,
+    SelfLabeling,
+    TrainingFailed,
+)
 
 X, Y = blobs(n=60)
 IMAGES = np.random.default_rng(0).integers(0, 255, size=(40, 6, 5)).astype(np.uint8)
@@ -92,6 +104,34 @@ def test_after_a_failed_fit_a_model_is_not_fitted(tmp_path, fitted_before):
             use()
     assert not hasattr(model, "labels_") and not hasattr(model, "result_")
     assert (model.set_params(lr=None).fit(X).labels_ == small().fit(X).labels_).all()
+
+
+@pytest.mark.parametrize("kind", ["deep_clustering", "reclust", "self_labeling"])
+@pytest.mark.parametrize("place", ["{}.k_means_baseline", "fitted.FittedClustering._label", "fitted.FittedClustering._keep_clusters"])
+def test_an_interrupted_fit_leaves_no_attributes(kind, place, monkeypatch):
+    model = {"deep_clustering": small, "reclust": lambda: Reclust(4, effort="quick", random_state=0, device="cpu"),
+             "self_labeling": lambda: SelfLabeling(small().fit(X), threshold=0.1, epochs=1, warmup_epochs=1, device="cpu")}[kind]()
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"reclust.estimators.{place.format(kind)}", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    assert not [name for name in vars(model) if name.endswith("_")]
+
+
+def test_prediction_leaves_the_filters_of_warnings_alone(tmp_path, monkeypatch):
+    """They belong to the process: threads would restore each other's."""
+    pytest.importorskip("pandas").DataFrame(X, columns=[f"gene{i}" for i in range(12)]).to_csv(tmp_path / "x.csv", index=False)
+    model, original = small().fit(tmp_path / "x.csv"), warnings.catch_warnings
+
+    def watched(*given, **options):
+        assert not sys._getframe(1).f_globals["__name__"].startswith("reclust")
+        return original(*given, **options)
+
+    monkeypatch.setattr(warnings, "catch_warnings", watched)
+    assert (model.predict(tmp_path / "x.csv") == model.labels_).all()
 
 
 def test_dead_clusters_are_not_spoken_of():

@@ -184,22 +184,22 @@ class DeepClustering(FittedClustering):
             raise ValueError(f"n_clusters={n_clusters} needs at least {n_clusters} samples, "
                              f"X has n_samples={samples.n_samples}.")
         seeds = self._seeds(recipe.n_init, checkpoint, start)
-        self._forget()
-        self._check_features(X, samples, reset=True)
-        evaluation = Evaluation(limit=MONITORED_SAMPLES) if y is None else Evaluation(y)
-        result = self._train(inputs, recipe.settings, seeds, start, checkpoint,
-                             ClusterCount(), evaluation, *monitors)
-        with torch.autocast(device.type, enabled=False):
-            scores, best = choose_replica(result, inputs, recipe.select)
-        self._adopt(result, preparation, scores, best)
-        self.ids_ = samples.ids
-        self._label(samples.array, n_clusters)
-        if self.consensus:
-            labels = np.stack([replica.labels for replica in better_half(self.replicas_)])
-            agreed = consensus(labels, self.n_clusters_, seed=seeds[0])
-            self.consensus_labels_ = metrics.matched(agreed, self.labels_)
-        self.baseline_ = k_means_baseline(samples.array, preparation, n_clusters,
-                                          seed=seeds[0], device=device)
+        with self._fitting():
+            self._check_features(X, samples, reset=True)
+            evaluation = Evaluation(limit=MONITORED_SAMPLES) if y is None else Evaluation(y)
+            result = self._train(inputs, recipe.settings, seeds, start, checkpoint,
+                                 ClusterCount(), evaluation, *monitors)
+            with torch.autocast(device.type, enabled=False):
+                scores, best = choose_replica(result, inputs, recipe.select)
+            self._adopt(result, preparation, scores, best)
+            self.ids_ = samples.ids
+            self._label(samples.array, n_clusters)
+            if self.consensus:
+                labels = np.stack([replica.labels for replica in better_half(self.replicas_)])
+                agreed = consensus(labels, self.n_clusters_, seed=seeds[0])
+                self.consensus_labels_ = metrics.matched(agreed, self.labels_)
+            self.baseline_ = k_means_baseline(samples.array, preparation, n_clusters,
+                                              seed=seeds[0], device=device)
         return self
 
     def pretrain(self, X: Any, *, checkpoint: Checkpoint | str | os.PathLike[str] | None = None,

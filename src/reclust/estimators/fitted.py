@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -123,9 +123,8 @@ class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMix
         """Learn (`reset`) or check the number and names of features."""
         frame = is_dataframe(X)
         rows = np.broadcast_to(0.0, (samples.n_samples, samples.n_features))
-        with warnings.catch_warnings():
-            if samples.feature_names is not None:  # compared by `accept`
-                warnings.filterwarnings("ignore", "X does not have valid feature names")
+        by_name = samples.feature_names is not None and hasattr(self, "feature_names_in_")
+        if frame or not by_name:  # `accept` selected columns by name
             validate_data(self, X if frame else rows, reset=reset, skip_check_array=True)
         if reset and samples.feature_names is not None and not frame:
             self.feature_names_in_ = np.asarray(samples.feature_names, dtype=object)
@@ -160,8 +159,17 @@ class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMix
         q = soft_assignment(z, model.state["centers"])
         return q.nan_to_num(nan=1 / q.shape[-1])  # squares overflow far from all centers
 
+    @contextmanager
+    def _fitting(self) -> Iterator[None]:
+        """Forget an earlier fit, and this one unless it ends: all fitted attributes or none."""
+        self._forget()
+        try:
+            yield
+        except BaseException:
+            self._forget()
+            raise
+
     def _forget(self) -> None:
-        """Forget an earlier fit, so that it is not mistaken for a new one that fails."""
         for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
             delattr(self, name)
 

@@ -152,33 +152,34 @@ class Reclust(FittedClustering):
         preparation = Preparation.fit(samples, standardize=True, lens=_lens(samples, device))
         checkpoint = Checkpoint.at(checkpoint, every)
         seed = self._seed(checkpoint)
-        self._forget()
-        self._check_features(X, samples, reset=True)
-        order = draws.permutation(draws.fold(draws.key(seed), "rows"), samples.n_samples)
-        rows = order[:MAX_ROWS[device.type]].sort().values.numpy()
-        some = replace(samples, array=samples.array[rows])
-        inputs, augment = self._inputs(some, preparation), _augmentation(samples)
-        execution = self._execution()
-        with closing(Progress(shown=self.progress)) as progress:
-            conditions = Conditions(k, execution, device, checkpoint, [progress, *monitors])
-            effort = EFFORTS[self.effort]
-            if augment is not None and effort.networks:
-                recipe = image_recipe(inputs, augment, effort, seed, conditions)
-            else:
-                make = table_recipe if kind == "table" else embedding_recipe
-                recipe = make(_flat_rows(some), effort, seed, conditions)
-            members = self._members(recipe.stages, execution.time_budget)
-            labels = np.stack([member.labels for member in better_half(members)])
-            agreed = consensus(labels, k, recipe.graph, seed=seed)
-            targets = (np.eye(k)[agreed] + vote_shares(labels, agreed, k)) / 2
-            result = train(inputs, _student(k, len(rows), augment, effort.steps), seeds=[seed],
-                           targets=targets, monitors=conditions.monitors, checkpoint=checkpoint,
-                           execution=replace(execution, time_budget=None))
-        self._adopt(result, preparation, [float("nan")], 0)
-        self.ids_ = samples.ids
-        self._label(samples.array, k)
-        self.members_ = [_finished(member, agreed, rows, samples.n_samples) for member in members]
-        self.baseline_ = k_means_baseline(samples.array, preparation, k, seed=seed, device=device)
+        with self._fitting():
+            self._check_features(X, samples, reset=True)
+            order = draws.permutation(draws.fold(draws.key(seed), "rows"), samples.n_samples)
+            rows = order[:MAX_ROWS[device.type]].sort().values.numpy()
+            some = replace(samples, array=samples.array[rows])
+            inputs, augment = self._inputs(some, preparation), _augmentation(samples)
+            execution = self._execution()
+            with closing(Progress(shown=self.progress)) as progress:
+                conditions = Conditions(k, execution, device, checkpoint, [progress, *monitors])
+                effort = EFFORTS[self.effort]
+                if augment is not None and effort.networks:
+                    recipe = image_recipe(inputs, augment, effort, seed, conditions)
+                else:
+                    make = table_recipe if kind == "table" else embedding_recipe
+                    recipe = make(_flat_rows(some), effort, seed, conditions)
+                members = self._members(recipe.stages, execution.time_budget)
+                labels = np.stack([member.labels for member in better_half(members)])
+                agreed = consensus(labels, k, recipe.graph, seed=seed)
+                targets = (np.eye(k)[agreed] + vote_shares(labels, agreed, k)) / 2
+                result = train(inputs, _student(k, len(rows), augment, effort.steps), seeds=[seed],
+                               targets=targets, monitors=conditions.monitors, checkpoint=checkpoint,
+                               execution=replace(execution, time_budget=None))
+            self._adopt(result, preparation, [float("nan")], 0)
+            self.ids_ = samples.ids
+            self._label(samples.array, k)
+            self.members_ = [_finished(one, agreed, rows, samples.n_samples) for one in members]
+            self.baseline_ = k_means_baseline(samples.array, preparation, k, seed=seed,
+                                              device=device)
         if self.agreement_ < LOW_AGREEMENT and k > 1:
             warn(f"The members agree little (adjusted Rand index {self.agreement_:.2f}): the data "
                  f"may not have {k} clusters. Compare with baseline_, or try another n_clusters.")

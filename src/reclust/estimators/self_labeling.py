@@ -96,19 +96,19 @@ class SelfLabeling(FittedClustering):
         start = clusterer.result_.only(clusterer.best_replica_)
         inputs = self._inputs(samples, preparation)
         how = self._self_label(preparation, inputs.sample_shape, start.settings[0].augment)
-        self._forget()
-        with closing(Progress(shown=self.progress)) as progress:
-            measured = [] if y is None else [Evaluation(y)]
-            result = self_label(inputs, start, how, monitors=[progress, *measured],
-                                execution=self._execution(),
-                                checkpoint=Checkpoint.at(checkpoint, every))
-        self.n_features_in_, self.ids_ = clusterer.n_features_in_, samples.ids
-        if "feature_names_in_" in vars(clusterer):
-            self.feature_names_in_ = clusterer.feature_names_in_
-        self.baseline_ = k_means_baseline(samples.array, preparation, clusterer.n_clusters_,
-                                          seed=start.seeds[0], device=device)
-        self._adopt(result, preparation, [float("nan")], 0)
-        self._label(samples.array, clusterer.n_clusters_)
+        with self._fitting():
+            with closing(Progress(shown=self.progress)) as progress:
+                measured = [] if y is None else [Evaluation(y)]
+                result = self_label(inputs, start, how, monitors=[progress, *measured],
+                                    execution=self._execution(),
+                                    checkpoint=Checkpoint.at(checkpoint, every))
+            self.n_features_in_, self.ids_ = clusterer.n_features_in_, samples.ids
+            if "feature_names_in_" in vars(clusterer):
+                self.feature_names_in_ = clusterer.feature_names_in_
+            self.baseline_ = k_means_baseline(samples.array, preparation, clusterer.n_clusters_,
+                                              seed=start.seeds[0], device=device)
+            self._adopt(result, preparation, [float("nan")], 0)
+            self._label(samples.array, clusterer.n_clusters_)
         return self
 
     def soft_labels(self, model: Model, z: Tensor) -> Tensor:

@@ -3,7 +3,6 @@
 import csv
 import gzip
 import re
-import warnings
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -66,13 +65,12 @@ def _read(path: Path, encoding: str, labels: str | None, ids: str | None,
         ids = ""
     check_names(dialect.names, (labels, ids, *drop), path)
     pandas = require("pandas", purpose="Reading CSV files")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of float_precision, which only older versions need
-        frame = pandas.read_csv(
-            path, encoding=encoding, sep=dialect.delimiter, decimal=dialect.decimal, header=None,
-            names=dialect.names, skiprows=dialect.header_lines, index_col=False,
-            skipinitialspace=True, na_values=["?"], low_memory=False, float_precision="round_trip",
-            converters={name: str.strip for name in (labels, ids) if name is not None})
+    is_new = tuple(map(int, pandas.__version__.split(".")[:2])) >= (3, 1)  # and always exact
+    frame = pandas.read_csv(
+        path, encoding=encoding, sep=dialect.delimiter, decimal=dialect.decimal, header=None,
+        names=dialect.names, skiprows=dialect.header_lines, index_col=False, skipinitialspace=True,
+        na_values=["?"], low_memory=False, **{} if is_new else {"float_precision": "round_trip"},
+        converters={name: str.strip for name in (labels, ids) if name is not None})
     unnamed = [""] if "" in dialect.names and ids != "" else []
     table = from_frame(frame, labels=labels, ids=ids, drop=[*drop, *unnamed], where=str(path))
     return ReadTable(table.values.astype(np.float64, copy=False), _as_integers(table.labels),
