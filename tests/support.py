@@ -37,3 +37,26 @@ def stop_at(phase, epoch):
             raise Stop
 
     return monitor
+
+
+def resident(peak=False):
+    """Memory of this process in bytes, or its peak since `forget_peak`."""
+    line = "VmHWM" if peak else "VmRSS"
+    with open("/proc/self/status") as status:
+        return 1024 * int(next(one for one in status if one.startswith(line)).split()[1])
+
+
+def forget_peak():
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+
+
+def memory_of(call):
+    """Bytes that a call takes beyond those taken before it, and what it returns or raises."""
+    forget_peak()
+    before = resident()
+    try:
+        made = call()
+    except (ValueError, OSError) as error:
+        made = error
+    return resident(peak=True) - before, made

@@ -7,13 +7,14 @@ import os
 import random
 import resource
 import sys
+import time
 import warnings
 from dataclasses import dataclass, fields
 
 import numpy as np
 import pytest
 import torch
-from support import blobs, small_settings
+from support import blobs, memory_of, small_settings
 
 import reclust
 from reclust import (
@@ -324,6 +325,35 @@ def test_networks_larger_than_the_file_are_never_made(tmp_path, change):
     path = sealed(tmp_path, "model", change)
     with pytest.raises(ValueError, match="cannot be used"):
         watched(lambda: reclust.load(path))
+
+
+def convolutional(**fields):
+    """Settings of a network that the file does not hold."""
+    def change(header, tensors):
+        header["settings"][0]["fields"]["representation"] = {"kind": "ConvAutoencoder", "fields": {"channels": [1], **fields}}
+        header["sample_shape"] = [1, 4, 3]
+    return change
+
+
+@pytest.mark.parametrize("change", [set_field("hidden", [1] * 40_000), convolutional(residuals=10**9), convolutional(channels=[1] * 40_000)])
+def test_layers_without_end_are_never_made(tmp_path, change):
+    path = sealed(tmp_path, "model", change)
+    began = time.process_time()
+    taken, error = memory_of(lambda: reclust.load(path))
+    assert "a larger network than the trained one" in str(error)
+    assert taken < 64e6 + 20 * path.stat().st_size and time.process_time() - began < 10
+
+
+def test_one_long_name_makes_no_other_longer(tmp_path):
+    names = ["x" * 100_000] + ["a"] * 3000
+    taken, model = memory_of(lambda: reclust.load(sealed(tmp_path, "model", lambda h, t: h.update(ids=names))))
+    assert taken < 64e6 and model.ids_.tolist() == names
+
+
+def test_loading_never_runs_the_network(tmp_path, monkeypatch):
+    path = sealed(tmp_path, "model", lambda h, t: None)
+    monkeypatch.setattr(torch.nn.Module, "__call__", lambda *_: pytest.fail("the network ran"))
+    reclust.load(path)
 
 
 @pytest.mark.parametrize(("change", "message"), [

@@ -161,7 +161,7 @@ def as_integers(labels: NDArray[Any], where: str) -> NDArray[np.int64]:
             raise DataError(f"{where}: {len(missing)} of {labels.size} labels are missing, the "
                             f"first in row {missing[0] + 1}; fill them in or drop those rows.")
     if labels.dtype.kind not in NUMERIC:
-        numbers = np.unique(labels.astype(str), return_inverse=True)[1]
+        numbers = np.unique(as_text(labels), return_inverse=True)[1]
         return numbers.reshape(labels.shape).astype(np.int64)
     if labels.dtype.kind == "f":
         wrong = labels[(labels != np.round(labels)) | ~(np.abs(labels) < 2**63)]
@@ -172,15 +172,19 @@ def as_integers(labels: NDArray[Any], where: str) -> NDArray[np.int64]:
 
 
 def _as_names(ids: NDArray[Any], where: str) -> NDArray[Any]:
-    """Return numbers and text as they are, anything else as text, which model files can store."""
+    """Return numbers as they are, anything else as text, which model files can store."""
     if ids.ndim != 1:
         raise DataError(f"{where}: ids of shape {ids.shape}; needed: one for each sample.")
-    if ids.dtype.kind == "M":
-        return np.datetime_as_string(ids, unit="auto")
-    if ids.dtype.kind in "iufbU":
-        return ids
-    return np.array([one.decode(errors="replace") if isinstance(one, bytes) else str(one)
-                     for one in ids.tolist()])
+    return ids if ids.dtype.kind in NUMERIC else as_text(ids)
+
+
+def as_text(values: NDArray[Any]) -> NDArray[Any]:
+    """Return strings as objects: in a fixed width all would be as long as the longest."""
+    if values.dtype.kind == "M":
+        values = np.datetime_as_string(values, unit="auto")
+    text = [one.decode(errors="replace") if isinstance(one, bytes) else str(one)
+            for one in values.ravel().tolist()]
+    return np.array(text, dtype=object).reshape(values.shape)
 
 
 def as_split(split: Any, where: str) -> NDArray[np.uint8]:

@@ -118,13 +118,14 @@ def _from_images(path: Path, options: ReadOptions) -> dict[str, Any]:
     if options.labels not in (None, "folder"):
         raise DataError(f"labels={options.labels!r} for images; needed: 'folder' or one for each.")
     images, names = read_images(path, size=options.size, on_error=options.on_error)
-    found: dict[str, Any] = {"samples": images, "ids": np.array(names), "max_value": 255.0}
+    found: dict[str, Any] = {"samples": images, "max_value": 255.0,
+                             "ids": np.array(names, dtype=object)}
     outside = [name for name in names if "/" not in name]
     if options.labels and outside:
         raise DataError(f"{path}: {len(outside)} of {len(names)} images are in no folder below it, "
                         f"such as {outside[0]}; labels='folder' needs a folder per class.")
     if options.labels:
-        found["labels"] = np.array([name.partition("/")[0] for name in names])
+        found["labels"] = np.array([name.partition("/")[0] for name in names], dtype=object)
     return found
 
 

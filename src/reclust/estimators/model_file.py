@@ -57,6 +57,11 @@ def write_model(path: str | os.PathLike[str], estimator: str, parameters: dict[s
     tensor_file.write(path, "model", header, tensors)
 
 
+def _ids(stored: list[Any]) -> np.ndarray:
+    is_text = any(isinstance(one, str) for one in stored)
+    return np.array(stored, dtype=object if is_text else None)
+
+
 def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Return the class name, the parameters and the fitted attributes, with `scores`."""
     header, tensors = tensor_file.read(path, "model")
@@ -79,7 +84,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
             "baseline_": Baseline(arrays["baseline_labels"], centers, header["baseline_inertia"],
                                   arrays.get("baseline_weights", np.ones_like(centers[0]))),
             "n_features_in_": header["n_features_in"],
-            "ids_": None if header.get("ids") is None else np.array(header["ids"])}
+            "ids_": None if header.get("ids") is None else _ids(header["ids"])}
         if "members" in header:
             fitted["members_"] = [Member(method, view, seed, labels, score)
                                   for (method, view, seed, score), labels

@@ -14,7 +14,7 @@ from sklearn.utils import check_consistent_length
 
 from .. import draws, metrics
 from ..data.accept import as_array
-from ..data.dataset import dense_rows
+from ..data.dataset import as_text, dense_rows
 from ..geometry import distance_ratio, extremes, squared_silhouette
 from ..training.history import AFTER_RESET
 from ..training.result import Model
@@ -86,7 +86,7 @@ class FitSample:
         check_consistent_length(model.labels_, classes)
         if classes is not None and classes.dtype.kind == "O":  # mixed types cannot be sorted
             metrics.refuse_missing(classes)
-            classes = classes.astype(str)
+            classes = as_text(classes)
         confidence = model.map_samples(X[rows], model.soft_labels).max(1)
         return cls(model, X, classes, rows, model.map_samples(X[rows], lambda _, z: z), confidence)
 

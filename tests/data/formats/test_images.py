@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import zlib
 
@@ -281,3 +282,27 @@ def test_large_images_are_told_of_unless_their_size_is_chosen(tmp_path):
     with pytest.warns(ReclustWarning, match=r"200 x 100.*--size 64 64"):
         read(tmp_path)
     assert read(tmp_path, size=(200, 100)).image_shape == (1, 200, 100)
+
+
+def test_folders_that_link_to_each_other_are_read_once(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        image.new("L", (3, 3)).save(tmp_path / name / "x.png")
+    for name, other in ("ab", "ba", "ac", "ca", "bc", "cb"):
+        (tmp_path / name / other).symlink_to(tmp_path / other)
+    found = read(tmp_path, labels="folder")
+    assert found.ids.tolist() == ["a/x.png", "b/x.png", "c/x.png"] and found.n_clusters == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no FIFOs here")
+@pytest.mark.filterwarnings("ignore::reclust.ReclustWarning")
+def test_what_is_no_regular_file_is_not_waited_for(tmp_path, caplog):
+    image = pytest.importorskip("PIL.Image")
+    (tmp_path / "set").mkdir()
+    image.new("L", (3, 3)).save(tmp_path / "set/x.png")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "set/y.png").symlink_to(tmp_path / "pipe")
+    with pytest.raises(DataError, match="y.png is no regular file"):
+        read(tmp_path / "set")
+    assert len(read(tmp_path / "set", on_error="skip")) == 1

@@ -74,7 +74,7 @@ def _read(path: Path, encoding: str, labels: str | None, ids: str | None,
     unnamed = [""] if "" in dialect.names and ids != "" else []
     table = from_frame(frame, labels=labels, ids=ids, drop=[*drop, *unnamed], where=str(path))
     return ReadTable(table.values.astype(np.float64, copy=False), _as_integers(table.labels),
-                     None if ids is None else table.ids.astype(str),  # type: ignore[union-attr]
+                     None if ids is None else table.ids,
                      table.names if dialect.header_lines else None)
 
 

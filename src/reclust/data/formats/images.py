@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...utils.exceptions import require, warn
-from ..errors import DataError, explain_read_errors
+from ..errors import DataError, check_size, explain_read_errors
 
 OnError = Literal["raise", "skip"]
 T = TypeVar("T")
@@ -65,6 +66,9 @@ def read_images(place: Path, *, size: Sequence[int] | None = None,
         sizes = {header.size for header in headers.values()}
         common = sizes.pop() if len(sizes) == 1 else (28, 28) if grey else (32, 32)
         height, width = size[:2] if size else common
+        if size is None:
+            content = len(headers) * height * width * (1 if grey else 3)
+            check_size(folder, content, sum(path.stat().st_size for path in headers))
         pixels, broken = _each(headers, partial(_pixels, size=(height, width), grey=grey))
         errors += broken
         # A file with a good header and broken pixels must not decide the mode and size of others.
@@ -101,15 +105,21 @@ def _find_images(place: Path) -> list[Path]:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Find files named as images, following links and skipping hidden files and folders."""
-    for place, folders, files in os.walk(folder, followlinks=True):
-        here = Path(place)
-        above = (here.resolve(), *here.resolve().parents)  # a link to one of these would not end
-        folders[:] = [name for name in folders
-                      if not name.startswith(".") and (here / name).resolve() not in above]
-        for name in files:
-            if not name.startswith(".") and Path(name).suffix.lower() in SUFFIXES | UNSUPPORTED:
-                yield here / name
+    """Find files named as images in each folder once, links followed, hidden ones skipped."""
+    waiting, seen = deque([folder]), set()
+    while waiting:
+        here = waiting.popleft()
+        place = here.stat()
+        if (place.st_dev, place.st_ino) in seen:
+            continue
+        seen.add((place.st_dev, place.st_ino))
+        for path in here.iterdir():
+            if path.name.startswith("."):
+                continue
+            if path.is_dir():  # links last, so that a folder keeps its own name
+                (waiting.append if path.is_symlink() else waiting.appendleft)(path)
+            elif path.suffix.lower() in SUFFIXES | UNSUPPORTED:
+                yield path
 
 
 def _each(paths: Iterable[Path], read: Callable[[Path], T]) -> tuple[dict[Path, T], list[str]]:
@@ -124,7 +134,10 @@ def _each(paths: Iterable[Path], read: Callable[[Path], T]) -> tuple[dict[Path, 
 
 def _header(path: Path) -> _Header:
     image = require("PIL.Image", purpose="Reading images")
+    if path.exists() and not path.is_file():
+        raise DataError(f"{path} is no regular file.")
     with explain_read_errors(path), image.open(path, formats=list(FORMATS)) as opened:
+        check_size(path, opened.width * opened.height, path.stat().st_size)
         if opened.mode == "F":
             raise DataError(f"{path} has floating-point pixels, whose range is unknown; save it "
                             "with 8 or 16 bits.")

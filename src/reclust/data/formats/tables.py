@@ -5,7 +5,7 @@ import re
 import tempfile
 import weakref
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...utils.exceptions import require, warn
 from ...utils.values import is_missing
-from ..errors import DataError, explain_read_errors, listed
+from ..errors import DataError, check_size, explain_read_errors, listed
 
 IN_MEMORY = 2**30  # largest Parquet content, in bytes, that is read into memory, not mapped
 # Fewer rows may count up by chance. Counting from other numbers than 0 or 1 (years) takes more.
@@ -56,9 +56,16 @@ def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None,
     values = _values(features)
     check_finite(values, [str(name) for name in features.columns], where)
     return ReadTable(values.astype(np.uint8) if values.dtype.kind == "b" else values,
-                     None if labels is None else frame[labels].to_numpy(),
-                     (frame.index if ids is None else frame[ids]).to_numpy(),
+                     None if labels is None else _unpacked(frame[labels]),
+                     _unpacked(frame.index if ids is None else frame[ids]),
                      tuple(map(str, features.columns)))
+
+
+def _unpacked(column: Any) -> NDArray[Any]:
+    """Return an array in which equal strings of a categorical column share memory."""
+    categories = getattr(column.dtype, "categories", None)
+    is_text = categories is not None and categories.dtype.kind == "O"
+    return (column.astype(object) if is_text else column).to_numpy()  # type: ignore[no-any-return]
 
 
 def _values(frame: Any) -> NDArray[Any]:
@@ -112,6 +119,11 @@ def _check_dtypes(frame: Any, where: str) -> None:
             raise DataError(f"{where}: {name!r} holds an array in each row; needed: a number. Give "
                             f"the arrays themselves: numpy.stack(frame[{name!r}].to_list()).")
         wrong[str(name)] = f"such as {odd[:40]!r}" if isinstance(odd, str) else str(kind)
+    _refuse_text(wrong, where)
+
+
+def _refuse_text(wrong: Mapping[str, str], where: Path | str) -> None:
+    """Raise if columns are not numeric, given what they hold instead."""
     if wrong:
         dates = any(what.startswith(_DATES) for what in wrong.values())
         shown = listed(f"{name!r} ({what})" for name, what in wrong.items())
@@ -154,18 +166,31 @@ def refuse_masked(values: Any) -> None:
 
 def read_parquet(path: Path, *, labels: str | None = None, ids: str | None = None,
                  drop: Sequence[str] = ()) -> ReadTable:
-    """Read the columns of a Parquet file as `from_frame` does."""
+    """Read the columns of a Parquet file as `from_frame` does, after a look at their types."""
     parquet = require("pyarrow.parquet", purpose="Reading Parquet files")
+    types = require("pyarrow.types", purpose="Reading Parquet files")
     require("pandas", purpose="Reading Parquet files")
     with explain_read_errors(path), parquet.ParquetFile(path) as file:
-        if 8 * file.metadata.num_rows * file.metadata.num_columns > IN_MEMORY:
-            return _map_parquet(file, path, labels, ids, drop)
-        frame = file.read().to_pandas()
-    return from_frame(frame, labels=labels, ids=ids, drop=drop, where=str(path))
+        schema, rows = file.schema_arrow, file.metadata.num_rows
+        check_names(schema.names, (labels, ids, *drop), path)
+        kept = {field.name: field.type for field in schema if field.name not in drop}
+        content = 8 * rows * len(kept)
+        check_size(path, content, path.stat().st_size)
+    index = (schema.pandas_metadata or {}).get("index_columns", ())
+    plain = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
+    _refuse_text({name: str(kind) for name, kind in kept.items() if types.is_nested(kind) or not (
+        name in (labels, ids, *index) or any(test(kind) for test in plain))}, path)
+    # Equal strings share memory in a dictionary, as they do in the file.
+    text = [name for name, kind in kept.items() if types.is_string(kind) or types.is_binary(kind)]
+    with explain_read_errors(path), parquet.ParquetFile(path, read_dictionary=text) as file:
+        if content > IN_MEMORY:
+            return _map_parquet(file, path, labels, ids, list(kept))
+        frame = file.read(columns=list(kept)).to_pandas()
+    return from_frame(frame, labels=labels, ids=ids, where=str(path))
 
 
 def _map_parquet(file: Any, path: Path, labels: str | None, ids: str | None,
-                 drop: Sequence[str]) -> ReadTable:
+                 columns: Sequence[str]) -> ReadTable:
     """Unpack a large file batch by batch into a temporary one that is mapped into memory.
 
     Only unpacked rows can be read in random order. The temporary file is deleted with the array.
@@ -175,11 +200,11 @@ def _map_parquet(file: Any, path: Path, labels: str | None, ids: str | None,
     mapped: NDArray[Any] = np.empty(0)
     parts: list[ReadTable] = []
     done, has_ids = 0, ids is not None
-    for batch in file.iter_batches(batch_size=65_536):
+    for batch in file.iter_batches(batch_size=65_536, columns=columns):
         frame = batch.to_pandas()
         # A RangeIndex would start anew in each batch.
         has_ids |= type(frame.index).__name__ != "RangeIndex"
-        part = from_frame(frame, labels=labels, ids=ids, drop=drop, where=str(path))
+        part = from_frame(frame, labels=labels, ids=ids, where=str(path))
         if not parts:
             shape = (file.metadata.num_rows, part.values.shape[1])
             dtype = np.result_type(part.values, np.float32)
