@@ -36,6 +36,16 @@ def test_every_block_halves_the_image_and_doubles_the_channels(depth, stem, side
                      **{f"block{i + 1}": (wide * (4 << i), side, side) for i, side in enumerate(sides[1:])}}
 
 
+def test_convolutions_may_begin_as_those_of_torch():
+    net = ResNet(weights="uniform", width=32).build((3, 8, 8))
+    drawn = weights.initial_weights(net, draws.key(0), dtype=torch.float64)
+    convolutions = {name: own for name, own in drawn.items() if own.ndim == 4}
+    assert len(convolutions) == 20
+    for own in convolutions.values():
+        bound = 1 / math.sqrt(own[0].numel())
+        assert bound * 0.9 < own.abs().max() < bound and own.std() == pytest.approx(bound / math.sqrt(3), rel=0.1)
+
+
 def test_convolutions_begin_as_he_and_others_say_of_outputs():
     layer = Conv(16, 32, 3, 2)
     assert weights.initial_distributions(layer) == {"weight": weights.Normal(math.sqrt(2 / (32 * 9)))}

@@ -125,6 +125,38 @@ def test_contrastive_runs_are_scored_on_the_test_part(colours):
         assert measured[row.run, "train_acc"] == accuracy(sample.classes, store.labels(row.run))
 
 
+def test_the_program_scales_test_images_by_themselves(colours):
+    sample = replace(SMALL, reading="program", side=32).sample("cifar10_few", str(colours))
+    for part in (sample, sample.held_out):
+        scaled = part.inputs.standardized()
+        np.testing.assert_allclose((scaled.mean((0, 2, 3)), scaled.std((0, 2, 3))), ([0, 0, 0], [1, 1, 1]), atol=1e-3)
+    assert (sample.held_out.inputs.mean != sample.inputs.mean).all()
+
+
+def test_images_of_native_size_and_counts_that_are_not_scaled(tmp_path):
+    digits = AutoencoderProtocol(images="native").sample("digits", None)
+    np.testing.assert_array_equal(digits.inputs.standardized(), load_digits().images[:, None])
+    images, labels = np.random.default_rng(0).integers(256, size=(40, 16, 16), dtype=np.uint8), np.arange(40) % 10
+    np.savez(tmp_path / "usps_few.npz", images=images, labels=labels)
+    scaled = AutoencoderProtocol(images="native").sample("usps_few", str(tmp_path)).inputs.standardized()
+    np.testing.assert_allclose(scaled[:, 0], (images - images.mean()) / images.std(), atol=1e-5)
+
+
+def test_studies_in_the_reading_of_the_program():
+    plain, program = named("without-augmentation"), named("without-augmentation-program")
+    assert program.name == "without-augmentation-program" and program.precision == "tf32"
+    assert program.protocol == replace(plain.protocol, reading="program", images="native")
+    assert named("acc-table-program-mini") == replace(named("acc-table").program().mini(), name="acc-table-program-mini")
+    for name in ("acc-table", "contrastive", "reclustering-methods"):
+        runs = [{run.key for run in study.planned()} for study in (named(name), named(f"{name}-program"))]
+        assert len(runs[0]) == len(runs[1]) and not runs[0] & runs[1]
+    settings = named("acc-table-program").groups()[0].settings[10]
+    assert settings == presets.paper("mnist", "dec", intervention="brb", pretrained=False, reading="program")
+    contrastive = named("contrastive-program").groups()
+    brb = next(group.settings[0] for group in contrastive if group.runs[0].variant == "brb")
+    assert brb == presets.paper("cifar10", "dec", reading="program")
+
+
 def test_rows_are_of_each_part_and_baselines_of_held_out_samples_are_refused(colours):
     study = Study("few", VARIANTS[:1], datasets=("cifar10_few",), algorithms=("dec",), seeds=(1,), protocol=replace(SMALL, rows=20))
     sample = study.protocol.sample("cifar10_few", str(colours))

@@ -5,6 +5,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+import numpy as np
+
 from ..data import Dataset, Prepared, prepare
 from ..data.augmentation.affine import Affine, Noise
 from ..data.augmentation.color import ColorViews
@@ -13,6 +15,8 @@ from ..data.lens import Lens
 from ..ensemble.selection import Selector, SharedInformation
 from ..interventions import BRB, Every, Intervention, KaimingNoise, Recluster, SoftReset
 from ..interventions.exchange import Exchange
+from ..interventions.reclustering.medoids import KMedoids
+from ..interventions.reclustering.recluster import RandomCenters
 from ..interventions.soft_reset import ResetMomentum
 from ..interventions.split_merge import SplitMerge
 from ..objectives import DCNObjective, DECObjective, IDECObjective, Objective
@@ -68,11 +72,17 @@ def _interventions(interval: int,
 
 PAPER_INTERVENTIONS = _interventions(20, 0.8)
 CONTRASTIVE_INTERVENTIONS = _interventions(10, RESNET_RESET)
+Reading = Literal["text", "program"]
 
 
 def paper(dataset: str, algorithm: Literal["dec", "idec", "dcn"], *, pretrained: bool = True,
-          intervention: Literal["none", "brb", "recluster", "reset"] = "brb") -> Settings:
-    """Return the settings of the published tables, including quirks of the authors' program."""
+          intervention: Literal["none", "brb", "recluster", "reset"] = "brb",
+          reading: Reading = "text") -> Settings:
+    """Return the settings of the published tables, as the text or the authors' program has them.
+
+    The text is silent about many details, which are the program's in both readings.
+    """
+    check_known("reading", reading, ("text", "program"))
     check_known("dataset", dataset, (*CLUSTERS, *CONTRASTIVE_CLUSTERS))
     check_known("algorithm", algorithm, OBJECTIVES)
     check_known("intervention", intervention, PAPER_INTERVENTIONS)
@@ -85,8 +95,45 @@ def paper(dataset: str, algorithm: Literal["dec", "idec", "dcn"], *, pretrained:
         interventions = PAPER_INTERVENTIONS
         protocol = paper_protocol(CLUSTERS[dataset], OBJECTIVES[algorithm],
                                   channels=3 if dataset == "gtsrb" else 1)
-    return replace(protocol, intervention=interventions[intervention],
+    made = replace(protocol, intervention=interventions[intervention],
                    pretraining=protocol.pretraining if pretrained else None)
+    return made if reading == "text" else as_program(made)
+
+
+def as_program(settings: Settings) -> Settings:
+    """Change published settings to those of the authors' program where the text differs from it."""
+    representation, pretraining = settings.representation, settings.pretraining
+    assert settings.clustering is not None
+    alone = settings.objective.representation_weight == 0  # the cluster loss, as in DEC
+    clustering = replace(settings.clustering, last_batch="kept unless augmented",
+                         encoding="together and apart" if alone else "together")
+    if pretraining is not None:
+        pretraining = replace(pretraining, last_batch="kept unless augmented", warmup_epochs=0)
+    if isinstance(representation, SimCLR):
+        representation = replace(representation, encoding="together", backbone=replace(
+            representation.backbone, weights="uniform"))  # type: ignore[type-var]
+        if isinstance(settings.objective, DCNObjective):
+            clustering = replace(clustering, warmup_delay=1, centers_view="first")
+    elif isinstance(representation, Autoencoder):
+        representation = replace(representation, batch_norm=True)
+    return replace(settings, representation=representation, pretraining=pretraining,
+                   clustering=clustering, intervention=as_in_program(settings.intervention),
+                   first_mode="train" if pretraining is None else "eval")
+
+
+def as_in_program(part: Any) -> Any:
+    """Change the parts of an intervention to those of the authors' program, as `as_program`."""
+    if isinstance(part, KMedoids):
+        return replace(part, seeds="central", max_iter=300)
+    if isinstance(part, RandomCenters):
+        return replace(part, drawn="with replacement")
+    if isinstance(part, Mapping):
+        return {block: keep for block, keep in part.items() if block != "projector"}
+    if isinstance(part, tuple):
+        return tuple(map(as_in_program, part))
+    if isinstance(part, (Every, SoftReset, Recluster)):
+        return replace(part, **{name: as_in_program(own) for name, own in vars(part).items()})
+    return part
 
 
 def paper_self_labeling(dataset: str, algorithm: Literal["dec", "idec", "dcn"]) -> SelfLabel:
@@ -98,10 +145,20 @@ def paper_self_labeling(dataset: str, algorithm: Literal["dec", "idec", "dcn"]) 
     return replace(usual, training=replace(usual.training, lr=lr, views=("clean", strong)))
 
 
-def paper_data(dataset: Dataset) -> Prepared:
-    """Prepare images as the authors' program does, which divides GTSRB by 255 twice."""
+def paper_data(dataset: Dataset, *, images: Literal["resized", "native"] = "resized") -> Prepared:
+    """Prepare images as the authors' program does, which divides GTSRB by 255 twice.
+
+    In runs without augmentation it keeps the "native" size of images, and the counts of OPTDIGITS.
+    """
     twice = 255.0 * 255.0 if dataset.name == "gtsrb" else None
-    return prepare(dataset, statistics="before_resize", max_value=twice)
+    if images == "resized":
+        return prepare(dataset, statistics="before_resize", max_value=twice)
+    assert dataset.image_shape is not None
+    made = prepare(dataset, size=dataset.image_shape[1:], max_value=twice)
+    if dataset.name not in ("optdigits", "digits"):
+        return made
+    counts = np.float32(dataset.max_value)
+    return Prepared(made.samples * counts, np.zeros_like(made.mean), np.ones_like(made.std))
 
 
 def paper_protocol(n_clusters: int, objective: Objective, *, channels: int | None = None,

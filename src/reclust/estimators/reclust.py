@@ -72,7 +72,7 @@ class Reclust(FittedClustering):
         Height, width and channels of images given as flat rows.
     device : str, default="auto"
         A torch device; "auto" uses a GPU if there is one.
-    precision : {"auto", "float32", "float64", "bf16"}, default="auto"
+    precision : {"auto", "float32", "float64", "bf16", "tf32"}, default="auto"
         See `Execution`. Predictions are always computed in float64.
     random_state : int, RandomState or None, default=None
     progress : bool, optional

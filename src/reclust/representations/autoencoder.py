@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ..utils.values import choice, integer, integers, value
 from .base import WithEncoder
-from .layers import BatchNorm, Linear, LinearReLU, mean_squared_error, uninitialized
+from .layers import BatchNormReLU, Linear, LinearReLU, mean_squared_error, uninitialized
 from .weights import decaying_weights
 
 
@@ -62,7 +62,8 @@ class Autoencoder(Reconstruction):
         made: list[nn.Module] = []
         for n_in, n_out in hidden:
             if self.batch_norm:
-                made += [uninitialized(Linear, n_in, n_out), BatchNorm(n_out), nn.ReLU()]
+                layer = uninitialized(Linear, n_in, n_out)
+                made += [layer, BatchNormReLU(n_out), nn.Identity()]  # named as in older files
             else:
                 made.append(uninitialized(LinearReLU, n_in, n_out))
         return [*made, uninitialized(Linear, *last)]

@@ -1,4 +1,4 @@
-"""Linear layers that are as fast stacked as alone."""
+"""Linear layers and BatchNorm that are as fast stacked as alone."""
 
 import inspect
 from collections.abc import Callable
@@ -27,14 +27,22 @@ class LinearReLU(Linear):
         return _LinearReLU.apply(*_cast(x, self.weight), self.bias)
 
 
-class BatchNorm(nn.BatchNorm1d):
-    """BatchNorm in the precision of its statistics, as vmap requires."""
+class BatchNormReLU(nn.BatchNorm1d):
+    """BatchNorm and ReLU, whose statistics under vmap need no transposed copy, as torch's do."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x.to(self.weight.dtype))
+        if _plain(x):
+            return super().forward(x.to(self.weight.dtype)).relu_()
+        statistics = self.running_mean, self.running_var
+        assert statistics[0] is not None and statistics[1] is not None
+        if self.training:
+            self.num_batches_tracked.add_(1)  # type: ignore[operator, union-attr]
+            return _BatchNormReLU.apply(x, self.weight, self.bias, *statistics)[0]
+        scale = self.weight * (statistics[1] + self.eps).rsqrt()
+        return (x * scale + (self.bias - statistics[0] * scale)).relu_()
 
 
-def _signed(forward: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _signed(forward: Callable[..., Any]) -> Callable[..., Any]:
     """Cache the signature, which torch inspects at every call."""
     forward.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
     return forward
@@ -92,6 +100,31 @@ class _LinearReLU(_Linear):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor) -> tuple[Tensor, int]:
         return _LinearReLU.apply(*_stack(info, in_dims, inputs)), 0
+
+
+class _BatchNormReLU(torch.autograd.Function):
+    """Normalized samples of a batch, their mean and 1 / deviation; moves running statistics."""
+
+    @staticmethod
+    @_signed
+    def forward(x: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor,
+                running_var: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return kernels.batch_norm_relu(x, weight, bias, running_mean, running_var)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.save_for_backward(*inputs[:3], *output[1:])
+        ctx.mark_non_differentiable(*output[1:])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        return *kernels.batch_norm_relu_backward(grad, *ctx.saved_tensors), None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...],
+             *inputs: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, int, int]]:
+        return _BatchNormReLU.apply(*_stack(info, in_dims, inputs)), (0, 0, 0)
 
 
 def _plain(x: Tensor) -> bool:

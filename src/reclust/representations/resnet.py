@@ -22,18 +22,25 @@ def _(layer: Conv) -> dict[str, Distribution]:
     return {"weight": Normal(math.sqrt(2 / (layer.out_channels * math.prod(layer.kernel_size))))}
 
 
+class UniformConv(Conv):
+    """Convolution that starts as torch's own."""
+
+
+initial_distributions.register(UniformConv, initial_distributions.dispatch(nn.Conv2d))
+
+
 class _Block(nn.Module):
     """Base of residual blocks: relu(change(x) + shortcut(x))."""
 
     expansion: int
     change: Callable[[Tensor], Tensor]
 
-    def __init__(self, n_in: int, width: int, stride: int) -> None:
+    def __init__(self, n_in: int, width: int, stride: int, conv: type[Conv]) -> None:
         super().__init__()
         self.shortcut = nn.Sequential()
         n_out = width * self.expansion
         if stride > 1 or n_in != n_out:
-            self.shortcut = nn.Sequential(Conv(n_in, n_out, 1, stride), nn.BatchNorm2d(n_out))
+            self.shortcut = nn.Sequential(conv(n_in, n_out, 1, stride), nn.BatchNorm2d(n_out))
 
     def forward(self, x: Tensor) -> Tensor:
         return relu(self.change(x) + self.shortcut(x))
@@ -42,10 +49,10 @@ class _Block(nn.Module):
 class Basic(_Block):
     expansion = 1
 
-    def __init__(self, n_in: int, width: int, stride: int) -> None:
-        super().__init__(n_in, width, stride)
-        self.conv1, self.norm1 = Conv(n_in, width, 3, stride), nn.BatchNorm2d(width)
-        self.conv2, self.norm2 = Conv(width, width, 3), nn.BatchNorm2d(width)
+    def __init__(self, n_in: int, width: int, stride: int, conv: type[Conv]) -> None:
+        super().__init__(n_in, width, stride, conv)
+        self.conv1, self.norm1 = conv(n_in, width, 3, stride), nn.BatchNorm2d(width)
+        self.conv2, self.norm2 = conv(width, width, 3), nn.BatchNorm2d(width)
 
     def change(self, x: Tensor) -> Tensor:
         return self.norm2(self.conv2(relu(self.norm1(self.conv1(x)))))
@@ -54,11 +61,11 @@ class Basic(_Block):
 class Bottleneck(_Block):
     expansion = 4
 
-    def __init__(self, n_in: int, width: int, stride: int) -> None:
-        super().__init__(n_in, width, stride)
-        self.conv1, self.norm1 = Conv(n_in, width, 1), nn.BatchNorm2d(width)
-        self.conv2, self.norm2 = Conv(width, width, 3, stride), nn.BatchNorm2d(width)
-        self.conv3, self.norm3 = Conv(width, 4 * width, 1), nn.BatchNorm2d(4 * width)
+    def __init__(self, n_in: int, width: int, stride: int, conv: type[Conv]) -> None:
+        super().__init__(n_in, width, stride, conv)
+        self.conv1, self.norm1 = conv(n_in, width, 1), nn.BatchNorm2d(width)
+        self.conv2, self.norm2 = conv(width, width, 3, stride), nn.BatchNorm2d(width)
+        self.conv3, self.norm3 = conv(width, 4 * width, 1), nn.BatchNorm2d(4 * width)
 
     def change(self, x: Tensor) -> Tensor:
         x = relu(self.norm1(self.conv1(x)))
@@ -71,14 +78,14 @@ _DEPTHS: dict[int, tuple[type[Basic | Bottleneck], tuple[int, ...]]] = {
 
 class ResidualNetwork(nn.Module):
     def __init__(self, stem: nn.Module, kind: type[Basic | Bottleneck], counts: tuple[int, ...],
-                 width: int) -> None:
+                 width: int, conv: type[Conv] = Conv) -> None:
         super().__init__()
         self.stem = stem
         n_in = width
         for i, count in enumerate(counts):
             layers = []
             for position in range(count):
-                layers.append(kind(n_in, width << i, 2 if i > 0 and position == 0 else 1))
+                layers.append(kind(n_in, width << i, 2 if i > 0 and position == 0 else 1, conv))
                 n_in = (width << i) * kind.expansion
             self.add_module(f"block{i + 1}", nn.Sequential(*layers))
         self.features = n_in
@@ -108,6 +115,9 @@ class ResNet:
         Number of channels of the first block; each later block has twice as many.
     stem : {"small", "large"}, default="small"
         A 3 x 3 convolution for small images, or a 7 x 7 one and max pooling, which shrink by 4.
+    weights : {"he", "uniform"}, default="he"
+        Initial convolutions: normal with variance 2 / fan-out, or torch's default, uniform within
+        1 / sqrt(fan-in).
 
     Examples
     --------
@@ -121,11 +131,13 @@ class ResNet:
     depth: int = choice(18, 34, 50, default=18)
     width: int = integer(default=64, least=1)
     stem: Literal["small", "large"] = choice("small", "large", default="small")
+    weights: Literal["he", "uniform"] = choice("he", "uniform", default="he")
 
     def build(self, sample_shape: tuple[int, ...]) -> ResidualNetwork:
         check_images("ResNet", sample_shape)
         small = self.stem == "small"
-        conv = Conv(sample_shape[0], self.width, 3 if small else 7, 1 if small else 2)
+        conv = Conv if self.weights == "he" else UniformConv
+        first = conv(sample_shape[0], self.width, 3 if small else 7, 1 if small else 2)
         pool = [] if small else [nn.MaxPool2d(3, 2, padding=1)]
-        stem = nn.Sequential(conv, nn.BatchNorm2d(self.width), nn.ReLU(), *pool)
-        return ResidualNetwork(stem, *_DEPTHS[self.depth], self.width)
+        stem = nn.Sequential(first, nn.BatchNorm2d(self.width), nn.ReLU(), *pool)
+        return ResidualNetwork(stem, *_DEPTHS[self.depth], self.width, conv)

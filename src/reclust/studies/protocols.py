@@ -77,6 +77,8 @@ class AutoencoderProtocol(StudyProtocol):
         or only those of some classes.
     light, least_side
         See `Lens`. With either, images are prepared as the estimators do, not as in the paper.
+    reading, images
+        See `presets.paper` and `presets.paper_data`.
     """
 
     pretraining_epochs: int = integer(default=250)
@@ -89,13 +91,16 @@ class AutoencoderProtocol(StudyProtocol):
     classes: tuple[int, ...] = integers(default=())
     light: Literal["kept", "removed"] = choice("kept", "removed", default="kept")
     least_side: int | None = integer(default=None, least=1, optional=True)
+    reading: presets.Reading = choice("text", "program", default="text")
+    images: Literal["resized", "native"] = choice("resized", "native", default="resized")
 
     @property
     def preparation(self) -> str:
         kind = "paper" if self.light == "kept" else "light removed"
         classes = f", classes={self.classes}" if self.classes else ""
         enlarged = f", least_side={self.least_side}" if self.least_side else ""
-        return f"{kind}, side={self.side}, rows={self.rows}{classes}{enlarged}"
+        native = ", native" if self.images == "native" else ""
+        return f"{kind}, side={self.side}, rows={self.rows}{classes}{enlarged}{native}"
 
     def settings(self, dataset: str, algorithm: str, *, pretrained: bool) -> Settings:
         objective, family = _objective(algorithm, presets.OBJECTIVES), family_of(dataset)
@@ -105,10 +110,11 @@ class AutoencoderProtocol(StudyProtocol):
         assert base.pretraining is not None and base.clustering is not None
         pretraining = replace(base.pretraining, epochs=self.pretraining_epochs,
                               batch_size=self.batch_size)
-        return replace(
+        made = replace(
             base, representation=Autoencoder(hidden=self.hidden), intervention=None,
             pretraining=pretraining if pretrained else None,
             clustering=replace(base.clustering, epochs=self.epochs, batch_size=self.batch_size))
+        return made if self.reading == "text" else presets.as_program(made)
 
     def sample(self, dataset: str, folder: Folder) -> Sample:
         return _autoencoder_sample(self, dataset, folder, _modified_at(dataset, folder))
@@ -129,8 +135,9 @@ class ContrastiveProtocol(StudyProtocol):
     ----------
     pretraining_epochs, epochs, batch_size, representation, labeling_epochs
         Schedules and network. Self-labeling takes 200 epochs in the paper; 0 skips it.
-    side, rows, n_clusters
-        As in `AutoencoderProtocol`; `rows` of each part.
+    side, rows, n_clusters, reading
+        As in `AutoencoderProtocol`; `rows` of each part. The program scales test images by their
+        own mean and deviation.
     """
 
     pretraining_epochs: int = integer(default=1000)
@@ -141,11 +148,13 @@ class ContrastiveProtocol(StudyProtocol):
     side: int | None = integer(default=None, least=1, optional=True)
     rows: int | None = integer(default=None, least=1, optional=True)
     n_clusters: int | None = integer(default=None, least=1, optional=True)
+    reading: presets.Reading = choice("text", "program", default="text")
     keeps_clusterings: ClassVar[bool] = True
 
     @property
     def preparation(self) -> str:
-        return f"paper, train and test, side={self.side}, rows={self.rows}"
+        apart = ", scaled apart" if self.reading == "program" else ""
+        return f"paper, train and test, side={self.side}, rows={self.rows}{apart}"
 
     def settings(self, dataset: str, algorithm: str, *, pretrained: bool) -> Settings:
         objective, family = _objective(algorithm, CONTRASTIVE_OBJECTIVES), family_of(dataset)
@@ -157,8 +166,9 @@ class ContrastiveProtocol(StudyProtocol):
         base = contrastive_protocol(n_clusters, objective, representation, channels=channels)
         assert base.pretraining is not None and base.clustering is not None
         pretraining = self._schedule(base.pretraining, self.pretraining_epochs)
-        return replace(base, intervention=None, pretraining=pretraining if pretrained else None,
+        made = replace(base, intervention=None, pretraining=pretraining if pretrained else None,
                        clustering=self._schedule(base.clustering, self.epochs))
+        return made if self.reading == "text" else presets.as_program(made)
 
     def _schedule(self, base: Schedule, epochs: int) -> Schedule:
         return replace(base, epochs=epochs, batch_size=self.batch_size,
@@ -242,7 +252,8 @@ def _autoencoder_sample(protocol: AutoencoderProtocol, dataset: str, folder: Fol
     lens = Lens(protocol.least_side, protocol.light)
     if lens.least_side is not None and protocol.side is None:
         found = replace(found, resize_to=None)  # the lens resizes
-    inputs = paper_data(found) if lens == Lens() else prepare(found, equalized=False, lens=lens)
+    inputs = (paper_data(found, images=protocol.images) if lens == Lens()
+              else prepare(found, equalized=False, lens=lens))
     return Sample(inputs, np.asarray(found.labels))
 
 
@@ -255,6 +266,8 @@ def _contrastive_sample(protocol: ContrastiveProtocol, dataset: str, folder: Fol
         return Sample(paper_data(found), np.asarray(found.labels))
     train, test = found.train.take(rows), found.test.take(rows)
     inputs = paper_data(train)
-    test_inputs = replace(paper_data(test), mean=inputs.mean, std=inputs.std)
+    test_inputs = paper_data(test)
+    if protocol.reading == "text":
+        test_inputs = replace(test_inputs, mean=inputs.mean, std=inputs.std)
     held_out = Sample(test_inputs, np.asarray(test.labels))
     return Sample(inputs, np.asarray(train.labels), held_out)

@@ -10,7 +10,7 @@ from dataclasses import MISSING, dataclass, field, is_dataclass, replace
 from itertools import product
 from typing import Any, get_args
 
-from ..estimators.presets import PAPER_SEEDS
+from ..estimators.presets import PAPER_SEEDS, as_in_program
 from ..interventions import Every, Intervention, WhenSettled
 from ..objectives import DECObjective
 from ..training.self_label import SelfLabel
@@ -239,6 +239,19 @@ class Study:
                      for position, (variant, _, seed) in enumerate(stack))
         return Group(key, dataset, protocol, settings, seeds, runs, pretraining, self.precision,
                      self.measures, self.evaluate_every, clustering, labeling, self.scores)
+
+    def program(self) -> Study:
+        """Return the study in the reading of the authors' program, under a name of its own."""
+        protocol = replace(self.protocol, reading="program")  # type: ignore[type-var, call-arg]
+        if isinstance(protocol, AutoencoderProtocol) and all(
+                "augment" in one.changes and one.changes["augment"] is None
+                for one in self.variants):
+            protocol = replace(protocol, images="native")
+        variants = tuple(replace(one, intervention=as_in_program(one.intervention), changes={
+            name: as_in_program(change) if name == "first_centers" else change
+            for name, change in one.changes.items()}) for one in self.variants)
+        return replace(self, name=f"{self.name}-program", protocol=protocol, variants=variants,
+                       precision="tf32")
 
     def mini(self) -> Study:
         """Return a small study of the bundled digits that takes minutes on two cores."""

@@ -1,6 +1,8 @@
 """Gradient steps over the batches of an epoch, and the gradient-free update of the centers."""
 
 import math
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,8 +48,7 @@ class GradientDescent:
             self.executor = PlainExecutor(self.replicas, frozenset(learned), compiled=compiled)
         self.optimizer = Adam(self._leaves(learned), lr=schedule.lr, clip_norm=schedule.clip_norm,
                               device=self.device)
-        self._step = Captured(self._descend, self.device)
-        self._center_step = Captured(self._move, self.device)
+        self._captured: dict[tuple[str, torch.Size], Captured] = {}
 
     def _learned(self) -> dict[str, tuple[Tensor, Tensor]]:
         """Tensors that this phase trains: name -> stored values, values that receive gradients."""
@@ -76,7 +77,7 @@ class GradientDescent:
         total = torch.zeros(len(self.replicas), 4, dtype=self.precision.dtype, device=self.device)
         with self.precision.training():
             for batch in self.batches.views(order_key, augment_key):
-                total += self._step(*batch)
+                total += self._run(self._descend, *batch)
         means = dict(zip(LOSS_COLUMNS, (total / self.batches.count).cpu().numpy().T, strict=True))
         if self.schedule.clip_norm is None or self.schedule.network == "frozen":
             del means["gradient_norm"]
@@ -86,6 +87,13 @@ class GradientDescent:
         elif not any(map(_uses_representation_loss, objectives)):
             del means["representation_loss"]
         return means
+
+    def _run(self, step: Callable[..., Any], *batch: Tensor) -> Any:
+        """Call a step, captured once for each shape: the last batch may be shorter."""
+        key = step.__name__, batch[0].shape
+        if key not in self._captured:
+            self._captured[key] = Captured(step, self.device)
+        return self._captured[key](*batch)
 
     def _descend(self, *batch: Tensor) -> Tensor:
         """Step on views (r, V, B, *sample_shape); return losses and gradient norm, (r, 4)."""
@@ -115,6 +123,10 @@ class GradientDescent:
         if self.schedule.network == "frozen":
             with torch.no_grad():
                 return encode(net.eval(), views)
+        if self.schedule.encoding == "together and apart":
+            with torch.no_grad():
+                encode(net, views)
+            return torch.cat([encode(net, view) for view in views.split(1)])
         if self.schedule.first_view == "learns" or len(views) == 1:
             return encode(net, views)
         with torch.no_grad():
@@ -128,8 +140,14 @@ class GradientDescent:
         if only_gradients or not has_update(replicas.objectives[0]):
             return
         with self.precision.training():
-            for x in self.batches.clean(draws.fold(self.key, "second order", epoch)):
-                self._center_step(x)
+            for x in self._center_batches(epoch):
+                self._run(self._move, x)
+
+    def _center_batches(self, epoch: int) -> Iterator[Tensor]:
+        order_key = draws.fold(self.key, "second order", epoch)
+        if self.schedule.centers_view == "clean":
+            return self.batches.clean(order_key)
+        return self.batches.first_views(order_key, draws.fold(self.key, "second augment", epoch))
 
     def _move(self, x: Tensor) -> None:
         """Update the state on one batch (r, B, *sample_shape)."""
@@ -145,7 +163,7 @@ class GradientDescent:
 
     def release(self) -> None:
         """Free the captured CUDA graphs."""
-        self._step.graph = self._center_step.graph = None
+        self._captured.clear()
 
 
 def _uses_representation_loss(objective: Objective) -> bool:

@@ -39,7 +39,8 @@ class Phase:
         self.key = draws.fold(replicas.key, name)
         self.descent = GradientDescent(context, schedule, self.key)
         self.embedder = Embedder(replicas, inputs, self.descent.executor,
-                                 common.augment or perturbation_of(inputs.sample_shape))
+                                 common.augment or perturbation_of(inputs.sample_shape),
+                                 context.precision)
         self.interventions = InterventionRunner(
             context.settings if name == "clustering" else (), replicas, self.embedder,
             self.descent.optimizer, self.key, self.timer)
@@ -141,6 +142,8 @@ class Phase:
         replicas, dtype = self.context.replicas, self.context.precision.dtype
         one = self.embedder.embed(replicas.key.new_zeros(len(replicas), 1))  # tells the size d
         centers = one.new_zeros(len(replicas), n_clusters, one.shape[-1], dtype=dtype)
+        if self.context.common.first_mode == "train":
+            self.embedder.training_batch = self.schedule.batch_size
         with self.timer(method.part):
             method(self.interventions.target(slice(None), centers))
         return centers

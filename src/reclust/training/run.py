@@ -83,7 +83,9 @@ def _start_objectives(context: RunContext, recorder: Recorder) -> None:
     common, replicas, start = context.common, context.replicas, context.start
     objectives = [settings.objective for settings in context.settings]
     if common.first_centers is not None:
-        embedding_phase = Phase(context, "first centers", Schedule(epochs=0), recorder)
+        assert common.clustering is not None
+        schedule = Schedule(epochs=0, batch_size=common.clustering.batch_size)
+        embedding_phase = Phase(context, "first centers", schedule, recorder)
         centers = embedding_phase.find_centers(common.first_centers, common.n_clusters)
         with torch.no_grad():
             replicas.start_objectives(objectives, centers)

@@ -44,10 +44,20 @@ class Schedule:
         "frozen" keeps weights and BatchNorm statistics and trains the objective's state only.
     first_view : {"learns", "decides"}, default="learns"
         "decides" encodes the first view separately and without gradients.
+    encoding : {"together", "together and apart"}, default="together"
+        "together and apart" encodes all views in one pass, which only moves the running statistics
+        of BatchNorm, and then each view alone, with its own statistics.
     decay : {"none", "cosine"}, default="none"
         "cosine" lowers the learning rate to 5 % in the course of the phase.
     neighbors : int, default=10
         Number of nearest neighbors that "neighbor" chooses from.
+    warmup_delay : int, default=0
+        Epochs at 1 % of the learning rate before it rises.
+    last_batch : {"dropped", "kept", "kept unless augmented"}, default="dropped"
+        What happens to the samples that do not fill a batch.
+    centers_view : {"clean", "first"}, default="clean"
+        Samples by which an objective without gradients moves its centers: unchanged, or seen as in
+        the first of the views.
 
     Examples
     --------
@@ -67,6 +77,12 @@ class Schedule:
     first_view: Literal["learns", "decides"] = choice("learns", "decides", default="learns")
     decay: Literal["none", "cosine"] = choice("none", "cosine", default="none")
     neighbors: int = integer(default=10, least=1)
+    warmup_delay: int = integer(default=0, least=0)
+    last_batch: Literal["dropped", "kept", "kept unless augmented"] = choice(
+        "dropped", "kept", "kept unless augmented", default="dropped")
+    encoding: Literal["together", "together and apart"] = choice(
+        "together", "together and apart", default="together")
+    centers_view: Literal["clean", "first"] = choice("clean", "first", default="clean")
 
     def __post_init__(self) -> None:
         names = ("clean", "augmented", "neighbor")
@@ -76,8 +92,9 @@ class Schedule:
                              f"augmentations, got {self.views!r}.")
 
     def learning_rate(self, epoch: int) -> float:
-        if epoch < self.warmup_epochs:
-            return self.lr * (0.01 + 0.99 * epoch / self.warmup_epochs)
+        warm = max(0, epoch - self.warmup_delay)
+        if warm < self.warmup_epochs:
+            return self.lr * (0.01 + 0.99 * warm / self.warmup_epochs)
         if self.decay == "none":
             return self.lr
         return self.lr * (0.525 + 0.475 * math.cos(math.pi * epoch / self.epochs))
@@ -109,6 +126,9 @@ class Settings:
         Finds the first centers after pretraining. None keeps those that `train` gets as `start`.
     augment : callable or None, default=None
         Augmentation of the "augmented" views: (x, keys) -> x.
+    first_mode : {"eval", "train"}, default="eval"
+        Mode of the network when it embeds samples for the first centers: in "train" BatchNorm takes
+        its statistics from batches in the order of the samples.
 
     Examples
     --------
@@ -126,6 +146,7 @@ class Settings:
     clustering: Schedule | None = CLUSTERING
     first_centers: Recluster | None = Recluster(subsample=None)
     augment: Augmentation | None = None
+    first_mode: Literal["eval", "train"] = choice("eval", "train", default="eval")
 
     def __post_init__(self) -> None:
         kinds: dict[str, Any] = {
@@ -158,9 +179,10 @@ class Execution:
     ----------
     device : str, default="auto"
         A torch device; "auto" uses a GPU if there is one.
-    precision : {"auto", "float32", "float64", "bf16"}, default="float32"
+    precision : {"auto", "float32", "float64", "bf16", "tf32"}, default="float32"
         "bf16" computes products in bfloat16 and keeps the rest in float32; "auto" is "bf16" on
-        GPUs that support it and float32 on every CPU. On a GPU float32 products use TF32.
+        GPUs that support it and float32 on every CPU. On a GPU float32 products of training use
+        TF32, and with "tf32" those of evaluation as well.
     executor : {"auto", "plain", "vmap"}, default="auto"
         "plain" loops over replicas, "vmap" stacks them; "auto" stacks several small networks.
     compile : {"auto", "always", "never"}, default="auto"

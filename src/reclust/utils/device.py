@@ -43,7 +43,7 @@ def memory_limit(device: torch.device) -> float:
 
 @dataclass(frozen=True)
 class Precision:
-    """Compute in "float32", "float64" or "bf16", which keeps weights and losses in float32."""
+    """Compute in "float32", "tf32", "float64" or "bf16", whose weights and losses are float32."""
 
     device: torch.device
     precision: str
@@ -75,6 +75,9 @@ class Precision:
 
     def training(self) -> AbstractContextManager[None]:
         return _tf32() if self.device.type == "cuda" else nullcontext()
+
+    def evaluation(self) -> AbstractContextManager[None]:
+        return self.training() if self.precision == "tf32" else nullcontext()
 
 
 @contextmanager

@@ -8,6 +8,8 @@ from torch import Tensor
 
 from .exceptions import first_line, warn
 
+NORM_MOMENTUM, NORM_EPS = 0.1, 1e-5  # of BatchNorm, the defaults of torch
+
 
 def bias_relu_(y: Tensor, bias: Tensor) -> Tensor:
     """Compute max(y + bias, 0) in place: y (..., B, o), bias (..., o)."""
@@ -23,6 +25,40 @@ def relu_backward(grad: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         return fast.relu_backward(grad.contiguous(), y)
     through = torch.ops.aten.threshold_backward(grad, y, 0)
     return through, through.sum(-2)
+
+
+def batch_norm_relu(y: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor,
+                    running_var: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalize y (..., B, o) over the batch, scale, shift and clip at 0, as torch does by default.
+
+    Returns the result, and mean and 1 / deviation (..., o) of the batch. The running statistics
+    (..., o) are moved in place.
+    """
+    if fast := triton(y):
+        return fast.batch_norm_relu(y.contiguous(), weight, bias, running_mean, running_var,
+                                    momentum=NORM_MOMENTUM, eps=NORM_EPS)
+    exact = y.to(running_mean.dtype)
+    var, mean = torch.var_mean(exact, -2, correction=0)
+    running_mean.lerp_(mean, NORM_MOMENTUM)
+    running_var.lerp_(var * (y.shape[-2] / (y.shape[-2] - 1)), NORM_MOMENTUM)
+    scale = (var + NORM_EPS).rsqrt()
+    shifted = (exact - mean.unsqueeze(-2)) * (scale * weight).unsqueeze(-2) + bias.unsqueeze(-2)
+    return shifted.relu_().to(y.dtype), mean, scale
+
+
+def batch_norm_relu_backward(grad: Tensor, y: Tensor, weight: Tensor, bias: Tensor, mean: Tensor,
+                             scale: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of y, weight and bias, given mean and scale of the forward pass."""
+    if fast := triton(y):
+        return fast.batch_norm_relu_backward(grad.contiguous(), y.contiguous(), weight, bias, mean,
+                                             scale)
+    normal = (y.to(mean.dtype) - mean.unsqueeze(-2)) * scale.unsqueeze(-2)
+    passed = normal * weight.unsqueeze(-2) + bias.unsqueeze(-2) > 0
+    through = grad.to(mean.dtype) * passed
+    bias_grad, weight_grad = through.sum(-2), (through * normal).sum(-2)
+    shared = (bias_grad.unsqueeze(-2) + normal * weight_grad.unsqueeze(-2)) / y.shape[-2]
+    y_grad = (through - shared) * (weight * scale).unsqueeze(-2)
+    return y_grad.to(y.dtype), weight_grad, bias_grad
 
 
 def squared_norms(gradients: list[Tensor]) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 import triton
@@ -55,6 +56,102 @@ def relu_backward(grad: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     _relu_backward[grid](grad, y, through, sums, batch, width, ROWS=128, COLUMNS=32,
                          EXACT=_exact(y), num_warps=8)
     return through, sums
+
+
+@triton.jit
+def _batch_norm_relu(y, weight, bias, running_mean, running_var, out, means, scales, batch, width,
+                     MOMENTUM: tl.constexpr, EPS: tl.constexpr, ROWS: tl.constexpr,
+                     COLUMNS: tl.constexpr, EXACT: tl.constexpr):
+    replica = tl.program_id(1).to(tl.int64)
+    column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    known, own = column < width, replica * width + column
+    mean = tl.zeros((COLUMNS,), EXACT)
+    for first in range(0, batch, ROWS):  # later passes find the columns in the cache
+        row = first + tl.arange(0, ROWS)
+        inside = (row < batch)[:, None] & known[None, :]
+        at = (replica * batch + row)[:, None] * width + column[None, :]
+        mean += tl.sum(tl.load(y + at, inside, other=0).to(EXACT), 0)
+    mean /= batch
+    var = tl.zeros((COLUMNS,), EXACT)
+    for first in range(0, batch, ROWS):
+        row = first + tl.arange(0, ROWS)
+        inside = (row < batch)[:, None] & known[None, :]
+        at = (replica * batch + row)[:, None] * width + column[None, :]
+        centered = tl.load(y + at, inside, other=0).to(EXACT) - mean[None, :]
+        var += tl.sum(tl.where(inside, centered * centered, 0), 0)
+    var /= batch
+    scale = 1 / tl.sqrt(var + EPS)
+    tl.store(means + own, mean, known)
+    tl.store(scales + own, scale, known)
+    moved = tl.load(running_mean + own, known, other=0)
+    tl.store(running_mean + own, moved + MOMENTUM * (mean - moved), known)
+    moved = tl.load(running_var + own, known, other=0)
+    tl.store(running_var + own, moved + MOMENTUM * (var * batch / (batch - 1) - moved), known)
+    factor, shift = tl.load(weight + own, known, other=0), tl.load(bias + own, known, other=0)
+    for first in range(0, batch, ROWS):
+        row = first + tl.arange(0, ROWS)
+        inside = (row < batch)[:, None] & known[None, :]
+        at = (replica * batch + row)[:, None] * width + column[None, :]
+        normal = (tl.load(y + at, inside, other=0).to(EXACT) - mean[None, :]) * scale[None, :]
+        value = normal * factor[None, :] + shift[None, :]
+        tl.store(out + at, tl.where(value <= 0, 0, value), inside)  # written so that NaN stays
+
+
+@triton.jit
+def _batch_norm_relu_backward(grad, y, weight, bias, means, scales, y_grad, weight_grad, bias_grad,
+                              batch, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+                              EXACT: tl.constexpr):
+    replica = tl.program_id(1).to(tl.int64)
+    column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    known, own = column < width, replica * width + column
+    factor, shift = tl.load(weight + own, known, other=0), tl.load(bias + own, known, other=0)
+    mean, scale = tl.load(means + own, known, other=0), tl.load(scales + own, known, other=0)
+    total, product = tl.zeros((COLUMNS,), EXACT), tl.zeros((COLUMNS,), EXACT)
+    for first in range(0, batch, ROWS):
+        row = first + tl.arange(0, ROWS)
+        inside = (row < batch)[:, None] & known[None, :]
+        at = (replica * batch + row)[:, None] * width + column[None, :]
+        normal = (tl.load(y + at, inside, other=0).to(EXACT) - mean[None, :]) * scale[None, :]
+        passed = normal * factor[None, :] + shift[None, :] > 0
+        through = tl.where(passed, tl.load(grad + at, inside, other=0).to(EXACT), 0)
+        total += tl.sum(through, 0)
+        product += tl.sum(through * normal, 0)
+    tl.store(bias_grad + own, total, known)
+    tl.store(weight_grad + own, product, known)
+    for first in range(0, batch, ROWS):
+        row = first + tl.arange(0, ROWS)
+        inside = (row < batch)[:, None] & known[None, :]
+        at = (replica * batch + row)[:, None] * width + column[None, :]
+        normal = (tl.load(y + at, inside, other=0).to(EXACT) - mean[None, :]) * scale[None, :]
+        passed = normal * factor[None, :] + shift[None, :] > 0
+        through = tl.where(passed, tl.load(grad + at, inside, other=0).to(EXACT), 0)
+        shared = (total[None, :] + normal * product[None, :]) / batch
+        tl.store(y_grad + at, (through - shared) * (factor * scale)[None, :], inside)
+
+
+def batch_norm_relu(y: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor,
+                    running_var: Tensor, *, momentum: float,
+                    eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    out, mean, scale = torch.empty_like(y), torch.empty_like(weight), torch.empty_like(weight)
+    _columns(_batch_norm_relu, y, weight.contiguous(), bias.contiguous(), running_mean, running_var,
+             out, mean, scale, like=y, MOMENTUM=momentum, EPS=eps)
+    return out, mean, scale
+
+
+def batch_norm_relu_backward(grad: Tensor, y: Tensor, weight: Tensor, bias: Tensor, mean: Tensor,
+                             scale: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    y_grad, weight_grad, bias_grad = (torch.empty_like(one) for one in (y, weight, bias))
+    _columns(_batch_norm_relu_backward, grad, y, weight.contiguous(), bias.contiguous(), mean,
+             scale, y_grad, weight_grad, bias_grad, like=y)
+    return y_grad, weight_grad, bias_grad
+
+
+def _columns(kernel: Any, *tensors: Tensor, like: Tensor, **constants: float) -> None:
+    """Run a kernel on blocks of columns of each replica."""
+    batch, width = like.shape[-2:]
+    grid = (triton.cdiv(width, 32), like.numel() // (batch * width))
+    kernel[grid](*tensors, batch, width, ROWS=128, COLUMNS=32, EXACT=_exact(like), num_warps=8,
+                 **constants)
 
 
 @triton.jit

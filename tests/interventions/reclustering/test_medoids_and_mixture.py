@@ -11,7 +11,7 @@ from support import blobs
 from torch.overrides import TorchFunctionMode
 
 from reclust import KMeans, draws
-from reclust.interventions import GaussianMixture, KMedoids
+from reclust.interventions import GaussianMixture, KMedoids, RandomCenters
 from reclust.interventions.reclustering import medoids, mixture
 
 
@@ -32,6 +32,26 @@ def test_medoids_are_the_best_samples_of_all(seed):
     best = min((x[list(chosen)] for chosen in itertools.combinations(range(24), 3)), key=lambda c: cost(x, c))
     torch.testing.assert_close(cost(x, found), cost(x, best))
     assert all((x == center).all(1).any() for center in found)
+
+
+def test_central_seeds_have_the_least_distance_to_all_others():
+    x = draws.normal(draws.key(3), (2, 40, 3), dtype=torch.float64)
+    found = KMedoids(seeds="central")(x, 4, draws.key([0, 1]))
+    for own, one in zip(found, x, strict=True):
+        medoids = one[torch.cdist(one, one).sum(1).argsort()[:4]]
+        for _ in range(100):
+            labels = torch.cdist(one, medoids).argmin(1)
+            groups = [one[labels == j] for j in range(4)]
+            medoids = torch.stack([group[torch.cdist(group, group).sum(1).argmin()] for group in groups])
+        torch.testing.assert_close(own, medoids)
+
+
+def test_random_centers_may_repeat():
+    z = torch.arange(10.0).reshape(5, 2).expand(50, 5, 2)
+    for drawn, repeats in (("different", False), ("with replacement", True)):
+        found = RandomCenters(drawn)(z, 4, draws.key(range(50)))
+        distinct = [len(one.unique(dim=0)) for one in found]
+        assert (min(distinct) < 4) == repeats and all((one[:, None] == z[0]).all(-1).any(1).all() for one in found)
 
 
 def test_no_medoid_can_be_exchanged_within_its_cluster():

@@ -1,11 +1,13 @@
 """K-medoids: centers that are samples."""
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 
 from ... import draws
 from ...objectives import nearest
-from ...utils.values import integer, value
+from ...utils.values import choice, integer, value
 from .kmeans import KMeansPlusPlus
 
 _DISTANCES = {"cpu": 2**20, "cuda": 2**26}  # held at a time; on a CPU they should fit the cache
@@ -15,18 +17,24 @@ _DISTANCES = {"cpu": 2**20, "cuda": 2**26}  # held at a time; on a CPU they shou
 class KMedoids:
     """Reclustering method: samples with the least summed distance to their clusters.
 
-    Alternates from k-means++ seeds between assigning samples and moving medoids.
+    Alternates between assigning samples and moving medoids, from k-means++ seeds, or once from the
+    "central" k samples, which have the least summed distance to all others.
     """
 
     n_init: int = integer(default=10, least=1)
     max_iter: int = integer(default=100, least=1)
+    seeds: Literal["k-means++", "central"] = choice("k-means++", "central", default="k-means++")
 
     @torch.no_grad()
     def __call__(self, z: Tensor, k: int, key: Tensor) -> Tensor:
-        seeds = [KMeansPlusPlus()(z, k, draws.fold(key, "medoids", i)) for i in range(self.n_init)]
-        starts = torch.stack(seeds, -3).reshape(-1, self.n_init, k, z.shape[-1])
-        problems = zip(z.reshape(-1, *z.shape[-2:]), starts, strict=True)
-        found = [self._best(x, own) for x, own in problems]
+        problems = z.reshape(-1, *z.shape[-2:])
+        if self.seeds == "central":
+            starts = torch.stack([_central(x, k) for x in problems]).unsqueeze(1)
+        else:
+            seeds = [KMeansPlusPlus()(z, k, draws.fold(key, "medoids", i))
+                     for i in range(self.n_init)]
+            starts = torch.stack(seeds, -3).reshape(-1, self.n_init, k, z.shape[-1])
+        found = [self._best(x, own) for x, own in zip(problems, starts, strict=True)]
         return torch.stack(found).reshape(*z.shape[:-2], k, z.shape[-1])
 
     def _best(self, x: Tensor, starts: Tensor) -> Tensor:
@@ -45,16 +53,24 @@ class KMedoids:
         return samples[medoids[costs.argmin()]]
 
 
+def _central(x: Tensor, k: int) -> Tensor:
+    return x[_summed_distances(x - x.mean(0)).argsort(stable=True)[:k]]
+
+
+def _summed_distances(x: Tensor) -> Tensor:
+    """Sum the distances of each sample to all others: (n, d) -> (n,)."""
+    limit = _DISTANCES.get(x.device.type, _DISTANCES["cpu"])
+    parts = x.split(max(1, limit // max(1, len(x))))
+    return torch.cat([torch.cdist(part, x).sum(1) for part in parts])
+
+
 def _moved(x: Tensor, medoids: Tensor) -> Tensor:
     """Move each medoid (s, k) to the member of its cluster with the least summed distance."""
     labels = torch.stack([nearest(x, x[own]) for own in medoids])
     clusters = torch.arange(medoids.shape[1], device=x.device)
     members = labels.unsqueeze(1) == clusters.unsqueeze(1)
     sums = torch.full(members.shape, torch.inf, dtype=x.dtype, device=x.device)
-    limit = _DISTANCES.get(x.device.type, _DISTANCES["cpu"])
     for made, chosen in zip(sums.flatten(0, 1), members.flatten(0, 1), strict=True):
-        own = x[chosen]
-        parts = own.split(max(1, limit // max(1, len(own))))
-        made[chosen] = torch.cat([torch.cdist(part, own).sum(1) for part in parts])
+        made[chosen] = _summed_distances(x[chosen])
     # A cluster is empty if another medoid is equal.
     return torch.where(members.any(-1), sums.argmin(-1), medoids)

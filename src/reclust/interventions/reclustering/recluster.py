@@ -124,10 +124,17 @@ def _joined(parts: Sequence[Tensor]) -> Tensor:
 
 @value
 class RandomCenters:
-    """Reclustering method: k different samples drawn at random."""
+    """Reclustering method: k samples drawn at random, all different unless "with replacement"."""
+
+    drawn: Literal["different", "with replacement"] = choice(
+        "different", "with replacement", default="different")
 
     def __call__(self, z: Tensor, k: int, key: Tensor) -> Tensor:
-        rows = draws.permutation(draws.fold(key, "random centers"), z.shape[-2])[..., :k]
+        key, n = draws.fold(key, "random centers"), z.shape[-2]
+        if self.drawn == "different":
+            rows = draws.permutation(key, n)[..., :k]
+        else:
+            rows = draws.integers(key, n, (k,))
         return z.take_along_dim(rows.unsqueeze(-1), -2)
 
 

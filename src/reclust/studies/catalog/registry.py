@@ -16,12 +16,14 @@ def names() -> list[str]:
 
 
 def named(name: str) -> Study:
-    """Return a study by its name, or its small form by NAME-mini."""
-    known = name.removesuffix("-mini")
+    """Return a study by its name; NAME-program is its other reading, NAME-mini its small form."""
+    full = name.removesuffix("-mini")
+    known = full.removesuffix("-program")
     if known not in _CATALOG:
         raise ValueError(f"There is no study named {name!r}: choose from {', '.join(_CATALOG)}, or "
                          "give a file NAME.toml.")
-    return _CATALOG[known].mini() if name != known else _CATALOG[known]
+    study = _CATALOG[known] if full == known else _CATALOG[known].program()
+    return study if name == full else study.mini()
 
 
 def add(name: str, about: str, variants: tuple[Variant, ...], **fields: Any) -> Study:

@@ -29,9 +29,13 @@ class Batches:
         self.inputs, self.augment, self.targets = inputs, augment, targets
         self._n_neighbors = schedule.neighbors
         self.size = min(schedule.batch_size, inputs.n_samples)
-        self.count = inputs.n_samples // self.size
         given = tuple(kind for kind in schedule.views if kind != "augmented" or augment is not None)
         self.kinds: tuple[View, ...] = given or ("clean",)
+        full, last = divmod(inputs.n_samples, self.size)
+        changed = any(kind != "clean" for kind in self.kinds)
+        kept = schedule.last_batch == "kept" or (
+            schedule.last_batch == "kept unless augmented" and not changed)
+        self.full, self.count = full, full + (kept and last > 0)
 
     def compile(self) -> None:
         self.augment = None if self.augment is None else fused(self.augment)
@@ -47,7 +51,7 @@ class Batches:
     def views(self, order_key: Tensor, augment_key: Tensor) -> Iterator[tuple[Tensor, ...]]:
         """One epoch of batches: views (r, V, B, *sample_shape), and targets if there are any."""
         for rows, x in self.inputs.take_each(self._blocks(order_key)):
-            batches = [self._views(rows, x, augment_key)]
+            batches = [self._views(rows, x, augment_key, self.kinds)]
             batches += [] if self.targets is None else [self.targets[rows]]
             yield from zip(*batches, strict=True)
 
@@ -56,18 +60,25 @@ class Batches:
         for _, x in self.inputs.take_each(self._blocks(order_key)):
             yield from self.inputs.normalize(x)
 
+    def first_views(self, order_key: Tensor, augment_key: Tensor) -> Iterator[Tensor]:
+        """One epoch of samples as in the first view, (r, B, *sample_shape) per batch."""
+        for rows, x in self.inputs.take_each(self._blocks(order_key)):
+            yield from self._views(rows, x, augment_key, self.kinds[:1]).squeeze(2)
+
     def _blocks(self, key: Tensor) -> tuple[Tensor, ...]:
-        """Shuffled row numbers of several batches at once, (b, r, B); drops a last short batch."""
-        order = self.inputs.order(key)[:, : self.count * self.size]
-        batches = order.unflatten(1, (self.count, self.size)).transpose(0, 1)
+        """Shuffled row numbers of several batches at once, (b, r, B); a short batch is the last."""
+        order, covered = self.inputs.order(key), self.full * self.size
+        batches = order[:, :covered].unflatten(1, (self.full, self.size)).transpose(0, 1)
         values = batches[0].numel() * math.prod(self.inputs.sample_shape)
         block = BLOCK.get(self.inputs.device.type, BLOCK["cpu"])
-        return batches.split(max(1, block // values))
+        blocks = batches.split(max(1, block // values))
+        return (*blocks, order[None, :, covered:]) if self.count > self.full else blocks
 
-    def _views(self, rows: Tensor, x: Tensor, augment_key: Tensor) -> Tensor:
+    def _views(self, rows: Tensor, x: Tensor, augment_key: Tensor,
+               kinds: tuple[View, ...]) -> Tensor:
         """Rows (b, r, B) and samples (b, r, B, *sample_shape) -> (b, r, V, B, *sample_shape)."""
         views = []
-        for number, kind in enumerate(self.kinds):
+        for number, kind in enumerate(kinds):
             if kind == "clean":
                 views.append(x)
                 continue

@@ -9,6 +9,7 @@ from ... import draws
 from ...data.augmentation.affine import Augmentation
 from ...data.inputs import Inputs
 from ...objectives import State
+from ...utils.device import Precision
 from .executors import Executor
 from .replicas import Replicas
 
@@ -16,15 +17,16 @@ CHUNK = 4096  # samples embedded at once
 
 
 class Embedder:
-    """Evaluates replicas in eval mode and without gradients.
+    """Evaluates replicas without gradients, in eval mode unless `training_batch` is set.
 
     Shapes: r replicas, n samples, d embedding size. `which` selects some of the replicas.
     """
 
     def __init__(self, replicas: Replicas, inputs: Inputs, executor: Executor,
-                 perturb: Augmentation) -> None:
+                 perturb: Augmentation, precision: Precision) -> None:
         self.replicas, self.inputs, self.executor = replicas, inputs, executor
-        self.perturb = perturb
+        self.perturb, self.precision = perturb, precision
+        self.training_batch: int | None = None  # size of batches that are embedded in train mode
 
     def embed(self, rows: Tensor | None = None, which: slice = slice(None),
               view_key: Tensor | None = None, augment: Augmentation | None = None) -> Tensor:
@@ -36,13 +38,15 @@ class Embedder:
         if rows is None:
             rows = torch.arange(self.inputs.n_samples, device=self.inputs.device)
         parts = []
-        for chunk in rows.split(CHUNK, dim=-1):
+        for chunk in rows.split(self.training_batch or CHUNK, dim=-1):
             x = self.inputs.take(chunk)
             if view_key is not None:
                 x = (augment or self.perturb)(x, draws.fold(view_key, chunk))
             x = self.inputs.normalize(x)
             stacked = x if chunk.ndim > 1 else x.expand(members, *x.shape)
-            parts.append(self.executor.evaluate(self._encode, stacked, which=which))
+            with self.precision.evaluation():
+                parts.append(self.executor.evaluate(self._encode, stacked, which=which,
+                                                    training=self.training_batch is not None))
         return torch.cat(parts, dim=1)
 
     def _encode(self, net: nn.Module, objective: Any, state: State, x: Tensor) -> Tensor:
@@ -54,7 +58,8 @@ class Embedder:
         for rows in torch.arange(self.inputs.n_samples, device=self.inputs.device).split(CHUNK):
             x = self.inputs.normalize(self.inputs.take(rows))
             stacked = x.expand(len(self.replicas), *x.shape)
-            sums.append(len(rows) * self.executor.evaluate(self._loss, stacked))
+            with self.precision.evaluation():
+                sums.append(len(rows) * self.executor.evaluate(self._loss, stacked))
         return torch.stack(sums).sum(0) / self.inputs.n_samples
 
     def _loss(self, net: nn.Module, objective: Any, state: State, x: Tensor) -> Tensor:

@@ -63,12 +63,13 @@ class PlainExecutor:
         return torch.stack(results), stacks
 
     @torch.no_grad()
-    def evaluate(self, function: ForOne, *batch: Tensor, which: slice = slice(None)) -> Any:
-        """Return stacked results of some replicas, in eval mode and without gradients."""
+    def evaluate(self, function: ForOne, *batch: Tensor, which: slice = slice(None),
+                 training: bool = False) -> Any:
+        """Return stacked results of some replicas, in eval or train mode, without gradients."""
         results = []
         for j, i in enumerate(range(len(self.modules))[which]):
             own = [tensor[j] for tensor in batch]
-            results.append(self._call(function, self._exact[i].eval(), i, own))
+            results.append(self._call(function, self._exact[i].train(training), i, own))
         if isinstance(results[0], dict):
             return {name: torch.stack([one[name] for one in results]) for name in results[0]}
         return torch.stack(results)
@@ -94,8 +95,9 @@ class VmapExecutor:
         return results.detach(), _pop_gradients(self._leaves)
 
     @torch.no_grad()
-    def evaluate(self, function: ForOne, *batch: Tensor, which: slice = slice(None)) -> Any:
-        self.caller.eval()
+    def evaluate(self, function: ForOne, *batch: Tensor, which: slice = slice(None),
+                 training: bool = False) -> Any:
+        self.caller.train(training)
         return self._map(function, self.replicas.parameters, batch, which)
 
     def _map(self, function: ForOne, parameters: State, batch: tuple[Tensor, ...],
