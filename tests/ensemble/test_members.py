@@ -8,16 +8,18 @@ from support import blobs
 from reclust import Execution, Neighbors, draws, metrics
 from reclust.data.inputs import as_inputs
 from reclust.ensemble.members import (
-    Conditions,
+    Member,
+    MemberTraining,
     kmeans_members,
     mixture_members,
     neighbor_settings,
     trained_members,
+    voters,
 )
 from reclust.interventions.reclustering.mixture import GaussianMixture
 
 CPU = torch.device("cpu")
-CONDITIONS = Conditions(3, Execution(device="cpu"), CPU)
+TRAINING = MemberTraining(3, Execution(device="cpu"), CPU)
 
 
 def test_labels_of_mixtures_are_scikit_learns():
@@ -48,7 +50,15 @@ def test_networks_are_members_and_repeat_themselves():
     settings = neighbor_settings(Neighbors((16,), 4), 3, 60, steps=40, batch_size=30)
     assert settings.pretraining.epochs == 20
     inputs = as_inputs(X.astype(np.float32))
-    runs = [list(trained_members(inputs, settings, [0, 1], "network", "rows", CONDITIONS)) for _ in range(2)]
+    runs = [list(trained_members(inputs, settings, [0, 1], "network", "rows", TRAINING)) for _ in range(2)]
     assert [one.seed for one in runs[0]] == [0, 1]
     for one, again in zip(*runs, strict=True):
         assert (one.labels == again.labels).all() and metrics.ari(y, one.labels) > 0.9
+
+
+def test_the_better_half_of_each_method_votes():
+    scores = {"a": [0.1, 0.3, 0.2], "b": [0.9, 0.8], "c": [float("nan")] * 2}
+    members = [Member(method, "rows", seed, np.zeros(2), score)
+               for method, given in scores.items() for seed, score in enumerate(given)]
+    assert [(one.method, one.seed) for one in voters(members)] == [
+        ("a", 1), ("a", 2), ("b", 0), ("c", 0), ("c", 1)]

@@ -1,9 +1,10 @@
 """Members of an ensemble: clusterings of the same samples by different methods and seeds."""
 
+import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from math import nan
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil, nan
 from typing import ClassVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from ..training.checkpoint import Checkpoint
 from ..training.monitors.base import Monitor
 from ..training.settings import Execution, Schedule, Settings, View
 from ..training.train import train
-from .selection import Candidates, Selector
+from .selection import Candidates, Selector, better_half
 from .views import principal_components
 
 # Principal components in which covariances can be estimated from few rows, and the mixture.
@@ -50,14 +51,15 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Conditions:
-    """What members have in common that are trained."""
+class MemberTraining:
+    """How the networks of an ensemble train; they share its time budget, which starts now."""
 
     n_clusters: int
     execution: Execution
     device: torch.device
     checkpoint: Checkpoint | None = None
     monitors: Sequence[Monitor] = ()
+    started: float = field(default_factory=time.monotonic)
 
 
 def kmeans_members(x: Tensor, view: str, k: int, seeds: Sequence[int]) -> Iterator[Member]:
@@ -80,17 +82,26 @@ def mixture_members(views: Mapping[str, np.ndarray], covariance: str,
 
 
 def trained_members(inputs: Inputs, settings: Settings, seeds: Sequence[int], method: str,
-                    view: str, conditions: Conditions,
+                    view: str, training: MemberTraining,
                     select: Selector | None = None) -> Iterator[Member]:
     """Train replicas side by side; those that fail are left out."""
     number = zlib.crc32(f"{method}, {view}".encode())
-    own = conditions.checkpoint and conditions.checkpoint.named(f"member{number}")
-    result = train(inputs, settings, seeds=seeds, execution=conditions.execution,
-                   checkpoint=own, monitors=conditions.monitors)
+    checkpoint = training.checkpoint and training.checkpoint.named(f"member{number}")
+    result = train(inputs, settings, seeds=seeds, checkpoint=checkpoint,
+                   execution=training.execution.with_time_left(training.started),
+                   monitors=training.monitors)
     assert result.labels is not None
     scores = [nan] * len(seeds) if select is None else select(Candidates(result, inputs)).tolist()
     for replica in result.living:
         yield Member(method, view, seeds[replica], result.labels[replica], scores[replica])
+
+
+def voters(members: Iterable[Member]) -> list[Member]:
+    """Return the better half of each method's members, or all of them if they have no scores."""
+    methods: dict[str, list[Member]] = {}
+    for member in members:
+        methods.setdefault(member.name, []).append(member)
+    return [member for group in methods.values() for member in better_half(group)]
 
 
 def neighbor_settings(network: Neighbors, n_clusters: int, n_samples: int, *, steps: int,
@@ -99,7 +110,7 @@ def neighbor_settings(network: Neighbors, n_clusters: int, n_samples: int, *, st
     """Train a neighbor network for about `steps` steps, then cluster its embedding by k-means."""
     batch_size = min(batch_size, n_samples)
     first: View = "clean" if augment is None else "augmented"
-    training = Schedule(epochs=-(-steps // (n_samples // batch_size)), lr=lr,
+    training = Schedule(epochs=ceil(steps / (n_samples // batch_size)), lr=lr,
                         batch_size=batch_size, views=(first, "neighbor"), clip_norm=None,
                         weight_decay=1e-4, decay="cosine", neighbors=neighbors)
     return Settings(n_clusters, DECObjective(), network, pretraining=training,

@@ -1,4 +1,4 @@
-"""Which members cluster which kind of data, and over which graph their votes are smoothed."""
+"""Recipes of ensembles for tables, embeddings and images."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ from ..utils import choices
 from .consensus import neighbor_graph
 from .members import (
     MIXTURES,
-    Conditions,
     Member,
+    MemberTraining,
     kmeans_members,
     mixture_members,
     neighbor_settings,
@@ -63,9 +63,9 @@ class EnsembleRecipe:
 
 
 def table_recipe(rows: np.ndarray, effort: Effort, seed: int,
-                 conditions: Conditions) -> EnsembleRecipe:
+                 training: MemberTraining) -> EnsembleRecipe:
     """Mixtures and neighbor networks on several views of a table (n, d)."""
-    k, device = conditions.n_clusters, conditions.device
+    k, device = training.n_clusters, training.device
     views, seeds = table_views(rows), range(seed, seed + effort.seeds)
     tensors = {name: torch.from_numpy(view).float().to(device) for name, view in views.items()}
     used = {name: view for name, view in views.items() if name != "ranks"}
@@ -75,17 +75,17 @@ def table_recipe(rows: np.ndarray, effort: Effort, seed: int,
     for view, network, augment in TABLE_NETWORKS if effort.networks else ():
         settings = neighbor_settings(network, k, len(rows), steps=effort.steps, augment=augment,
                                      batch_size=128)
-        stages.append(_networks(tensors[view], settings, view, seed, effort.networks, conditions))
+        stages.append(_networks(tensors[view], settings, view, seed, effort.networks, training))
     return EnsembleRecipe(stages, neighbor_graph(tensors.values()))
 
 
 def embedding_recipe(rows: np.ndarray, effort: Effort, seed: int,
-                     conditions: Conditions) -> EnsembleRecipe:
+                     training: MemberTraining) -> EnsembleRecipe:
     """K-means, also of rows averaged with neighbors, and neighbor networks on embeddings (n, d)."""
-    k, seeds = conditions.n_clusters, range(seed, seed + effort.seeds)
+    k, seeds = training.n_clusters, range(seed, seed + effort.seeds)
     reduced = principal_components(rows, EMBEDDING_COLUMNS)
     scaled = reduced / np.sqrt(np.square(reduced).mean())
-    x = torch.from_numpy(scaled).float().to(conditions.device)
+    x = torch.from_numpy(scaled).float().to(training.device)
     near = nearest_neighbors(x, 10)
     averaged = x
     for _ in range(2):
@@ -99,29 +99,35 @@ def embedding_recipe(rows: np.ndarray, effort: Effort, seed: int,
         settings = neighbor_settings(network, k, len(rows), steps=effort.steps * 5 // 2, lr=1e-3,
                                      neighbors=neighbors)
         stages.append(_networks(x, settings, f"{neighbors} neighbors", seed, 2 * effort.networks,
-                                conditions))
+                                training))
     return EnsembleRecipe(stages, neighbor_graph([x]))
 
 
 def image_recipe(inputs: Inputs, augment: Augmentation, effort: Effort, seed: int,
-                 conditions: Conditions) -> EnsembleRecipe:
-    """Neighbor networks on augmented images; their stability under augmentation is their score."""
-    on_cpu = conditions.device.type == "cpu"
+                 training: MemberTraining, deep: Settings | None = None) -> EnsembleRecipe:
+    """Neighbor networks on augmented images, and replicas of a deep clustering on a GPU.
+
+    Their score is how stable their clusters are under augmentation.
+    """
+    on_cpu = training.device.type == "cpu"
     network = Neighbors((256, 128) if on_cpu else (1024, 512, 256), 64)
-    replicas, steps = effort.networks * 3, effort.steps * (3 if on_cpu else 15)
-    settings = neighbor_settings(network, conditions.n_clusters, inputs.n_samples, steps=steps,
-                                 batch_size=256 if on_cpu else 512, neighbors=5, lr=1e-3,
-                                 augment=augment)
-    return EnsembleRecipe([("neighbor networks", partial(
-        trained_members, inputs, settings, range(seed, seed + replicas), "neighbor network",
-        "images", conditions, SharedInformation()))])
+    settings = neighbor_settings(network, training.n_clusters, inputs.n_samples, lr=1e-3,
+                                 steps=effort.steps * (3 if on_cpu else 15), neighbors=5,
+                                 batch_size=256 if on_cpu else 512, augment=augment)
+    families = [("neighbor network", settings, effort.networks * (3 if on_cpu else 4))]
+    if deep is not None:
+        families.append(("deep clustering with BRB", deep, effort.networks * 5))
+    return EnsembleRecipe([
+        (name, partial(trained_members, inputs, settings, range(seed, seed + replicas), name,
+                       "images", training, SharedInformation()))
+        for name, settings, replicas in families])
 
 
 def _networks(x: Tensor, settings: Settings, view: str, seed: int, count: int,
-              conditions: Conditions) -> Stage:
+              training: MemberTraining) -> Stage:
     network = settings.representation
     assert isinstance(network, Neighbors)
     method = f"neighbor network, {network.kernel} kernel"
     return "neighbor networks", partial(
         trained_members, ResidentInputs(x), settings, range(seed, seed + count), method, view,
-        conditions)
+        training)

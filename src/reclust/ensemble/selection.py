@@ -1,4 +1,4 @@
-"""Choosing among replicas without labels: scores, of which the highest wins, and a vote."""
+"""Label-free scores of replicas, and the choice of the best one or of the better half."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from ..training.result import Model, Result
 from ..utils.values import choice, integer, value
 
 CHUNK = 4096
-S = TypeVar("S", bound="Scored")
+ScoredT = TypeVar("ScoredT", bound="Scored")
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class Scored(Protocol):
     def score(self) -> float: ...
 
 
-def better_half(candidates: Sequence[S]) -> list[S]:
+def better_half(candidates: Sequence[ScoredT]) -> list[ScoredT]:
     """Return the candidates with at least the median score, or all if scores are unknown."""
     scores = np.array([candidate.score for candidate in candidates])
     known = scores[np.isfinite(scores)]

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import metrics
@@ -100,7 +99,7 @@ class DeepClustering(FittedClustering):
     ids_ : ndarray of shape (n_samples,) or None
         Names of the samples, if X had any.
     baseline_ : Baseline
-        K-means on the standardized samples.
+        K-means on the samples as they are or standardized.
     result_ : Result
         Everything that training produced.
 
@@ -183,7 +182,8 @@ class DeepClustering(FittedClustering):
         if samples.n_samples < n_clusters:
             raise ValueError(f"n_clusters={n_clusters} needs at least {n_clusters} samples, "
                              f"X has n_samples={samples.n_samples}.")
-        seeds = self._seeds(recipe.n_init, checkpoint, start)
+        seeds = (list(start.seeds) if start is not None and 1 < len(start) == recipe.n_init
+                 else self._seeds(recipe.n_init, checkpoint))
         with self._fitting():
             self._check_features(X, samples, reset=True)
             evaluation = Evaluation(limit=MONITORED_SAMPLES) if y is None else Evaluation(y)
@@ -220,7 +220,7 @@ class DeepClustering(FittedClustering):
             raise ValueError("These settings have no pretraining: pass pretrain_epochs above 0.")
         checkpoint = Checkpoint.at(checkpoint, every)
         return self._train(inputs, replace(recipe.settings, clustering=None),
-                           self._seeds(recipe.n_init, checkpoint, None), None, checkpoint)
+                           self._seeds(recipe.n_init, checkpoint), None, checkpoint)
 
     def _prepare(self, X: Any) -> tuple[SampleSet, Recipe, Preparation, Inputs]:
         samples = accept(X, image_shape=self.image_shape, min_samples=2)
@@ -279,18 +279,6 @@ class DeepClustering(FittedClustering):
         if epochs is None:
             return schedule
         return replace(schedule, warmup_epochs=min(schedule.warmup_epochs, schedule.epochs // 5))
-
-    def _seeds(self, n_init: int, checkpoint: Checkpoint | None, start: Result | None) -> list[int]:
-        """Return one seed per replica; a larger `n_init` keeps the seeds of a smaller one."""
-        if start is not None and 1 < len(start) == n_init:
-            return list(start.seeds)
-        saved = None if checkpoint is None else checkpoint.seeds()
-        unknown = isinstance(self.random_state, np.random.RandomState | None)
-        if unknown and saved is not None and len(saved) == n_init:
-            return saved
-        if self.random_state is None:  # leave numpy's global generator to the caller
-            return np.random.default_rng().integers(2**31 - 1, size=n_init).tolist()
-        return check_random_state(self.random_state).randint(2**31 - 1, size=n_init).tolist()
 
 
 def _as_result(start: Any) -> Result | None:

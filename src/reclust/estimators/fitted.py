@@ -11,7 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn import base
-from sklearn.utils import ClassifierTags, check_consistent_length, column_or_1d
+from sklearn.utils import (
+    ClassifierTags,
+    check_consistent_length,
+    check_random_state,
+    column_or_1d,
+)
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
@@ -19,6 +24,7 @@ from ..data.accept import SampleSet, accept, as_array, is_dataframe
 from ..data.inputs import Inputs
 from ..data.preparation import Preparation
 from ..objectives import soft_assignment
+from ..training.checkpoint import Checkpoint
 from ..training.history import Curve
 from ..training.result import Model, Result
 from ..training.settings import Execution
@@ -49,6 +55,7 @@ class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMix
     """Base class of the estimators, which fit and then call `_adopt` and `_label`."""
 
     device: str
+    random_state: int | np.random.RandomState | None
     subclasses: ClassVar[dict[str, type[FittedClustering]]] = {}  # by their name in files
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -133,6 +140,16 @@ class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMix
         device = choose_device(self.device)
         inputs = preparation.inputs(samples.array, limit=resident_limit(device))
         return inputs.to(device, torch.float32)
+
+    def _seeds(self, n_init: int, checkpoint: Checkpoint | None) -> list[int]:
+        """Return one seed per replica; a larger `n_init` keeps the seeds of a smaller one."""
+        saved = None if checkpoint is None else checkpoint.seeds()
+        unknown = isinstance(self.random_state, np.random.RandomState | None)
+        if unknown and saved is not None and len(saved) >= n_init:
+            return saved[:n_init]
+        if self.random_state is None:  # leave numpy's global generator to the caller
+            return np.random.default_rng().integers(2**31 - 1, size=n_init).tolist()
+        return check_random_state(self.random_state).randint(2**31 - 1, size=n_init).tolist()
 
     def _execution(self) -> Execution:
         return Execution(device=self.device, precision=self.precision, time_budget=self.time_budget)

@@ -6,28 +6,28 @@ import os
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from math import ceil
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
-from sklearn.utils import check_random_state
 from torch import Tensor
 
 from .. import draws, metrics
 from ..data.accept import SampleSet, accept
-from ..data.augmentation.affine import Affine, Augmentation
+from ..data.augmentation.affine import Augmentation
 from ..data.augmentation.color import ColorViews, ResizedCrop
 from ..data.dataset import dense_rows
 from ..data.lens import Lens, light_is_uneven
 from ..data.preparation import Preparation
 from ..ensemble.consensus import consensus, vote_shares
-from ..ensemble.members import Conditions, Member
+from ..ensemble.members import Member, MemberTraining, voters
 from ..ensemble.recipes import EFFORTS, Stage, embedding_recipe, image_recipe, table_recipe
-from ..ensemble.selection import better_half
 from ..interventions import Recluster
 from ..interventions.reclustering.kmeans import KMeansPlusPlus
+from ..objectives import IDECObjective
 from ..objectives.distillation import DistillationObjective, prototype_logits
 from ..representations import Neighbors
 from ..training.checkpoint import Checkpoint
@@ -44,15 +44,14 @@ from ..utils.progress import progress_bar
 from ..utils.values import check_int
 from .baseline import k_means_baseline
 from .fitted import FittedClustering
-from .presets import check_known
+from .presets import MOTION, best, check_known
 
 Kind = Literal["table", "embeddings", "images"]
-MAX_ROWS = {"cpu": 20_000, "cuda": 100_000}  # that members cluster; the network labels the others
+MAX_ROWS, GPU_ROWS = 20_000, 100_000  # that members cluster; the network labels the others
 MAX_COLUMNS, MAX_COMPONENTS = 2_000, 128  # of sparse rows, and what they are reduced to
 NETWORK = Neighbors((256,), 16, "student")
 IMAGE_NETWORK = Neighbors((512, 256), 32, "student")
 LOW_AGREEMENT = 0.3
-MOTION = Affine(degrees=20, translate=0.12, shear=12, scale=(0.8, 1.2))
 COLOR_VIEWS = ColorViews(ResizedCrop(area=(0.5, 1.0)), grey=0.2, flip=0, solarize=0)
 
 
@@ -151,28 +150,30 @@ class Reclust(FittedClustering):
         kind, device = self._kind(samples), choose_device(self.device)
         preparation = Preparation.fit(samples, standardize=True, lens=_lens(samples, device))
         checkpoint = Checkpoint.at(checkpoint, every)
-        seed = self._seed(checkpoint)
+        [seed] = self._seeds(1, checkpoint)
         with self._fitting():
             self._check_features(X, samples, reset=True)
             order = draws.permutation(draws.fold(draws.key(seed), "rows"), samples.n_samples)
-            rows = order[:MAX_ROWS[device.type]].sort().values.numpy()
+            most = GPU_ROWS if device.type == "cuda" else MAX_ROWS
+            rows = order[:most].sort().values.numpy()
             some = replace(samples, array=samples.array[rows])
             inputs, augment = self._inputs(some, preparation), _augmentation(samples)
             execution = self._execution()
             with closing(Progress(shown=self.progress)) as progress:
-                conditions = Conditions(k, execution, device, checkpoint, [progress, *monitors])
+                training = MemberTraining(k, execution, device, checkpoint, [progress, *monitors])
                 effort = EFFORTS[self.effort]
                 if augment is not None and effort.networks:
-                    recipe = image_recipe(inputs, augment, effort, seed, conditions)
+                    deep = _deep_clustering(k, samples, device)
+                    recipe = image_recipe(inputs, augment, effort, seed, training, deep)
                 else:
                     make = table_recipe if kind == "table" else embedding_recipe
-                    recipe = make(_flat_rows(some), effort, seed, conditions)
+                    recipe = make(_flat_rows(some), effort, seed, training)
                 members = self._members(recipe.stages, execution.time_budget)
-                labels = np.stack([member.labels for member in better_half(members)])
+                labels = np.stack([member.labels for member in voters(members)])
                 agreed = consensus(labels, k, recipe.graph, seed=seed)
                 targets = (np.eye(k)[agreed] + vote_shares(labels, agreed, k)) / 2
                 result = train(inputs, _student(k, len(rows), augment, effort.steps), seeds=[seed],
-                               targets=targets, monitors=conditions.monitors, checkpoint=checkpoint,
+                               targets=targets, monitors=training.monitors, checkpoint=checkpoint,
                                execution=replace(execution, time_budget=None))
             self._adopt(result, preparation, [float("nan")], 0)
             self.ids_ = samples.ids
@@ -201,14 +202,6 @@ class Reclust(FittedClustering):
         """Return the softmax of negative squared distances to the centers, (B, k)."""
         return prototype_logits(z, model.state["centers"]).softmax(-1)
 
-    def _seed(self, checkpoint: Checkpoint | None) -> int:
-        saved = None if checkpoint is None else checkpoint.seeds()
-        if saved and isinstance(self.random_state, np.random.RandomState | None):
-            return saved[0]
-        if self.random_state is None:  # leave numpy's global generator to the caller
-            return int(np.random.default_rng().integers(2**31 - 1))
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
-
     def _kind(self, samples: SampleSet) -> Kind:
         check_known("kind", self.kind, ("auto", "table", "embeddings", "images"))
         if samples.image_shape is not None:
@@ -234,6 +227,8 @@ class Reclust(FittedClustering):
                 except TrainingFailed as error:
                     warn(f"Left out: {title}. {error}")
                 bar.update()
+        if not members:
+            raise TrainingFailed("No member could be trained: see the warnings above.")
         return members
 
 
@@ -274,6 +269,13 @@ def _augmentation(samples: SampleSet) -> Augmentation | None:
     return COLOR_VIEWS if samples.image_shape[2] == 3 else MOTION
 
 
+def _deep_clustering(k: int, samples: SampleSet, device: torch.device) -> Settings | None:
+    """Return the settings of `best` for gray images on a GPU."""
+    if device.type == "cpu" or samples.image_shape is None or samples.image_shape[2] == 3:
+        return None
+    return best(k, IDECObjective(), channels=1, n_samples=samples.n_samples).settings
+
+
 def _finished(member: Member, agreed: np.ndarray, rows: np.ndarray, n_samples: int) -> Member:
     """Score a member by the consensus; samples that it did not cluster get label -1."""
     labels = np.full(n_samples, -1, dtype=np.int32)
@@ -284,7 +286,7 @@ def _finished(member: Member, agreed: np.ndarray, rows: np.ndarray, n_samples: i
 def _student(k: int, n_samples: int, augment: Augmentation | None, steps: int) -> Settings:
     """Return the settings of the network that learns the consensus."""
     batch_size = min(256, max(1, n_samples // 2))
-    training = Schedule(epochs=-(-steps // (n_samples // batch_size)), batch_size=batch_size,
+    training = Schedule(epochs=ceil(steps / (n_samples // batch_size)), batch_size=batch_size,
                         lr=2e-3, decay="cosine", weight_decay=1e-4, clip_norm=None,
                         views=("clean",) if augment is None else ("clean", "augmented"))
     network = NETWORK if augment is None else IMAGE_NETWORK

@@ -1,4 +1,4 @@
-"""What a run passes down to its phases, and its deadline."""
+"""Context of a run, which its phases share, and its deadline."""
 
 import math
 import time
