@@ -15,16 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..utils.choices import ALGORITHMS, AUGMENTATIONS, EFFORTS, PRESETS
 from ..utils.files import check_writable, exclusive_lock, write_text
 from . import common
-from .common import (
-    DATA,
-    PREPARATION,
-    add_command,
-    add_options,
-    check_paths,
-    duration,
-    read_data,
-    show,
-)
+from .common import DATA, PREPARATION, add_command, add_options, duration, read_data, show
 
 if TYPE_CHECKING:
     from ..data import Dataset
@@ -79,7 +70,7 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 def _fit(arguments: argparse.Namespace) -> int:
     folder, report = Path(arguments.output), arguments.report
-    check_paths([arguments.data], [report, *(folder / name for name in OWN_FILES)])
+    common.check_paths([arguments.data], [report, *(folder / name for name in OWN_FILES)])
     if report is not None:
         check_writable(report)
     dataset = read_data(arguments)
@@ -184,7 +175,7 @@ def _predict(arguments: argparse.Namespace) -> None:
 
     if Path(arguments.model).is_dir():
         arguments.model = str(Path(arguments.model) / "model.reclust")
-    check_paths([arguments.model, arguments.data], [arguments.output, arguments.report])
+    common.check_paths([arguments.model, arguments.data], [arguments.output, arguments.report])
     for output in filter(None, (arguments.output, arguments.report)):
         check_writable(output)
     model = load(arguments.model)

@@ -13,17 +13,8 @@ from typing import TYPE_CHECKING, get_args
 
 from .. import studies
 from ..utils.choices import BASELINES, Precision
-from .common import (
-    CONDITIONS,
-    OPTIONS,
-    STUDY,
-    add_command,
-    add_options,
-    check_paths,
-    duration,
-    progress,
-    show,
-)
+from . import common
+from .common import CONDITIONS, OPTIONS, STUDY, add_command, add_options, duration, progress, show
 
 if TYPE_CHECKING:
     from ..studies.backends import Backend
@@ -145,7 +136,7 @@ def _show(arguments: argparse.Namespace) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    check_paths([arguments.study], [arguments.store])
+    common.check_paths([arguments.study], [arguments.store])
     study, start = _study(arguments), time.time()
     if arguments.precision is not None:
         study = replace(study, precision=arguments.precision)
@@ -240,14 +231,14 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _merge(arguments: argparse.Namespace) -> None:
-    check_paths(arguments.others, [arguments.store])
+    common.check_paths(arguments.others, [arguments.store])
     with studies.Store(arguments.store) as store:
         show([{"store": other, "runs copied": store.merge(other)} for other in arguments.others],
              as_json=arguments.json)
 
 
 def _compact(arguments: argparse.Namespace) -> None:
-    check_paths(arguments.stores, [arguments.output])
+    common.check_paths(arguments.stores, [arguments.output])
     studies.compact(arguments.stores, arguments.output, every=arguments.every,
                     curves=arguments.curves)
     before, after = (sum(Path(path).stat().st_size for path in paths) / 1e6
@@ -258,7 +249,7 @@ def _compact(arguments: argparse.Namespace) -> None:
 
 def _export(arguments: argparse.Namespace) -> None:
     with studies.StoreReader(arguments.store) as store:
-        check_paths([arguments.store], [
+        common.check_paths([arguments.store], [
             Path(arguments.output) / f"{study}.{part}.{arguments.format}"
             for study in store.studies() for part in ("runs", *store.phases(study))])
         written = studies.export(store, arguments.output, kind=arguments.format)
@@ -268,7 +259,7 @@ def _export(arguments: argparse.Namespace) -> None:
 def _table(arguments: argparse.Namespace) -> int:
     from ..studies.tables import render, tables, write
 
-    check_paths([arguments.store], [arguments.output])
+    common.check_paths([arguments.store], [arguments.output])
     with studies.StoreReader(arguments.store) as store:
         names = [arguments.study] if arguments.study else [
             status.study for status in store.status()
@@ -298,7 +289,7 @@ def _figure(arguments: argparse.Namespace) -> int:
     path = Path(arguments.output)
     to_file, names = arguments.name and path.suffix, [arguments.name] if arguments.name else FIGURES
     files = [path] if to_file else [path / f"{name}.pdf" for name in names]
-    check_paths([arguments.store], files)
+    common.check_paths([arguments.store], files)
     if not to_file:
         path.mkdir(parents=True, exist_ok=True)
     with studies.StoreReader(arguments.store) as store:
@@ -322,7 +313,7 @@ def _figure(arguments: argparse.Namespace) -> int:
 def _report(arguments: argparse.Namespace) -> None:
     from ..studies.html.report import report
 
-    check_paths([arguments.store], [arguments.output])
+    common.check_paths([arguments.store], [arguments.output])
     with studies.StoreReader(arguments.store) as store:
         report(store, arguments.output, data=arguments.folder, title=arguments.title,
                figures=arguments.figures, progress=progress())

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..utils.files import check_writable, write_text
+from ..utils.files import write_text
 
 View = Literal["studies", "fit"]
 PARTS = ("dom", "table", "controls", "curves", "scene", "sheet", "confusion")
@@ -36,7 +36,6 @@ def page(title: str, data: Mapping[str, Any], *, view: View = "studies") -> str:
 
 def write(path: str | os.PathLike[str], title: str, data: Mapping[str, Any], *,
           view: View = "studies") -> None:
-    check_writable(path)
     write_text(path, page(title, data, view=view))
 
 

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 fcntl: Any
 try:
@@ -48,56 +48,45 @@ def write_bytes(path: str | os.PathLike[str], content: bytes | bytearray | memor
     if path.exists() and not path.is_file() and not path.is_dir():  # /dev/stdout, a pipe
         path.write_bytes(content)
         return
+    check_writable(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
-        with _temporary(path) as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        with _swept(path.parent):
+            with open(temporary, "xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
             if path.exists():
-                shutil.copymode(path, file.name)
+                shutil.copymode(path, temporary)
                 if previous is not None:
-                    _keep(path, previous)
-            if fcntl is None:  # Windows cannot rename an open file
-                file.close()
-            os.replace(file.name, path)
+                    shutil.copyfile(path, previous)
+            os.replace(temporary, path)
     except OSError as error:
         raise type(error)(error.errno, f"{path} could not be written, its old content is intact: "
                           f"{error.strerror or error}") from error
-
-
-def _keep(path: Path, previous: Path) -> None:
-    """Make `previous` another name of `path`, or a copy, without ever removing `path`."""
-    previous.unlink(missing_ok=True)
-    try:
-        os.link(path, previous)
-    except OSError:  # a file system without links
-        shutil.copyfile(path, previous)
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 @contextmanager
-def _temporary(path: Path) -> Iterator[BinaryIO]:
-    """Open a locked file beside `path`, and delete those that killed processes left there."""
-    for left in path.parent.glob(".*.tmp"):
-        if _TEMPORARY.fullmatch(left.name):
-            with suppress(OSError), open(left, "rb") as file:
-                _lock(file, wait=False)
-                left.unlink()
-    while True:
-        with open(path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp"), "xb") as file:
-            _lock(file, wait=True)
-            if os.fstat(file.fileno()).st_nlink == 0:  # another process deleted it before the lock
-                continue
-            try:
-                yield file
-            finally:
-                with suppress(OSError):
-                    os.unlink(file.name)
-            return
-
-
-def _lock(file: BinaryIO, *, wait: bool) -> None:
-    if fcntl is not None:  # Windows does not delete open files
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+def _swept(folder: Path) -> Iterator[None]:
+    """Delete temporary files that killed processes left, unless another process is writing here."""
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # network file systems do not lock folders
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for left in folder.glob(".*.tmp"):
+                if _TEMPORARY.fullmatch(left.name):
+                    left.unlink(missing_ok=True)
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(handle)
 
 
 @contextmanager

@@ -7,12 +7,13 @@ import random
 import sqlite3
 import sys
 import time
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support import small_settings
+from support import memory_of, small_settings
 
 from reclust import Curve
 from reclust.studies import Outcome, PlannedRun, Store, StoreReader, export
@@ -293,3 +294,84 @@ def test_a_log_beside_a_store_is_read_even_where_nothing_can_be_written(store, m
     monkeypatch.setattr(os, "access", lambda *_: False)
     log = store.path.with_name(store.path.name + "-wal")
     assert log.exists() and read_only_uri(store.path).endswith("mode=ro")
+
+
+def filled(path):
+    with Store(path) as store:
+        store.plan("s", "spec", planned("a"))
+        store.add(outcome("a"))
+    return path
+
+
+def test_factors_may_have_any_name(tmp_path):
+    name = """it's "5 $.x" [0]"""
+    runs = [replace(run, factors={name: i}) for i, run in enumerate(planned("a"))]
+    with Store(tmp_path / "s") as store:
+        store.plan("s", "spec", runs)
+        store.add(replace(outcome("a"), scores={**outcome("a").scores, name: np.arange(4.0)}))
+        assert [row[name] for row in store.means("s", by=name)] == [0, 1, 2, 3]
+        assert store.finished("s", (), (name,)) == [(0.0,), (1.0,), (2.0,), (3.0,)]
+
+
+@pytest.mark.parametrize("name", ["../outside/evil", "/tmp/evil", "a/b"])
+def test_names_in_a_store_lead_nowhere(tmp_path, name):
+    (tmp_path / "outside").mkdir()
+    filled(tmp_path / "s")
+    for change in ("UPDATE studies SET name = ?1", "UPDATE curves SET phase = ?1"):
+        with Store(tmp_path / "s") as store:
+            store._db.execute(change, (name,))
+            store._db.execute("UPDATE plan SET study = (SELECT name FROM studies)")
+            with pytest.raises(ValueError, match="which cannot be that of a file"):
+                export(store, tmp_path / "tables")
+            store._db.execute("UPDATE studies SET name = 's'")
+    assert not list((tmp_path / "outside").iterdir())
+
+
+@pytest.mark.parametrize("change", [
+    "DROP TABLE plan", "DROP TABLE curves", "UPDATE curves SET points = x'00ff'", "UPDATE curves SET shape = 'x'", "UPDATE curves SET shape = '[-1]'",
+    "UPDATE plan SET factors = '['", "UPDATE groups SET size = 0", "UPDATE groups SET seconds = '3'", "UPDATE runs SET position = 99",
+    "UPDATE arrays SET dtype = 'O'", "UPDATE arrays SET shape = '[1000000000000]'", "UPDATE contents SET content = '{}'",
+])
+def test_a_damaged_store_is_named_with_what_to_do(tmp_path, change):
+    path = filled(tmp_path / "s")
+    with sqlite3.connect(path) as connection:
+        connection.execute(change)
+    connection.close()
+    raised = []
+    with StoreReader(path) as store:
+        for use in (lambda: store.status(), lambda: store.runs("s"), lambda: store.seconds("s"), lambda: store.curves("s"), lambda: store.means("s", by="keep"),
+                    lambda: store.history("a-1"), lambda: store.labels("a-1"), lambda: store.settings("a-1"), lambda: store.provenance("a-1")):
+            try:
+                use()
+            except (ValueError, OSError, KeyError) as error:
+                raised.append(str(error))
+    assert raised and all(str(path) in message for message in raised)
+
+
+def test_a_small_blob_does_not_unpack_to_a_large_one(tmp_path):
+    path = filled(tmp_path / "s")
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE arrays SET content = ?", (zlib.compress(bytes(10**8)),))
+    connection.close()
+    with StoreReader(path) as store:
+        taken, found = memory_of(lambda: store.labels("a-1"))
+    assert taken < 30e6 and (isinstance(found, ValueError) or not found.any())
+
+
+def test_a_full_disk_is_named_and_loses_no_finished_run(tmp_path):
+    path = filled(tmp_path / "s")
+    with Store(path) as store:
+        store._db.execute(f"PRAGMA max_page_count = {store._db.execute('PRAGMA page_count').fetchone()[0]}")
+        with pytest.raises(OSError, match="s cannot be used: free some space and run the command again, finished runs are kept"):
+            for i in range(100):
+                store.add(outcome(f"b{i}"))
+        assert store.status("s")[0].finished == R
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["s"]
+
+
+def test_a_locked_store_is_named(tmp_path, monkeypatch):
+    path, connect = filled(tmp_path / "s"), sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **options: connect(*given, **{**options, "timeout": 0}))
+    with Store(path) as one, Store(path) as other, one._transaction():
+        with pytest.raises(OSError, match="s cannot be used: wait for the process that uses it"):
+            other.add(outcome("b"))

@@ -19,7 +19,7 @@ from typing_extensions import Self
 from ...training.history import Curve, History
 from ...utils.values import from_json
 from . import schema
-from .schema import marks, measure_sql, quoted
+from .schema import marks
 
 if TYPE_CHECKING:
     import pandas
@@ -59,6 +59,7 @@ class Failure:
     error: str
 
 
+@schema.explained
 class StoreReader:
     """A store opened for reading, while another process may write to it.
 
@@ -71,9 +72,10 @@ class StoreReader:
             raise FileNotFoundError(f"There is no store {path}: `reclust study run NAME --store "
                                     f"{path}` makes one.")
         uri = schema.read_only_uri(self.path)
-        self._db = sqlite3.connect(uri, uri=True, timeout=60, isolation_level=None)
-        schema.check(self._db, self.path)
-        self._db.execute("PRAGMA cache_size = -65536")  # KiB, since runs of a plan are scattered
+        with schema.explain_errors(path):
+            self._db = sqlite3.connect(uri, uri=True, timeout=60, isolation_level=None)
+            schema.check(self._db, self.path)
+            self._db.execute("PRAGMA cache_size = -65536")  # KiB: runs of a plan are scattered
 
     def close(self) -> None:
         self._db.close()
@@ -151,12 +153,12 @@ class StoreReader:
                  variants: Sequence[str] | None = None) -> list[tuple]:
         """List columns and measures, see `means`, of the finished runs in the order of the plan."""
         self._check_study(study)
-        wanted = [*(self._column(study, name) for name in columns), *map(measure_sql, measures)]
+        wanted = [*(self._column(study, name) for name in columns), *map(_measure, measures)]
         some = "" if variants is None else f"AND p.variant IN ({marks(variants)})"
         return self._db.execute(
-            f"SELECT {', '.join(wanted)} FROM plan p JOIN runs r USING (run) WHERE p.study = ? "
-            f"AND r.state = 'finished' {some} ORDER BY p.position",
-            (study, *(variants or ()))).fetchall()
+            f"SELECT {', '.join(sql for sql, *_ in wanted)} FROM plan p JOIN runs r USING (run) "
+            f"WHERE p.study = ? AND r.state = 'finished' {some} ORDER BY p.position",
+            (*(name for _, *own in wanted for name in own), study, *(variants or ()))).fetchall()
 
     def has(self, study: str, variant: str) -> bool:
         return bool(self.finished(study, (), ("run",), [variant]))
@@ -176,12 +178,11 @@ class StoreReader:
         import pandas
 
         self._check_study(study)
-        frame = pandas.read_sql_query(
+        frame = self._frame(
             "SELECT p.study, p.run, p.group_key AS 'group', p.dataset, p.algorithm, p.variant, "
             "p.pretrained, p.seed, p.factors, coalesce(r.state, 'waiting') AS state, r.acc, r.nmi, "
             "r.ari, r.seconds, r.finished_at, r.error FROM plan p LEFT JOIN runs r USING (run) "
-            "WHERE ? IN (p.study, '') ORDER BY p.study, p.position",
-            self._db, params=(study or "",))
+            "WHERE ? IN (p.study, '') ORDER BY p.study, p.position", study or "")
         frame["pretrained"] = frame["pretrained"].astype(bool)
         factors = frame.pop("factors")
         parsed = {text: json.loads(text) for text in factors.unique()}
@@ -203,12 +204,10 @@ class StoreReader:
 
     def measures(self, study: str) -> pandas.DataFrame:
         """Return further measures of finished runs with the columns run, name and value."""
-        import pandas
-
         self._check_study(study)
-        return pandas.read_sql_query(
+        return self._frame(
             "SELECT m.run, m.name, m.value FROM plan p JOIN measures m USING (run) "
-            "WHERE p.study = ? ORDER BY p.position, m.name", self._db, params=(study,))
+            "WHERE p.study = ? ORDER BY p.position, m.name", study)
 
     def curves(self, study: str, names: str | Sequence[str] | None = None, *,
                phase: str = "clustering") -> pandas.DataFrame:
@@ -227,7 +226,7 @@ class StoreReader:
                 columns = {name: pandas.DataFrame(curve.values[:, list(members)], curve.epochs)
                            .reindex(epochs).to_numpy().T.ravel() for name, curve in wanted.items()}
                 parts.append(pandas.DataFrame({
-                    "run": np.repeat(list(members.values()), len(epochs)),
+                    "run": np.repeat(np.array([*members.values()], object), len(epochs)),
                     "epoch": np.tile(epochs, len(members)), **columns}))
         if not parts:
             return pandas.DataFrame(columns=["run", "epoch", *(names or ())])
@@ -285,6 +284,13 @@ class StoreReader:
         if study is not None:
             self.check_known("study", study, self.studies())
 
+    def _frame(self, query: str, key: str) -> pandas.DataFrame:
+        import pandas
+
+        rows = self._db.execute(query, (key,))
+        columns = [name for name, *_ in rows.description]
+        return pandas.DataFrame.from_records(rows.fetchall(), columns=columns, coerce_float=True)
+
     def _row(self, query: str, *keys: str) -> Any:
         row = self._db.execute(query, keys).fetchone()
         if row is None:
@@ -314,15 +320,22 @@ class StoreReader:
             f"{some} ORDER BY name", (group, phase, *(names or ())))
         return {name: Curve(*schema.unpack_curve(*content)) for name, *content in rows}
 
-    def _column(self, study: str, name: str) -> str:
+    def _column(self, study: str, name: str) -> tuple[str, ...]:
+        """Return the SQL of a column and its parameters."""
         if name in (columns := ("study", *CELL, "seed")):
-            return f"p.{name}"
+            return (f"p.{name}",)
         if name == "group":
-            return "p.group_key"
+            return ("p.group_key",)
         rows = self._db.execute("SELECT DISTINCT factors FROM plan WHERE study = ?", (study,))
         factors = sorted({factor for (text,) in rows for factor in json.loads(text)})
         self.check_known("column", name, (*columns, "group", *factors))
-        return f"json_extract(p.factors, {quoted('$.' + json.dumps(name))})"
+        return "(SELECT value FROM json_each(p.factors) WHERE key = ?)", name
+
+
+def _measure(name: str) -> tuple[str, ...]:
+    if name in ("run", "acc", "nmi", "ari", "seconds"):
+        return (f"r.{name}",)
+    return "(SELECT value FROM measures m WHERE m.run = p.run AND m.name = ?)", name
 
 
 @lru_cache(maxsize=256)  # many runs share settings

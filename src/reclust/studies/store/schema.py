@@ -6,14 +6,20 @@ the leading axis.
 """
 
 import json
+import math
 import os
 import sqlite3
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from inspect import isfunction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+T = TypeVar("T")
 
 APPLICATION = 0x7265636C  # "recl", tells a store from other SQLite files
 VERSION = 1
@@ -45,24 +51,56 @@ CREATE TABLE arrays (
 );
 """  # noqa: E501
 
+_ADVICE = {  # by a part of SQLite's message
+    "disk is full": "free some space and run the command again, finished runs are kept",
+    "locked": "wait for the process that uses it and run the command again",
+    "readonly": "it or its folder is read-only, use a copy",
+    "": "it is damaged or not a store of studies, use a copy or another file",
+}
 GROUP_TABLES = ("runs", "groups", "curves", "arrays")  # replaced together
 
 
 def check(connection: sqlite3.Connection, path: Path, *, create: bool = False) -> None:
     """Raise if this is not a store that can be read; create the tables in an empty file."""
-    try:
-        if create:
-            _create(connection)
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-    except sqlite3.OperationalError as error:
-        raise OSError(f"The store {path} cannot be opened: {error}.") from error
-    except sqlite3.DatabaseError:
-        application = version = 0
+    if create:
+        _create(connection)
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION:
         raise ValueError(f"{path} is not a store of studies.")
     if version > VERSION:
         raise ValueError(f"{path} was written by a newer reclust: upgrade reclust to read it.")
+
+
+def explained(cls: type[T]) -> type[T]:
+    """Wrap the public methods of a store with `explain_errors`."""
+
+    def explain(method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def call(self: Any, *given: Any, **options: Any) -> Any:
+            with explain_errors(self.path):
+                return method(self, *given, **options)
+        return call
+
+    for name, method in list(vars(cls).items()):
+        if isfunction(method) and name[0] != "_":
+            setattr(cls, name, explain(method))
+    return cls
+
+
+@contextmanager
+def explain_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn what is raised while a store is used into one sentence that says what to do."""
+    try:
+        yield
+    except (OSError, MemoryError, ImportError):
+        raise
+    except Exception as error:  # a damaged store may raise anything
+        if str(path) in str(error):
+            raise
+        advice = next(advice for part, advice in _ADVICE.items() if part in str(error))
+        kind = OSError if isinstance(error, sqlite3.OperationalError) else ValueError
+        raise kind(f"The store {path} cannot be used: {advice} ({error}).") from error
 
 
 def _create(connection: sqlite3.Connection) -> None:
@@ -84,10 +122,12 @@ def pack(array: np.ndarray) -> bytes:
     return zlib.compress(array.view(np.uint8).reshape(-1, array.itemsize).T.tobytes(), 6)
 
 
-def unpack(content: bytes, dtype: str | np.dtype[Any]) -> np.ndarray:
+def unpack(content: bytes, dtype: str | np.dtype[Any], shape: Sequence[int]) -> np.ndarray:
     kind = np.dtype(dtype)
-    rows = np.frombuffer(zlib.decompress(content), np.uint8).reshape(kind.itemsize, -1)
-    return np.ascontiguousarray(rows.T).reshape(-1).view(kind)
+    size = kind.itemsize * math.prod(shape)
+    inflated = zlib.decompressobj().decompress(content, size + 1)  # no more than the shape needs
+    rows = np.frombuffer(inflated, np.uint8).reshape(kind.itemsize, -1)
+    return np.ascontiguousarray(rows.T).view(kind).reshape(shape)
 
 
 def pack_curve(epochs: np.ndarray, values: np.ndarray) -> tuple[bytes, str, bytes]:
@@ -97,8 +137,8 @@ def pack_curve(epochs: np.ndarray, values: np.ndarray) -> tuple[bytes, str, byte
 
 
 def unpack_curve(epochs: bytes, shape: str, points: bytes) -> tuple[np.ndarray, np.ndarray]:
-    values = unpack(points, "<f4").reshape(json.loads(shape))
-    return unpack(epochs, "<i4"), np.moveaxis(values, 1, 0)
+    values = np.moveaxis(unpack(points, "<f4", json.loads(shape)), 1, 0)
+    return unpack(epochs, "<i4", (len(values),)), values
 
 
 def pack_array(array: np.ndarray) -> tuple[str, str, bytes]:
@@ -110,7 +150,7 @@ def pack_array(array: np.ndarray) -> tuple[str, str, bytes]:
 
 
 def unpack_array(dtype: str, shape: str, content: bytes) -> np.ndarray:
-    return unpack(content, dtype).reshape(json.loads(shape))
+    return unpack(content, dtype, json.loads(shape))
 
 
 def read_only_uri(path: str | os.PathLike[str]) -> str:
@@ -119,16 +159,6 @@ def read_only_uri(path: str | os.PathLike[str]) -> str:
     log = path.with_name(path.name + "-wal")
     frozen = not os.access(path.parent, os.W_OK) and not log.exists()
     return f"{path.as_uri()}?{'immutable=1' if frozen else 'mode=ro'}"
-
-
-def measure_sql(name: str) -> str:
-    if name in ("run", "acc", "nmi", "ari", "seconds"):
-        return f"r.{name}"
-    return f"(SELECT value FROM measures m WHERE m.run = p.run AND m.name = {quoted(name)})"
-
-
-def quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def marks(values: Sequence[Any]) -> str:

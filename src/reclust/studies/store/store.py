@@ -69,6 +69,7 @@ class Outcome:
     failed: Mapping[int, str] = field(default_factory=dict)
 
 
+@schema.explained
 class Store(StoreReader):
     """A store opened for writing, created if needed. One process writes, many may read.
 
@@ -78,20 +79,17 @@ class Store(StoreReader):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         check_writable(self.path)
-        self._db = sqlite3.connect(self.path.absolute().as_uri(), uri=True, timeout=60,
-                                   isolation_level=None)
-        schema.check(self._db, self.path, create=True)
-        self._db.execute("PRAGMA synchronous = FULL")
+        uri = self.path.absolute().as_uri()
+        with schema.explain_errors(path):
+            self._db = sqlite3.connect(uri, uri=True, timeout=60, isolation_level=None)
+            schema.check(self._db, self.path, create=True)
+            self._db.execute("PRAGMA synchronous = FULL")
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         self._db.execute("BEGIN IMMEDIATE")
-        try:
+        with self._db:  # commits, or rolls back what SQLite has not
             yield self._db
-            self._db.execute("COMMIT")
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
 
     def plan(self, study: str, spec: Any, runs: Iterable[PlannedRun]) -> None:
         """Set the runs of a study. Outcomes of runs that leave it stay in the store."""
@@ -168,6 +166,8 @@ class Store(StoreReader):
         count = "SELECT count(*) FROM main.runs WHERE state = 'finished'"
         self._db.execute("ATTACH ? AS other", (schema.read_only_uri(other),))
         try:
+            if self._one("PRAGMA other.quick_check(1)") != "ok":
+                raise ValueError(f"{self.path} takes nothing from {other}, which is damaged.")
             with self._transaction() as db:
                 before = self._one(count)
                 groups = db.execute(
@@ -196,10 +196,6 @@ class Store(StoreReader):
         finally:
             self._db.execute("DETACH other")
 
-    def close(self) -> None:
-        self._db.execute("PRAGMA optimize")
-        super().close()
-
     def _forget(self, groups: Sequence[str]) -> None:
         keys = [(group,) for group in groups]
         self._db.executemany("DELETE FROM measures WHERE run IN "
@@ -225,6 +221,9 @@ def export(store: StoreReader, folder: str | os.PathLike[str], *,
         frames |= {phase: store.curves(study, phase=phase) for phase in store.phases(study)}
         for name, frame in frames.items():
             written.append(folder / f"{study}.{name}.{kind}")
+            if written[-1].parent != folder:
+                raise ValueError(f"{store.path} has the name {study!r} or {name!r}, which cannot "
+                                 "be that of a file.")
             write_bytes(written[-1], frame.to_csv(index=False).encode() if kind == "csv"
                         else frame.to_parquet(index=False))
     return written
