@@ -1,7 +1,9 @@
 """Errors, exit codes and options that all commands share."""
 
+import os
 import re
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 
 from reclust.cli import main, parser
 from reclust.cli.common import check_paths
-from reclust.studies import Store, published
+from reclust.studies import PlannedRun, Store, published
 
 
 @pytest.mark.parametrize(("given", "message"), [
@@ -146,3 +148,29 @@ def test_an_output_is_no_input_and_no_other_output(given, tmp_path, monkeypatch,
 
 def test_devices_may_be_named_twice(tmp_path):
     check_paths([], ["/dev/null", "/dev/null"])
+
+
+@pytest.mark.parametrize("how", ["cp1252", "closed", "both closed", "pipe"])
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell closes the streams")
+def test_consoles_do_not_turn_success_into_failure(how, tmp_path):
+    """Of a command whose output no Windows console has all characters for."""
+    command = f"{sys.executable} -m reclust.cli study list --json; echo $? > code" if how != "cp1252" else (
+        f"{sys.executable} -m reclust.cli data list; echo $? > code")
+    command = {"cp1252": command, "closed": command.replace("list --json", "list --json >&-"), "both closed": command.replace("list --json", "list --json >&- 2>&-"),
+               "pipe": "set -o pipefail; (" + command + ") | true"}[how]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": "ascii" if how == "cp1252" else "utf-8", "RECLUST_DATA": str(tmp_path)}
+    told = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True)
+    assert (tmp_path / "code").read_text().strip() == "0" and b"Traceback" not in told.stderr and b"Exception" not in told.stderr
+
+
+def test_escape_sequences_of_names_never_reach_a_terminal(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    name = "\x1b]0;evil\x07\x9b31m"
+    assert main(["fit", f"{name}.npy", "-k", "2"]) == 1
+    with Store("s.sqlite") as store:
+        run = PlannedRun("r", "g", name, name, name, False, 0)
+        store.plan(name, "spec", [run])
+        store.fail("g", ["r"], f"Error: {name}")
+    assert main(["study", "status", "--store", "s.sqlite", "--failures"]) == 1
+    told = "".join(capsys.readouterr())
+    assert told.count("evil") >= 4 and not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", told)

@@ -273,3 +273,15 @@ def test_a_checkpoint_removes_its_own_files_and_no_others(tmp_path):
     Checkpoint(tmp_path / "run1").remove()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "run1.0", "run1.csv", "run10", "run10.previous", "run1_results.csv"]
+
+
+@pytest.mark.parametrize("seconds", [{"clustering.training": "x"}, {"clustering.training": None}, [1], 3])
+def test_times_of_another_type_are_refused(tmp_path, seconds):
+    given, checkpoint = small_settings(pretraining=None, intervention=None), Checkpoint(tmp_path / "c", every=1)
+    with pytest.raises(Stop):
+        train(X, given, seeds=[0], checkpoint=checkpoint, monitors=[stop_at("clustering", 3)])
+    header, tensors = tensor_file.read(checkpoint.path, "checkpoint")
+    del header["format"], header["kind"]
+    tensor_file.write(checkpoint.path, "checkpoint", {**header, "seconds": seconds}, tensors)
+    with pytest.raises(ValueError, match="c cannot be used"):
+        train(X, given, seeds=[0], checkpoint=checkpoint)

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from reclust.utils.device import fixed_seed, forbid_global_draws
+from reclust.utils.device import choose_device, fixed_seed, forbid_global_draws
 
 CPU = torch.device("cpu")
 
@@ -51,3 +51,8 @@ def test_other_generators_and_restored_states_are_no_draws():
         torch.rand(3, generator=torch.Generator().manual_seed(0))
         with torch.random.fork_rng(devices=[]):
             torch.rand(3)
+
+
+def test_a_device_without_data_is_refused():
+    with pytest.raises(ValueError, match="device='meta' cannot be used here"):
+        choose_device("meta")

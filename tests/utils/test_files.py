@@ -1,12 +1,14 @@
 """Files are written completely or not at all."""
 
+import csv
+import io
 import os
 import subprocess
 import sys
 
 import pytest
 
-from reclust.utils.files import check_writable, exclusive_lock, write_bytes, write_text
+from reclust.utils.files import check_writable, csv_text, exclusive_lock, write_bytes, write_text
 
 
 def test_old_content_is_kept_where_asked(tmp_path):
@@ -89,3 +91,14 @@ def test_the_next_write_deletes_what_a_killed_one_left_but_not_what_is_being_wri
     writers[1].communicate()
     write_bytes(tmp_path / "x", b"newer")
     assert sorted(os.listdir(tmp_path)) == [".config.tmp", "living", "x"]
+
+
+def test_csv_is_read_back_whatever_names_hold():
+    names = ["a", "a\rb", "a\nb", 'say "x", y', "", " ", "-5", "+1e-3", "\udcff", 7, -2.5]
+    rows = list(csv.reader(io.StringIO(csv_text([("id", "cluster"), *((name, 1) for name in names)]), newline="")))
+    assert rows == [["id", "cluster"], *([str(name), "1"] for name in names)]
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+cmd", "-cmd|' /C calc'!A0", "@SUM(A1)", "\tx", "\rx"])
+def test_what_a_spreadsheet_would_compute_is_text(name):
+    assert next(csv.reader(io.StringIO(csv_text([(name,)]), newline=""))) == [f"'{name}"]

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 
+from ..utils.exceptions import printable
 from ..version import __version__
 from . import fit, installation, study
 
@@ -32,6 +33,11 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed
+            setattr(sys, name, open(os.devnull, "w"))
+        if hasattr(stream := getattr(sys, name), "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
     arguments = parser().parse_args(argv)
     try:
         if arguments.modules:
@@ -41,7 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: print(  # without a line of code
                 f"reclust: warning: {message}", file=sys.stderr)
-            return arguments.run(arguments) or 0
+            code = arguments.run(arguments) or 0
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         print(f"reclust: {arguments.interrupted}", file=sys.stderr)
         return 130
@@ -52,5 +60,5 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.traceback:
             raise
         message = error.args[0] if isinstance(error, KeyError) and error.args else error
-        print(f"reclust: error: {message}", file=sys.stderr)
+        print(f"reclust: error: {printable(str(message))}", file=sys.stderr)
         return 1

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..utils.exceptions import printable
 from ..utils.progress import ProgressCallback, ProgressOption
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def show(rows: Sequence[Mapping[str, Any]], *, as_json: bool, empty: str = "noth
         for line in lines:
             cells = (cell.rjust(width) if right else cell.ljust(width)
                      for cell, width, right in zip(line, widths, numeric, strict=True))
-            print("  ".join(cells).rstrip())
+            print(printable("  ".join(cells).rstrip()))
 
 
 def duration(seconds: float) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -13,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..utils.choices import ALGORITHMS, AUGMENTATIONS, EFFORTS, PRESETS
-from ..utils.files import check_writable, exclusive_lock, write_text
+from ..utils.exceptions import printable
+from ..utils.files import check_writable, csv_text, exclusive_lock, write_text
 from . import common
 from .common import DATA, PREPARATION, add_command, add_options, duration, read_data, show
 
@@ -109,12 +108,12 @@ def _fit_into(folder: Path, model: Any, dataset: Dataset,
     _write_report(model, dataset, arguments.report)
     planned = model.result_.settings[0].clustering
     complete = planned is None or model.result_.trained_epochs("clustering") >= planned.epochs
+    if complete:
+        checkpoint.remove()
     _print_summary(arguments, dataset, model, complete=complete)
     if not complete:
         print("reclust: stopped early: run the same command again to continue", file=sys.stderr)
-        return 3
-    checkpoint.remove()
-    return 0
+    return 0 if complete else 3
 
 
 def _model(arguments: argparse.Namespace, *, images: bool) -> Any:
@@ -184,7 +183,8 @@ def _predict(arguments: argparse.Namespace) -> None:
     dataset = read_data(arguments)
     table = _labels_csv(dataset, model.predict(dataset))
     if arguments.output is None:  # file names may hold bytes that are not UTF-8
-        print(table.encode("utf-8", "surrogateescape").decode("utf-8", "replace"), end="")
+        table = table.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        print(printable(table) if sys.stdout.isatty() else table, end="")
     else:
         write_text(arguments.output, table)
     _write_report(model, dataset, arguments.report)
@@ -197,11 +197,8 @@ def _write_report(model: Any, dataset: Dataset, path: str | None) -> None:
 
 
 def _labels_csv(dataset: Dataset, labels: Iterable[int]) -> str:
-    text = io.StringIO()
     ids = range(len(dataset)) if dataset.ids is None else dataset.ids
-    rows = [("id", "cluster"), *zip(ids, labels, strict=True)]
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
+    return csv_text([("id", "cluster"), *zip(ids, labels, strict=True)])
 
 
 def _suggest_k(arguments: argparse.Namespace) -> None:

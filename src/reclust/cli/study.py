@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, get_args
 
 from .. import studies
 from ..utils.choices import BASELINES, Precision
+from ..utils.exceptions import printable
 from . import common
 from .common import CONDITIONS, OPTIONS, STUDY, add_command, add_options, duration, progress, show
 
@@ -180,7 +181,8 @@ def _print_summary(ran: studies.RunSummary, seconds: float, arguments: argparse.
     print(f"{ran.study}: {ran.finished} runs finished in {duration(seconds)}, {ran.waiting} "
           f"waiting, {len(ran.failures)} failed; results are in {arguments.store}")
     for example, failure in _by_reason(ran.failures):
-        print(f"failed: {example}: {failure.error.strip().splitlines()[-1]}", file=sys.stderr)
+        print(printable(f"failed: {example}: {failure.error.strip().splitlines()[-1]}"),
+              file=sys.stderr)
     if ran.failures:
         print("failed runs with missing data are retried by the next call, others with --retry; "
               f"see `reclust study status {ran.study} --failures`", file=sys.stderr)
@@ -226,7 +228,7 @@ def _status(arguments: argparse.Namespace) -> int:
     show(rows, as_json=arguments.json, empty="no study was planned yet")
     if arguments.failures and not arguments.json:
         for example, failure in _by_reason(failures):
-            print(f"\n{failure.study} {example}:\n{failure.error.rstrip()}")
+            print(printable(f"\n{failure.study} {example}:\n{failure.error.rstrip()}"))
     return 1 if failures else 0
 
 

@@ -45,7 +45,7 @@ def _study(given: Mapping[str, Any]) -> Study:
     from .catalog import named
 
     _check_names("A study", given, ["base", *_defaults(Study)])
-    base = named(given["base"]) if "base" in given else None
+    base = named(str(given["base"])) if "base" in given else None
     defaults = _defaults(base or Study)
     made = {name: _value(part, defaults[name]) for name, part in given.items()
             if name not in ("base", "variants")}
@@ -61,7 +61,7 @@ def _study(given: Mapping[str, Any]) -> Study:
 
 
 def _variant(given: Any, known: Mapping[str, Variant]) -> Variant:
-    if not isinstance(given, str):
+    if isinstance(given, Mapping):
         return _value({"kind": "Variant", **given})
     if given not in known:
         raise ValueError(f"There is no variant named {given!r}: choose from {', '.join(known)}, "
@@ -81,7 +81,7 @@ def _value(given: Any, default: Any = None) -> Any:
     if kind is None and not dataclasses.is_dataclass(default):
         return {name: _value(part) for name, part in parts.items()}
     make: Callable[..., Any] = partial(dataclasses.replace, default)
-    defaults = _defaults(default if kind is None else (make := kind_named(kind)))
+    defaults = _defaults(default if kind is None else (make := kind_named(str(kind))))
     _check_names(kind or type(default).__name__, parts, list(defaults))
     return make(**{name: _value(part, defaults[name]) for name, part in parts.items()})
 

@@ -161,5 +161,6 @@ class TrainingState:
                 phase=header["phase"], epoch=header["epoch"],
                 tensors={group: group_of(tensors, group) for group in GROUPS},
                 optimizer=group_of(tensors, "optimizer"), memory=memory,
-                history=unpack_history(tensors), seconds=dict(header["seconds"]),
+                history=unpack_history(tensors),
+                seconds={part: float(spent) for part, spent in header["seconds"].items()},
                 failed={replica: (phase, epoch) for replica, phase, epoch in header["failed"]})

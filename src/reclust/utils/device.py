@@ -23,7 +23,7 @@ def choose_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-        torch.empty(0, device=device)
+        torch.empty(0, device=device).cpu()  # raises for "meta", which has no data
     except (RuntimeError, AssertionError, TypeError) as error:
         raise ValueError(f"device={name!r} cannot be used here ({str(error).splitlines()[0]}). "
                          "Use 'cpu', or 'auto' for a GPU if there is one.") from error

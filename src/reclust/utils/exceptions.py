@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 import warnings
 from types import ModuleType
@@ -46,7 +47,12 @@ def warn(message: str) -> None:
     skipped, frame, level = ("reclust", "torch", "sklearn", "contextlib"), sys._getframe(), 1
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in skipped:
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, ReclustWarning, stacklevel=level)
+    warnings.warn(printable(message), ReclustWarning, stacklevel=level)
+
+
+def printable(text: str) -> str:
+    """Show control characters but line ends, which a terminal would obey, as escapes."""
+    return re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def first_line(error: BaseException) -> str:

@@ -5,7 +5,7 @@ import re
 import secrets
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?!([\d.]+(e[+-]?\d+)?|inf)$)")
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 
 
@@ -67,6 +68,21 @@ def write_bytes(path: str | os.PathLike[str], content: bytes | bytearray | memor
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Write rows as CSV, quoted as RFC 4180 says, with line feeds."""
+    return "".join(",".join(map(_csv_cell, row)) + "\n" for row in rows)
+
+
+def _csv_cell(given: Any) -> str:
+    text = str(no_formula(given))
+    return '"' + text.replace('"', '""') + '"' if re.search('[",\r\n]', text) else text
+
+
+def no_formula(given: Any) -> Any:
+    """Put an apostrophe before text that a spreadsheet would compute as a formula."""
+    return f"'{given}" if isinstance(given, str) and _FORMULA.match(given) else given
 
 
 @contextmanager

@@ -43,3 +43,11 @@ def test_items_of_torch_data_sets_are_samples():
     assert read(rows.bfloat16()).samples.shape == (6, 12)
     with pytest.raises(DataError, match=r"values of type object; needed: numbers"):
         read(Items([{"image": row} for row in rows]))
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("make", [lambda: torch.nested.nested_tensor([torch.zeros(3), torch.zeros(4)]), lambda: torch.zeros(4, 3, device="meta"),
+                                  lambda: torch.eye(4).to_sparse()], ids=["nested", "meta", "sparse"])
+def test_tensors_without_dense_numbers_are_refused(make):
+    with pytest.raises(DataError, match="The tensor cannot be read .*: give a dense tensor"):
+        read(make())

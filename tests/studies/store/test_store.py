@@ -375,3 +375,13 @@ def test_a_locked_store_is_named(tmp_path, monkeypatch):
     with Store(path) as one, Store(path) as other, one._transaction():
         with pytest.raises(OSError, match="s cannot be used: wait for the process that uses it"):
             other.add(outcome("b"))
+
+
+def test_exported_names_are_text(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    with Store(tmp_path / "s") as store:
+        store.plan("s", "spec", planned("a", variant="=1+1", dataset="a\rb"))
+        store.add(outcome("a"))
+        export(store, tmp_path / "tables")
+        frame = pandas.read_csv(tmp_path / "tables" / "s.runs.csv")
+        assert set(frame["variant"]) == {"'=1+1"} and set(frame["dataset"]) == {"a\rb"} and frame["acc"].tolist() == store.runs("s")["acc"].tolist()

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...utils.exceptions import require, warn
+from ...utils.exceptions import printable, require, warn
 from ..errors import DataError, check_size, explain_read_errors
 
 OnError = Literal["raise", "skip"]
@@ -190,7 +190,7 @@ def _on_white(opened: Any) -> Any:
 def _report(errors: list[str], n: int, folder: Path, on_error: OnError) -> None:
     if not errors:
         return
-    shown = " ".join(errors[:5]) + (" …" if len(errors) > 5 else "")
+    shown = printable(" ".join(errors[:5])) + " …" * (len(errors) > 5)
     if len(errors) == n:
         raise DataError(f"None of the {n} images in {folder} can be read. {shown}")
     if on_error == "raise":

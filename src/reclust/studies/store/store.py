@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import os
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ...training.history import History
-from ...utils.files import check_writable, write_bytes
+from ...utils.files import check_writable, no_formula, write_bytes, write_text
 from ...utils.values import to_json
 from . import schema
 from .reader import CELL, StoreReader
@@ -224,8 +225,13 @@ def export(store: StoreReader, folder: str | os.PathLike[str], *,
             if written[-1].parent != folder:
                 raise ValueError(f"{store.path} has the name {study!r} or {name!r}, which cannot "
                                  "be that of a file.")
-            write_bytes(written[-1], frame.to_csv(index=False).encode() if kind == "csv"
-                        else frame.to_parquet(index=False))
+            if kind == "parquet":
+                write_bytes(written[-1], frame.to_parquet(index=False))
+                continue
+            text = {column: frame[column].map(no_formula) for column in frame
+                    if frame[column].dtype.kind == "O"}
+            quoted = frame.assign(**text).to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC)
+            write_text(written[-1], quoted)
     return written
 
 

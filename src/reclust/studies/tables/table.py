@@ -1,7 +1,5 @@
 """Tables as values, and rendered as Markdown, LaTeX, CSV and text for a terminal."""
 
-import csv
-import io
 import math
 import os
 import re
@@ -10,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...utils.files import write_text
+from ...utils import files
+from ...utils.exceptions import printable
 
 MINUS = "−"  # as wide as a plus sign, so that columns line up
 FORMATS = ("md", "tex", "csv", "txt")  # file extensions
@@ -123,11 +122,7 @@ def csv_text(*tables: Table) -> str:
                        for name in _suffixes(table, i)}
             made.append({"table": _one_line(table.title), "": _one_line(row.label), **numbers})
             header |= dict.fromkeys(numbers)
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(header), restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(made)
-    return out.getvalue()
+    return files.csv_text([header, *([row.get(name, "") for name in header] for row in made)])
 
 
 def terminal(table: Table, *, bold: tuple[str, str] = (BOLD, PLAIN)) -> str:
@@ -169,7 +164,7 @@ def write(tables: Iterable[Table], path: str | os.PathLike[str]) -> None:
     form = path.suffix.removeprefix(".")
     if form not in FORMATS:
         raise ValueError(f"{path.name} has no known format: use one of .{', .'.join(FORMATS)}.")
-    write_text(path, render(list(tables), form))
+    files.write_text(path, render(list(tables), form))
 
 
 def _suffixes(table: Table, column: int) -> list[str]:
@@ -193,7 +188,7 @@ def _latex(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    return re.sub(r"\s+", " ", text)
+    return printable(re.sub(r"\s+", " ", text))
 
 
 def _width(text: str) -> int:
