@@ -37,7 +37,8 @@ def test_predict_matches_columns_by_name(table, tmp_path, capsys):
     capsys.readouterr()
     assert main(["predict", str(tmp_path / "out"), str(other), "--ids", "name", "--report", str(tmp_path / "page.html")]) == 0
     assert capsys.readouterr().out == (tmp_path / "out" / "labels.csv").read_text()
-    assert main(["predict", str(tmp_path / "out"), str(table), "--ids", "name"]) == 1 and "--drop" in capsys.readouterr().err
+    assert main(["predict", str(tmp_path / "out"), str(table), "--ids", "name"]) == 0  # the other columns are ignored
+    assert capsys.readouterr().out == (tmp_path / "out" / "labels.csv").read_text()
 
 
 def test_fit_and_predict_match_the_estimator(table, tmp_path, capsys):
@@ -195,7 +196,7 @@ def test_new_images_are_read_like_those_of_the_fit(tmp_path, monkeypatch, capsys
         assert main(["predict", "out/model.reclust", folder]) == 0
         assert [row["cluster"] for row in csv.DictReader(capsys.readouterr().out.splitlines())] == [str(label) for label in expected]
         assert main(["predict", "out/model.reclust", f"{folder}/02.png"]) == 0
-        assert capsys.readouterr().out == f"id,cluster\n02.png,{expected[2]}\n" and model.predict(f"{folder}/02.png") == expected[2:3]
+        assert capsys.readouterr().out.startswith(f"id,cluster,confidence\n02.png,{expected[2]},") and model.predict(f"{folder}/02.png") == expected[2:3]
 
 
 @pytest.mark.filterwarnings("ignore::reclust.ReclustWarning")

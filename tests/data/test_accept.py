@@ -114,12 +114,32 @@ def test_mistakes_are_named(data, shape, message):
         accept(data, image_shape=shape)
 
 
-def test_columns_that_are_not_numbers_or_incomplete_are_named():
+def test_columns_that_are_not_numbers_or_incomplete_are_encoded_or_named():
     pd = pytest.importorskip("pandas")
-    with pytest.raises(ValueError, match="not numeric: 'color'.*get_dummies"):
-        accept(frame().assign(color=["red", "blue"] * 20))
+    mixed = frame().assign(color=["red", "blue"] * 20)
+    found = accept(mixed)
+    assert found.feature_names == (*NAMES, "color=blue", "color=red")
+    np.testing.assert_array_equal(found.array, np.c_[X, np.tile([[0, 1], [1, 0]], (20, 1))])
+    shuffled = mixed.iloc[::-1, ::-1].assign(more="unknown columns are ignored")
+    np.testing.assert_array_equal(accept(shuffled, encoder=found.encoder).array, found.array[::-1])
+    np.testing.assert_array_equal(accept(mixed.to_numpy(), encoder=found.encoder).array, found.array)
+    with pytest.raises(ValueError, match="lacks columns that the model was fitted on: 'color'"):
+        accept(frame(), encoder=found.encoder)
+    with pytest.raises(ValueError, match="not numeric: 'color'"):
+        accept(mixed, numeric=True)
     with pytest.raises(ValueError, match=r"missing.* in 'age' \(20 of 40 rows\), 'n' \(1 of 40 rows\)"):
-        accept(frame().assign(age=[None, 3.0] * 20, n=pd.array([1] * 39 + [None], dtype="Int64")))
+        accept(frame().assign(age=[None, 3.0] * 20, n=pd.array([1] * 39 + [None], dtype="Int64")), numeric=True)
+    with pytest.warns(ReclustWarning, match=f"ignored: '{NAMES[0]}', 'color'"):
+        np.testing.assert_array_equal(accept(read(mixed), columns=NAMES[1:], numeric=True).array, X[:, 1:])
+
+
+def test_a_column_that_names_the_rows_is_left_out_and_becomes_the_ids():
+    named = frame().assign(name=[f"row {i}" for i in range(40)])
+    with pytest.warns(ReclustWarning, match="left out: 'name'"):
+        found = accept(named)
+    np.testing.assert_array_equal(found.array, X)
+    assert found.ids.tolist() == named["name"].tolist()
+    assert accept(named[:3], encoder=found.encoder).ids.tolist() == ["row 0", "row 1", "row 2"]
 
 
 def test_columns_are_selected_by_name():

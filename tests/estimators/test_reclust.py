@@ -130,3 +130,32 @@ def test_an_interrupted_fit_continues(tmp_path, monkeypatch):
 def test_mistakes_are_explained(given, message):
     with pytest.raises(ValueError, match=message):
         quick(**given).fit(X)
+
+
+def customers(n=240, seed=0):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(seed)
+    kind = np.arange(n) % 3
+    table = pd.DataFrame({
+        "customer": [f"C{i:04}" for i in range(n)], "spent": np.exp(rng.normal(kind, 0.5)), "age": rng.normal(30 + 15 * kind, 8),
+        "channel": np.where(rng.random(n) < 0.85, np.array(["shop", "online", "phone"])[kind], "fax"), "member": rng.random(n) < 0.5,
+        "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D")})
+    return table.mask(pd.DataFrame({name: rng.random(n) < 0.05 * (name != "customer") for name in table})), kind
+
+
+@pytest.mark.parametrize("make", [quick, lambda k: reclust.IDEC(k, pretrain_epochs=1, epochs=1, intervention=None, random_state=0)])
+def test_tables_as_they_come(make, tmp_path):
+    table, kind = customers()
+    with pytest.warns(ReclustWarning, match="left out: 'customer'"):
+        model = make(3).fit(table)
+    assert model.ids_[1] == "C0001" and list(model.feature_names_in_) == list(table.columns[1:]) and model.n_features_in_ == 5
+    model.save(tmp_path / "m.reclust")
+    loaded = reclust.load(tmp_path / "m.reclust")
+    shuffled = table.iloc[::-1, ::-1].assign(unknown="x")
+    for one in (model, loaded):
+        assert (one.predict(shuffled) == model.labels_[::-1]).all() and (one.predict(table[:1]) == model.labels_[:1]).all()
+    model.report(tmp_path / "r.html", table, kind)
+    assert "channel=shop" in (tmp_path / "r.html").read_text()
+    if make is quick:
+        assert metrics.ari(kind, model.labels_) > 0.7
+        assert {member.method for member in model.candidates_} == {"mixture of numbers and categories"}

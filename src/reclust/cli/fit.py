@@ -104,7 +104,7 @@ def _fit_into(folder: Path, model: Any, dataset: Dataset,
         checkpoint.remove()
         model.fit(dataset, checkpoint=checkpoint, monitors=monitors)
     model.save(model_file)
-    write_text(labels_file, _labels_csv(dataset, model.labels_))
+    write_text(labels_file, _labels_csv(model, dataset))
     _write_report(model, dataset, arguments.report)
     planned = model.result_.settings[0].clustering
     complete = planned is None or model.result_.trained_epochs("clustering") >= planned.epochs
@@ -181,7 +181,7 @@ def _predict(arguments: argparse.Namespace) -> None:
     if holds_images(arguments.data):
         arguments.size = model.preparation_.image_shape
     dataset = read_data(arguments)
-    table = _labels_csv(dataset, model.predict(dataset))
+    table = _labels_csv(model, dataset)
     if arguments.output is None:  # file names may hold bytes that are not UTF-8
         table = table.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         print(printable(table) if sys.stdout.isatty() else table, end="")
@@ -196,9 +196,15 @@ def _write_report(model: Any, dataset: Dataset, path: str | None) -> None:
         model.report(path, dataset, dataset.labels, title=title)
 
 
-def _labels_csv(dataset: Dataset, labels: Iterable[int]) -> str:
-    ids = range(len(dataset)) if dataset.ids is None else dataset.ids
-    return csv_text([("id", "cluster"), *zip(ids, labels, strict=True)])
+def _labels_csv(model: Any, dataset: Dataset) -> str:
+    from ..training.result import Model
+
+    samples = model.check_input(dataset)
+    labels = model.map_samples(samples.array, Model.assign)
+    confidence = model.map_samples(samples.array, model.soft_labels).max(1)
+    ids = range(len(labels)) if samples.ids is None else samples.ids
+    rows = zip(ids, labels, map("{:.3f}".format, confidence), strict=True)
+    return csv_text([("id", "cluster", "confidence"), *rows])
 
 
 def _suggest_k(arguments: argparse.Namespace) -> None:

@@ -12,13 +12,14 @@ from sklearn.utils.validation import check_array
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset as TorchDataset
 
-from ..utils.exceptions import warn
+from ..utils.exceptions import require, warn
 from ..utils.values import check_ints
-from .dataset import Dataset, channels_come_first
+from .dataset import Dataset, as_names, channels_come_first
+from .encoding import TableEncoder
 from .errors import listed
 from .formats.images import holds_images
-from .formats.memory import as_numpy, is_arrow_or_polars
-from .formats.tables import check_finite, refuse_masked
+from .formats.memory import as_numpy, is_arrow_or_polars, is_dataframe
+from .formats.tables import check_finite, numbers_of, refuse_masked
 from .reading import read
 
 
@@ -27,13 +28,15 @@ class SampleSet:
     """Samples and what is known about them.
 
     array: rows (n, d), dense, memory-mapped or sparse, or images (n, h, w[, channels]);
-    image_shape: (h, w, channels), None for tables; ids (n,): names of the samples.
+    image_shape: (h, w, channels), None for tables; ids (n,): names of the samples; encoder: what
+    turned a table of mixed columns into the array.
     """
 
     array: Any
     image_shape: tuple[int, int, int] | None = None
     feature_names: tuple[str, ...] | None = None
     ids: np.ndarray | None = None
+    encoder: TableEncoder | None = None
 
     @property
     def n_samples(self) -> int:
@@ -45,11 +48,13 @@ class SampleSet:
 
 
 def accept(X: Any, *, image_shape: Sequence[int] | None = None, min_samples: int = 1,
-           columns: Sequence[str] | None = None) -> SampleSet:
+           columns: Sequence[str] | None = None, numeric: bool = False,
+           encoder: TableEncoder | None = None) -> SampleSet:
     """Read and check samples: arrays, tensors, tables, sparse rows, data sets, files, folders.
 
     image_shape: (h, w) or (h, w, channels) of images in flat rows, and of images in files.
-    columns: select these columns by name, if X comes with names.
+    columns: select these columns by name, if X comes with names. numeric: raise for other columns
+    than numbers. encoder: of the fit; without one, tables of mixed columns are encoded anew.
     """
     dataset = load_input(X, image_shape)
     if dataset is None:
@@ -57,6 +62,10 @@ def accept(X: Any, *, image_shape: Sequence[int] | None = None, min_samples: int
     else:
         dataset = dataset if columns is None else select_columns(dataset, columns)
         array, ids, names = dataset.samples, dataset.ids, dataset.feature_names
+    if encoder is not None or is_dataframe(array):
+        if not numeric:
+            return _encode(array, names, ids, encoder)
+        array = numbers_of(array, "X")
     if isinstance(array, np.ndarray) and array.ndim in (3, 4):
         array = _channels_last(array, image_shape)
         kind = None if array.dtype == np.uint8 else (np.float64, np.float32)
@@ -64,6 +73,22 @@ def accept(X: Any, *, image_shape: Sequence[int] | None = None, min_samples: int
     else:
         array = _check_rows(array, names, min_samples)
     return SampleSet(array, full_image_shape(array.shape[1:], image_shape), names, ids)
+
+
+def _encode(table: Any, names: Sequence[str] | None, ids: np.ndarray | None,
+            encoder: TableEncoder | None) -> SampleSet:
+    if not is_dataframe(table):
+        pandas = require("pandas", purpose="Tables of mixed columns")
+        table = pandas.DataFrame(table, columns=names or encoder.names)  # type: ignore[union-attr]
+    if encoder is None:
+        encoder = TableEncoder.fit(table)
+        if encoder.left_out:
+            warn(f"Columns that name the rows or hold nothing to compare are left out: "
+                 f"{listed(map(repr, encoder.left_out))}.")
+    unique = (table[name] for name in encoder.left_out if name in table)
+    named = next((cells.to_numpy() for cells in unique if cells.is_unique), None)
+    return SampleSet(encoder.encode(table), None, tuple(one.name for one in encoder.features),
+                     as_names(named) if ids is None and named is not None else ids, encoder)
 
 
 def load_input(X: Any, image_shape: Sequence[int] | None = None) -> Dataset | None:
@@ -74,17 +99,10 @@ def load_input(X: Any, image_shape: Sequence[int] | None = None) -> Dataset | No
         return read(X, size=image_shape if holds_images(X) else None)
     if isinstance(X, DataLoader):
         return load_input(X.dataset)
-    if is_dataframe(X):
-        found = read(X)
-        numbered = isinstance(X.index, sys.modules["pandas"].RangeIndex)
-        return replace(found, ids=None) if numbered else found
     anndata = sys.modules.get("anndata")  # imported already if X is an AnnData
     is_anndata = anndata is not None and isinstance(X, anndata.AnnData)
-    return read(X) if isinstance(X, TorchDataset) or is_anndata or is_arrow_or_polars(X) else None
-
-
-def is_dataframe(X: Any) -> bool:
-    return "pandas" in sys.modules and isinstance(X, sys.modules["pandas"].DataFrame)
+    known = isinstance(X, TorchDataset) or is_anndata or is_dataframe(X) or is_arrow_or_polars(X)
+    return read(X) if known else None
 
 
 def as_array(X: Any) -> Any:
@@ -109,7 +127,11 @@ def select_columns(dataset: Dataset, columns: Sequence[str]) -> Dataset:
     if more:
         warn(f"{dataset.name} has columns that the model was not fitted on, which are ignored: "
              f"{listed(more)}.")
-    samples = dataset.samples[:, [place[name] for name in columns]]
+    samples = dataset.samples
+    if is_dataframe(samples):
+        samples = numbers_of(samples[list(columns)], dataset.name)
+    else:
+        samples = samples[:, [place[name] for name in columns]]
     return replace(dataset, samples=samples, feature_names=tuple(columns))
 
 

@@ -24,7 +24,8 @@ class Dataset:
     Parameters
     ----------
     samples
-        Images (n, h, w) or (n, h, w, c), or a table (n, d): dense, memory-mapped or sparse.
+        Images (n, h, w) or (n, h, w, c), or a table (n, d): dense, memory-mapped or sparse, or a
+        DataFrame of columns that `fit` turns into numbers.
     labels, split, ids
         Classes (n,), parts (n,) with 0 for train and 1 for test, and names (n,), or None.
     name, n_clusters
@@ -70,7 +71,8 @@ class Dataset:
 
     def __repr__(self) -> str:
         known = "" if self.n_clusters is None else f", n_clusters={self.n_clusters}"
-        return f"Dataset({self.name!r}, {self.samples.shape} {self.samples.dtype}{known})"
+        kind = getattr(self.samples, "dtype", "mixed")
+        return f"Dataset({self.name!r}, {self.samples.shape} {kind}{known})"
 
     @property
     def images(self) -> NDArray[Any]:
@@ -89,8 +91,9 @@ class Dataset:
     def take(self, index: Any) -> Dataset:
         """Select samples by a slice, integers or a mask, with their labels, split and ids."""
         fields = ("samples", "labels", "split", "ids")
-        chosen: dict[str, Any] = {name: getattr(self, name)[index] for name in fields
-                                  if getattr(self, name) is not None}
+        values = {name: getattr(self, name) for name in fields}
+        chosen: dict[str, Any] = {name: getattr(one, "iloc", one)[index]
+                                  for name, one in values.items() if one is not None}
         return replace(self, **chosen)
 
     def rows(self, index: Any) -> NDArray[Any]:
@@ -120,14 +123,16 @@ def assemble(*, samples: Any, labels: Any = None, ids: Any = None, split: Any = 
     depths = {np.dtype(np.uint8): 255.0, np.dtype(np.uint16): 65535.0}
     return Dataset(
         samples=checked, image_shape=image_shape, labels=integers,
-        ids=None if ids is None else _as_names(np.asarray(ids), where),
+        ids=None if ids is None else as_names(np.asarray(ids), where),
         split=None if split is None else as_split(split, where), feature_names=feature_names,
         name=name, files=files, n_clusters=None if integers is None else len(np.unique(integers)),
-        max_value=depths.get(checked.dtype, 1.0) if max_value is None else max_value)
+        max_value=max_value or depths.get(getattr(checked, "dtype", None), 1.0))
 
 
 def _layout(samples: Any, where: str) -> tuple[Samples, tuple[int, int, int] | None]:
     """Return tables as (n, d), images as (n, h, w) or (n, h, w, 3) with their (c, h, w)."""
+    if hasattr(samples, "iloc"):
+        return samples, None
     if samples.dtype.kind not in NUMERIC:
         raise DataError(f"{where}: values of type {samples.dtype}; needed: numbers.")
     images = samples.ndim == 4
@@ -171,7 +176,7 @@ def as_integers(labels: NDArray[Any], where: str) -> NDArray[np.int64]:
     return labels.astype(np.int64)
 
 
-def _as_names(ids: NDArray[Any], where: str) -> NDArray[Any]:
+def as_names(ids: NDArray[Any], where: str = "X") -> NDArray[Any]:
     """Return numbers as they are, anything else as text, which model files can store."""
     if ids.ndim != 1:
         raise DataError(f"{where}: ids of shape {ids.shape}; needed: one for each sample.")

@@ -13,6 +13,7 @@ from torch import Tensor
 from ..utils.exceptions import warn
 from .accept import SampleSet
 from .dataset import dense_rows
+from .encoding import TableEncoder
 from .errors import listed
 from .inputs import Inputs, ResidentInputs, StreamedInputs
 from .lens import Lens
@@ -28,13 +29,14 @@ class Preparation:
 
     Tables are standardised before augmentation, which adds noise in standard deviations; images are
     scaled to [0, 1] before, where fill and colors are defined, and standardized after it.
-    image_shape: (h, w, channels), None for tables.
+    image_shape: (h, w, channels), None for tables. encoder: of tables of mixed columns.
     """
 
     image_shape: tuple[int, int, int] | None
     first: Scaling
     second: Scaling
     lens: Lens = Lens()
+    encoder: TableEncoder | None = None
 
     @classmethod
     def fit(cls, samples: SampleSet, *, standardize: bool, lens: Lens = Lens()) -> Preparation:
@@ -43,9 +45,13 @@ class Preparation:
             if lens != Lens():
                 raise ValueError(f"{lens} needs images: pass image_shape=(height, width).")
             if not standardize:
-                return cls(None, IDENTITY, IDENTITY)
+                return cls(None, IDENTITY, IDENTITY, encoder=samples.encoder)
             # A feature that was constant in the fit has no trained weights: it stays 0 in predict.
-            return cls(None, z_score(X, constant=np.inf), IDENTITY)
+            scaling = z_score(X, constant=np.inf)
+            if samples.encoder is not None:
+                own = np.array([feature.scale for feature in samples.encoder.features])
+                scaling = Scaling(scaling.shift, np.where(np.isnan(own), scaling.scale, own))
+            return cls(None, scaling, IDENTITY, encoder=samples.encoder)
         first = to_unit_range(X)
         if not standardize:
             return cls(shape, first, IDENTITY if lens.light == "removed" else first.inverse(), lens)

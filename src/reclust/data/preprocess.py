@@ -12,7 +12,9 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 
 from .dataset import Dataset, Samples, dense_rows
+from .encoding import TableEncoder
 from .errors import DataError
+from .formats.memory import is_dataframe
 from .lens import Lens
 from .scaling import Moments, Scaling, chunks, z_score
 
@@ -82,7 +84,10 @@ def prepare(dataset: Dataset, *, size: tuple[int, int] | None = None, equalized:
     (10, 1, 16, 16)
     """
     if dataset.image_shape is None:
-        return _prepared(dataset.samples, z_score(dataset.samples))
+        samples = dataset.samples
+        if is_dataframe(samples):
+            samples = TableEncoder.fit(samples).encode(samples)
+        return _prepared(samples, z_score(samples))
     channels, height, width = dataset.image_shape
     size = size or dataset.resize_to or (height, width)
     equalized = dataset.equalize if equalized is None else equalized

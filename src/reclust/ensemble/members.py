@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .. import draws
 from ..data.augmentation.affine import Augmentation
+from ..data.encoding import Feature
 from ..data.inputs import Inputs
 from ..interventions import Recluster
 from ..interventions.reclustering.kmeans import KMeans
@@ -23,8 +24,9 @@ from ..training.checkpoint import Checkpoint
 from ..training.monitors.base import Monitor
 from ..training.settings import Execution, Schedule, Settings, View
 from ..training.train import train
+from .mixed import mixed_mixture
 from .selection import Candidates, Selector, better_half
-from .views import principal_components
+from .views import principal_components, scaled_views
 
 # Principal components in which covariances can be estimated from few rows, and the mixture.
 MIXTURES = {"full": (20, GaussianMixture(1, regularization=1e-2, max_iter=60)),
@@ -79,6 +81,22 @@ def mixture_members(views: Mapping[str, np.ndarray], covariance: str,
         labels = mixture.labels(x, k, draws.key([seed] * len(x), device=device))[:, 0]
         for name, own in zip(views, labels.cpu().numpy(), strict=True):
             yield Member(f"mixture, {covariance} covariance", name, seed, own)
+
+
+def mixed_members(rows: np.ndarray, features: Sequence[Feature], views: Mapping[str, Tensor],
+                  k: int, seeds: Sequence[int]) -> Iterator[Member]:
+    """Cluster numbers and categories (n, d) with mixtures that start from k-means in each view."""
+    kinds = np.array([feature.kind for feature in features])
+    flags, discrete = rows[:, kinds == "flag"], np.isin(kinds, ("flag", "level"))
+    levels = np.concatenate([rows[:, discrete], 1 - flags], 1)
+    scales = np.array([feature.scale for feature in features])[~discrete]
+    numbers = scaled_views(rows[:, ~discrete], scales)
+    for name, view in views.items():
+        z = principal_components(numbers[name], MIXTURES["diagonal"][0])
+        for seed in seeds:
+            start = KMeans().fit(view, k, draws.key(seed, device=view.device)).labels.cpu().numpy()
+            labels = mixed_mixture(z, levels, start, k)
+            yield Member("mixture of numbers and categories", name, seed, labels)
 
 
 def trained_members(inputs: Inputs, settings: Settings, seeds: Sequence[int], method: str,

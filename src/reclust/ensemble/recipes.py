@@ -1,6 +1,6 @@
 """Recipes of ensembles for tables, embeddings and images."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..data.augmentation.affine import Augmentation
 from ..data.augmentation.tables import SwapValues
+from ..data.encoding import Feature
 from ..data.inputs import Inputs, ResidentInputs
 from ..geometry import nearest_neighbors
 from ..representations import Neighbors
@@ -22,6 +23,7 @@ from .members import (
     Member,
     MemberTraining,
     kmeans_members,
+    mixed_members,
     mixture_members,
     neighbor_settings,
     trained_members,
@@ -62,16 +64,21 @@ class EnsembleRecipe:
     graph: sparse.csr_matrix | None = None
 
 
-def table_recipe(rows: np.ndarray, effort: Effort, seed: int,
-                 training: MemberTraining) -> EnsembleRecipe:
+def table_recipe(rows: np.ndarray, effort: Effort, seed: int, training: MemberTraining,
+                 features: Sequence[Feature] = ()) -> EnsembleRecipe:
     """Mixtures and neighbor networks on several views of a table (n, d)."""
     k, device = training.n_clusters, training.device
-    views, seeds = table_views(rows), range(seed, seed + effort.seeds)
+    scales = np.array([feature.scale for feature in features]) if features else None
+    views, seeds = table_views(rows, scales), range(seed, seed + effort.seeds)
     tensors = {name: torch.from_numpy(view).float().to(device) for name, view in views.items()}
     used = {name: view for name, view in views.items() if name != "ranks"}
     stages: list[Stage] = [
         (f"mixtures, {covariance} covariance",
          partial(mixture_members, used, covariance, k, seeds, device)) for covariance in MIXTURES]
+    if any(feature.kind in ("flag", "level") for feature in features):
+        # Networks and Gaussian mixtures do worse on categories.
+        return EnsembleRecipe([("mixtures of numbers and categories", partial(
+            mixed_members, rows, features, tensors, k, seeds))], neighbor_graph(tensors.values()))
     for view, network, augment in TABLE_NETWORKS if effort.networks else ():
         settings = neighbor_settings(network, k, len(rows), steps=effort.steps, augment=augment,
                                      batch_size=128)

@@ -41,12 +41,26 @@ VIEWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-def table_views(x: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the views of rows (n, d), each with at most 60 principal components."""
-    z = standardized(np.asarray(x, dtype=np.float64))
+def table_views(x: np.ndarray, scales: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    """Return the views of rows (n, d), each with at most 60 principal components.
+
+    Columns that have a scale (d,), not NaN, are only divided by it.
+    """
+    return {name: principal_components(view, MAX_COLUMNS)
+            for name, view in scaled_views(x, scales).items()}
+
+
+def scaled_views(x: np.ndarray, scales: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    x = np.asarray(x, dtype=np.float64)
+    fixed = np.zeros(x.shape[1], bool) if scales is None else np.isfinite(scales)
+    z = standardized(x[:, ~fixed])
     varying = z.any(0)
-    z = z[:, varying] if varying.any() else z[:, :1]
-    return {name: principal_components(view(z), MAX_COLUMNS) for name, view in VIEWS.items()}
+    z = z[:, varying] if varying.any() or fixed.any() else z[:, :1]
+    if not fixed.any():
+        return {name: view(z) for name, view in VIEWS.items()}
+    given = (x - x.mean(0))[:, fixed] / scales[fixed]  # type: ignore[index]
+    return {name: np.concatenate([view(z) if z.size else z, given], 1)
+            for name, view in VIEWS.items()}
 
 
 def principal_components(x: np.ndarray, most: int) -> np.ndarray:

@@ -20,7 +20,8 @@ from sklearn.utils import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from ..data.accept import SampleSet, accept, as_array, is_dataframe
+from ..data.accept import SampleSet, accept, as_array
+from ..data.formats.memory import is_dataframe
 from ..data.inputs import Inputs
 from ..data.preparation import Preparation
 from ..objectives import soft_assignment
@@ -107,18 +108,24 @@ class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMix
     def export_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write one ONNX graph, X (n, features) in float32 -> label (n,), embedding (n, d).
 
-        Images are flat rows of height × width × channels. Needs the extra `onnx`.
+        Images are flat rows of height × width × channels, mixed tables the columns of
+        `preparation_.encoder.encode(frame)`. Needs the extra `onnx`.
         """
         from .onnx import export_onnx
 
         check_is_fitted(self, "labels_")
-        export_onnx(self._model, self.preparation_, self.n_features_in_, path)
+        encoder = self.preparation_.encoder
+        export_onnx(self._model, self.preparation_,
+                    len(encoder.features) if encoder else self.n_features_in_, path)
 
     def check_input(self, X: Any) -> SampleSet:
         check_is_fitted(self, "labels_")
         fitted = self.preparation_.image_shape
-        columns = None if is_dataframe(X) else getattr(self, "feature_names_in_", None)
-        samples = accept(X, image_shape=fitted, columns=columns)
+        encoder, columns = self.preparation_.encoder, None
+        if encoder is None and not is_dataframe(X):
+            columns = getattr(self, "feature_names_in_", None)
+        samples = accept(X, image_shape=fitted, columns=columns, encoder=encoder,
+                         numeric=encoder is None)
         self._check_features(X, samples, reset=False)
         if samples.image_shape != fitted:
             raise ValueError(f"X has images of shape {samples.array.shape[1:]}, but the model was "
@@ -128,6 +135,10 @@ class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMix
 
     def _check_features(self, X: Any, samples: SampleSet, *, reset: bool) -> None:
         """Learn (`reset`) or check the number and names of features."""
+        if samples.encoder is not None:  # finds its columns by name
+            self.feature_names_in_ = np.array(samples.encoder.names, dtype=object)
+            self.n_features_in_ = len(self.feature_names_in_)
+            return
         frame = is_dataframe(X)
         rows = np.broadcast_to(0.0, (samples.n_samples, samples.n_features))
         by_name = samples.feature_names is not None and hasattr(self, "feature_names_in_")

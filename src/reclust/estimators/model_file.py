@@ -40,6 +40,7 @@ def write_model(path: str | os.PathLike[str], estimator: str, parameters: dict[s
         "scores": [None if math.isnan(one.score) else one.score for one in fitted["replicas_"]],
         "image_shape": preparation.image_shape,
         "lens": to_json(preparation.lens),
+        "encoder": to_json(preparation.encoder),
         "baseline_inertia": baseline.inertia_}
     arrays = {f"fitted/{stored}": fitted[name] for name, stored in ARRAYS.items() if name in fitted}
     arrays |= {"fitted/baseline_labels": baseline.labels_,
@@ -80,7 +81,8 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
             "best_replica_": header["best_replica"],
             "scores": [math.nan if score is None else score for score in header["scores"]],
             "preparation_": Preparation(shape, Scaling(shift, scale),
-                                        Scaling(shift_after, scale_after), lens),
+                                        Scaling(shift_after, scale_after), lens,
+                                        from_json(header.get("encoder"))),
             "baseline_": Baseline(arrays["baseline_labels"], centers, header["baseline_inertia"],
                                   arrays.get("baseline_weights", np.ones_like(centers[0]))),
             "n_features_in_": header["n_features_in"],

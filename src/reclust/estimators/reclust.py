@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from math import ceil
 from typing import Any, Literal
 
@@ -166,7 +167,9 @@ class Reclust(FittedClustering):
                     deep = _deep_clustering(k, samples, device)
                     recipe = image_recipe(inputs, augment, effort, seed, training, deep)
                 else:
-                    make = table_recipe if kind == "table" else embedding_recipe
+                    features = preparation.encoder.features if preparation.encoder else ()
+                    make: Any = embedding_recipe if kind != "table" else partial(
+                        table_recipe, features=features)
                     recipe = make(_flat_rows(some), effort, seed, training)
                 members = self._members(recipe.stages, execution.time_budget)
                 labels = np.stack([member.labels for member in voters(members)])
@@ -210,6 +213,8 @@ class Reclust(FittedClustering):
             raise ValueError("kind='images' needs images: pass image_shape=(height, width).")
         if self.kind != "auto":
             return self.kind  # type: ignore[return-value]
+        if samples.encoder is not None:
+            return "table"
         return "embeddings" if _looks_like_embeddings(samples.array) else "table"
 
     def _members(self, stages: Sequence[Stage], time_budget: float | None) -> list[Member]:

@@ -30,7 +30,7 @@ class _Dialect(NamedTuple):
 
 def read_csv(path: Path, *, labels: str | None = None, ids: str | None = None,
              drop: Sequence[str] = ()) -> ReadTable:
-    """Read columns of numbers separated by commas, semicolons, tabs or bars.
+    """Read columns separated by commas, semicolons, tabs or bars.
 
     Without a header the columns are named "0", "1", …. A first column without a name holds the ids
     unless `ids` names another one. Text is UTF-8, UTF-16 with a byte order mark, or else
@@ -73,8 +73,9 @@ def _read(path: Path, encoding: str, labels: str | None, ids: str | None,
         converters={name: str.strip for name in (labels, ids) if name is not None})
     unnamed = [""] if "" in dialect.names and ids != "" else []
     table = from_frame(frame, labels=labels, ids=ids, drop=[*drop, *unnamed], where=str(path))
-    return ReadTable(table.values.astype(np.float64, copy=False), _as_integers(table.labels),
-                     None if ids is None else table.ids,
+    plain = isinstance(table.values, np.ndarray)
+    return ReadTable(table.values.astype(np.float64, copy=False) if plain else table.values,
+                     _as_integers(table.labels), None if ids is None else table.ids,
                      table.names if dialect.header_lines else None)
 
 

@@ -47,7 +47,7 @@ class ReadOptions(NamedTuple):
 
 def from_memory(source: Any, options: ReadOptions) -> dict[str, Any]:
     """Return the arguments for `assemble` from an object of any supported kind."""
-    is_frame = _is_instance(source, "pandas", "DataFrame")
+    is_frame = is_dataframe(source)
     if is_frame or is_arrow_or_polars(source):
         options.allow(*TABLE_OPTIONS, source="a DataFrame" if is_frame else "a table")
         if not is_frame:
@@ -76,6 +76,10 @@ def _is_instance(source: Any, library: str, *names: str) -> bool:
     """Test for a class without importing its library."""
     module = sys.modules.get(library)
     return module is not None and isinstance(source, tuple(getattr(module, name) for name in names))
+
+
+def is_dataframe(source: Any) -> bool:
+    return _is_instance(source, "pandas", "DataFrame")
 
 
 def is_arrow_or_polars(source: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Tables of numbers: DataFrames and `.parquet` files."""
+"""Tables: DataFrames and `.parquet` files."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...utils.exceptions import require, warn
+from ...utils.exceptions import require
 from ...utils.values import is_missing
 from ..errors import DataError, check_size, explain_read_errors, listed
 
@@ -22,42 +22,48 @@ IN_MEMORY = 2**30  # largest Parquet content, in bytes, that is read into memory
 # Fewer rows may count up by chance. Counting from other numbers than 0 or 1 (years) takes more.
 FEW_ROWS, MANY_ROWS = 10, 20
 _ID_NAMES = re.compile(r"(?i:id|index|row|.*[_ ]id)|.*[a-z]I[dD]|Unnamed: 0")
-_DATES = ("datetime64", "timedelta64", "timestamp", "date32", "date64", "duration", "period")
 
 
 class ReadTable(NamedTuple):
-    """Numbers (n, d), labels (n,) and ids (n,) if any, and the names of the d columns."""
+    """Numbers (n, d), labels (n,) and ids (n,) if any, and the names of the d columns.
 
-    values: NDArray[Any]
+    The values are a DataFrame if columns have to be encoded or left out.
+    """
+
+    values: Any
     labels: NDArray[Any] | None
     ids: NDArray[Any] | None
     names: tuple[str, ...] | None = None
 
 
 def dataset_fields(table: ReadTable) -> dict[str, Any]:
-    """Return the arguments for `assemble`, warning about columns that only number the rows."""
-    names = table.names or [str(i) for i in range(table.values.shape[1])]
-    _warn_of_row_numbers(names, table.values)
+    """Return the arguments for `assemble`."""
     return {"samples": table.values, "labels": table.labels, "ids": table.ids,
             "feature_names": table.names}
 
 
 def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None,
-               drop: Sequence[str] = (), where: str = "The DataFrame") -> ReadTable:
-    """Take the numeric columns of a DataFrame; the ids are its index unless `ids` is a column."""
+               drop: Sequence[str] = (), where: str = "The DataFrame",
+               numeric: bool = False) -> ReadTable:
+    """Take the columns of a DataFrame; the ids are its index, unless `ids` is a column.
+
+    An index that only counts the rows holds no ids.
+    """
     if ids is not None and ids == frame.index.name and ids not in frame.columns:
         ids = None
     check_names(list(frame.columns), (labels, ids, *drop), where)
     features = frame.drop(columns=[name for name in {labels, ids, *drop} if name is not None])
-    _check_dtypes(features, where)
     if not features.size:
         raise DataError(f"{where} is empty: {features.shape[0]} rows of {features.shape[1]} "
-                        "numeric columns.")
-    values = _values(features)
-    check_finite(values, [str(name) for name in features.columns], where)
-    return ReadTable(values.astype(np.uint8) if values.dtype.kind == "b" else values,
-                     None if labels is None else _unpacked(frame[labels]),
-                     _unpacked(frame.index if ids is None else frame[ids]),
+                        "columns.")
+    plain = not _not_numeric(features, where) and not features.isna().any(axis=None)
+    if numeric or (plain and not row_numbers(features)):
+        values = numbers_of(features, where)
+    else:
+        values = features.reset_index(drop=True)
+    numbered = ids is None and type(frame.index).__name__ == "RangeIndex"
+    return ReadTable(values, None if labels is None else _unpacked(frame[labels]),
+                     None if numbered else _unpacked(frame.index if ids is None else frame[ids]),
                      tuple(map(str, features.columns)))
 
 
@@ -66,6 +72,21 @@ def _unpacked(column: Any) -> NDArray[Any]:
     categories = getattr(column.dtype, "categories", None)
     is_text = categories is not None and categories.dtype.kind == "O"
     return (column.astype(object) if is_text else column).to_numpy()  # type: ignore[no-any-return]
+
+
+def numbers_of(frame: Any, where: str) -> NDArray[Any]:
+    """Return the numbers (n, d) of a DataFrame, or raise if it holds anything else."""
+    _refuse(_not_numeric(frame, where), where)
+    values = _values(frame)
+    check_finite(values, [str(name) for name in frame.columns], where)
+    return values.astype(np.uint8) if values.dtype.kind == "b" else values
+
+
+def _refuse(wrong: Mapping[str, str], where: Path | str) -> None:
+    """Raise if columns are not numeric, given what they hold instead."""
+    if wrong:
+        shown = listed(f"{name!r} ({what})" for name, what in wrong.items())
+        raise DataError(f"{where}: not numeric: {shown}. Encode such columns or leave them out.")
 
 
 def _values(frame: Any) -> NDArray[Any]:
@@ -81,30 +102,28 @@ def _values(frame: Any) -> NDArray[Any]:
     return plain.to_numpy(dtype=dtype, **missing)  # type: ignore[no-any-return]
 
 
-def _warn_of_row_numbers(names: Sequence[str], values: NDArray[Any]) -> None:
-    """Warn about columns that count the rows, or are named like ids and differ in every row."""
-    top = values[:MANY_ROWS].astype(np.float64)
-    if len(names) < 2 or len(top) < FEW_ROWS:
-        return
-    starts = top[0] == np.round(top[0]) if len(top) == MANY_ROWS else np.isin(top[0], (0, 1))
-    counts = starts & (np.diff(top, axis=0) == 1).all(axis=0)
+def row_numbers(frame: Any) -> list[str]:
+    """Return columns that count the rows, or are named like ids and differ in every row."""
+    if len(frame.columns) < 2 or len(frame) < FEW_ROWS:
+        return []
+    types = require("pandas", purpose="Reading DataFrames").api.types
 
-    def numbers_rows(i: int) -> bool:
-        column = values[:, i]
-        if counts[i]:
-            return bool((np.diff(column.astype(np.float64)) == 1).all())
-        return (_ID_NAMES.fullmatch(names[i].strip()) is not None
-                and bool((column == np.round(column)).all())
-                and len(np.unique(column)) == len(column))
+    def numbers_rows(name: Any) -> bool:
+        cells = frame[name]
+        if not types.is_numeric_dtype(cells.dtype) or cells.isna().any():
+            return False
+        column = cells.to_numpy(dtype=np.float64)
+        steady = (np.diff(column[:MANY_ROWS]) == 1).all() and (np.diff(column) == 1).all()
+        whole = bool((column == np.round(column)).all())
+        return whole and bool(
+            steady if steady and (len(column) >= MANY_ROWS or column[0] in (0, 1))
+            else _ID_NAMES.fullmatch(str(name).strip()) and len(np.unique(column)) == len(column))
 
-    found = [name for i, name in enumerate(names) if numbers_rows(i)]
-    if found:
-        warn(f"Columns that look like row numbers are clustered with the others: "
-             f"{listed(map(repr, found))}. Leave them out, or make one of them the ids by "
-             f"frame.set_index({found[0]!r}), reclust.data.read(…, ids={found[0]!r}) or --ids.")
+    return [name for name in frame.columns if numbers_rows(name)]
 
 
-def _check_dtypes(frame: Any, where: str) -> None:
+def _not_numeric(frame: Any, where: str) -> dict[str, str]:
+    """Return the columns that do not hold numbers, with a cell or the type of each."""
     types = require("pandas", purpose="Reading DataFrames").api.types
     wrong = {}
     for i, (name, kind) in enumerate(frame.dtypes.items()):
@@ -119,19 +138,7 @@ def _check_dtypes(frame: Any, where: str) -> None:
             raise DataError(f"{where}: {name!r} holds an array in each row; needed: a number. Give "
                             f"the arrays themselves: numpy.stack(frame[{name!r}].to_list()).")
         wrong[str(name)] = f"such as {odd[:40]!r}" if isinstance(odd, str) else str(kind)
-    _refuse_text(wrong, where)
-
-
-def _refuse_text(wrong: Mapping[str, str], where: Path | str) -> None:
-    """Raise if columns are not numeric, given what they hold instead."""
-    if wrong:
-        dates = any(what.startswith(_DATES) for what in wrong.values())
-        shown = listed(f"{name!r} ({what})" for name, what in wrong.items())
-        raise DataError(
-            f"{where}: not numeric: {shown}. Encode such columns (pandas.get_dummies, "
-            f"OneHotEncoder{', dates as days since the first one' if dates else ''}), leave them "
-            "out, or say which one holds labels or ids: reclust.data.read(…, drop=[…], labels=…, "
-            "ids=…), --drop, --labels and --ids.")
+    return wrong
 
 
 def check_names(names: Sequence[Any], wanted: Sequence[str | None], where: Path | str) -> None:
@@ -152,7 +159,7 @@ def check_finite(values: NDArray[Any], names: Sequence[str], where: Path | str) 
         found = listed(f"{name!r} ({count} of {len(values)} rows)"
                       for name, count in zip(names, counts.tolist(), strict=True) if count)
         raise DataError(f"{where}: missing or infinite values in {found}; fill them in "
-                        "(SimpleImputer), or drop those rows or columns (--drop).")
+                        "(SimpleImputer), or give a DataFrame, whose missing values are filled in.")
 
 
 def refuse_masked(values: Any) -> None:
@@ -176,10 +183,7 @@ def read_parquet(path: Path, *, labels: str | None = None, ids: str | None = Non
         kept = {field.name: field.type for field in schema if field.name not in drop}
         content = 8 * rows * len(kept)
         check_size(path, content, path.stat().st_size)
-    index = (schema.pandas_metadata or {}).get("index_columns", ())
-    plain = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
-    _refuse_text({name: str(kind) for name, kind in kept.items() if types.is_nested(kind) or not (
-        name in (labels, ids, *index) or any(test(kind) for test in plain))}, path)
+    _refuse({name: str(kind) for name, kind in kept.items() if types.is_nested(kind)}, path)
     # Equal strings share memory in a dictionary, as they do in the file.
     text = [name for name, kind in kept.items() if types.is_string(kind) or types.is_binary(kind)]
     with explain_read_errors(path), parquet.ParquetFile(path, read_dictionary=text) as file:
@@ -199,12 +203,9 @@ def _map_parquet(file: Any, path: Path, labels: str | None, ids: str | None,
     os.close(handle)
     mapped: NDArray[Any] = np.empty(0)
     parts: list[ReadTable] = []
-    done, has_ids = 0, ids is not None
+    done = 0
     for batch in file.iter_batches(batch_size=65_536, columns=columns):
-        frame = batch.to_pandas()
-        # A RangeIndex would start anew in each batch.
-        has_ids |= type(frame.index).__name__ != "RangeIndex"
-        part = from_frame(frame, labels=labels, ids=ids, where=str(path))
+        part = from_frame(batch.to_pandas(), labels=labels, ids=ids, where=str(path), numeric=True)
         if not parts:
             shape = (file.metadata.num_rows, part.values.shape[1])
             dtype = np.result_type(part.values, np.float32)
@@ -213,6 +214,6 @@ def _map_parquet(file: Any, path: Path, labels: str | None, ids: str | None,
         mapped[done : done + len(part.values)] = part.values
         done += len(part.values)
         parts.append(part._replace(values=part.values[:0]))
-    own_labels, own_ids = (np.concatenate([part[i] for part in parts]) if wanted else None
-                           for i, wanted in ((1, labels is not None), (2, has_ids)))
+    own_labels, own_ids = (None if parts[0][i] is None else np.concatenate(
+        [part[i] for part in parts]) for i in (1, 2))
     return ReadTable(mapped, own_labels, own_ids, parts[0].names)

@@ -1,0 +1,274 @@
+"""Tables of mixed columns as numbers, learned in `fit` and repeated in `predict`."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from dataclasses import replace
+from math import inf, nan, sqrt
+from numbers import Number
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from ..utils.exceptions import require
+from ..utils.values import value
+from .errors import DataError, listed
+from .formats.tables import row_numbers
+
+MAX_LEVELS, RARE = 30, 0.01  # levels of a category; those of a smaller share become "other"
+FLAG_SCALE = 0.5  # of 0/1 columns: standardised if both are equally common, else smaller
+MAX_WORDS, TOPICS = 200, 8  # of a column of free text
+MIN_WORDS = 3.0  # words per cell of free text
+MOSTLY = 0.9  # share of cells that are numbers in a column of numbers with remarks
+SURPRISE = 5.0  # standard errors by which missing cells are related to another column
+YEAR = 365.2425 * 86400
+_DATE = re.compile(r"^(\d{1,4}[-/.])\d{1,2}[-/.]\d{1,4}(?:[T ].*)?$")
+
+
+class Feature(NamedTuple):
+    """An encoded column; scale: what it is divided by, NaN for its standard deviation."""
+
+    name: str
+    kind: str  # "number", "flag" (0 or 1), "level" of a category, or "topic" of a text
+    scale: float = nan
+
+
+@value
+class NumberColumn:
+    """Numbers; missing ones become the median, and `marked` adds a column that tells them."""
+
+    name: str
+    fill: float = 0.0
+    marked: bool = False
+
+    @classmethod
+    def learn(cls, name: str, cells: Any) -> NumberColumn:
+        return cls(name, float(cls(name).numbers(cells).median()))
+
+    @property
+    def features(self) -> list[Feature]:
+        return [Feature(self.name, "number")]
+
+    def numbers(self, cells: Any) -> Any:
+        numbers = _pandas().to_numeric(_plain(cells), errors="coerce").astype(np.float64)
+        return numbers.where(np.isfinite(numbers))
+
+    def encode(self, cells: Any) -> NDArray[Any]:
+        return self.numbers(cells).fillna(self.fill).to_numpy()[:, None]  # type: ignore[no-any-return]
+
+    def missing(self, cells: Any) -> NDArray[np.bool_]:
+        return self.numbers(cells).isna().to_numpy()  # type: ignore[no-any-return]
+
+
+@value
+class FlagColumn(NumberColumn):
+    """Numbers that are all 0 or 1."""
+
+    @property
+    def features(self) -> list[Feature]:
+        return [Feature(self.name, "flag", FLAG_SCALE)]
+
+
+@value
+class DateColumn(NumberColumn):
+    """Dates as years, such as 2024.5."""
+
+    day_first: bool = False
+
+    def numbers(self, cells: Any) -> Any:
+        dates = _pandas().to_datetime(_plain(cells), errors="coerce", utc=True, format="mixed",
+                                      dayfirst=self.day_first)
+        return 1970 + (dates - _pandas().Timestamp(0, tz="UTC")).dt.total_seconds() / YEAR
+
+
+@value
+class CategoryColumn:
+    """A 0/1 column for each level; missing cells become the levels' shares.
+
+    All levels together count as much as one standardised column if they are equally common, and
+    less if most cells are the same.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    shares: tuple[float, ...]  # one more than levels if there are others
+    marked: bool = False
+
+    @classmethod
+    def learn(cls, name: str, cells: Any) -> CategoryColumn | None:
+        shares = _text(cells).value_counts(normalize=True)
+        shares = shares[(shares >= RARE) & (shares * cells.notna().sum() > 1)][:MAX_LEVELS]
+        levels, known = sorted(shares.index), float(shares.sum())
+        if known < 0.1 or levels == [] or (len(levels) == 1 and known == 1):
+            return None
+        others = [1 - known] if known < 1 - 1e-9 else []
+        return cls(name, tuple(levels), tuple([*shares[levels].tolist(), *others]))
+
+    @property
+    def features(self) -> list[Feature]:
+        scale = sqrt(1 - 1 / len(self.shares))
+        names = [*self.levels, "other"][: len(self.shares)]
+        return [Feature(f"{self.name}={level}", "level", scale) for level in names]
+
+    def encode(self, cells: Any) -> NDArray[Any]:
+        text = _text(cells)
+        codes = _pandas().Index(self.levels).get_indexer(text)
+        choices = np.vstack([np.eye(len(self.shares)), self.shares])
+        unknown = len(self.levels)  # "other", or the shares
+        return choices[np.where(text.isna(), -1, np.where(codes < 0, unknown, codes))]  # type: ignore[no-any-return]
+
+    def missing(self, cells: Any) -> NDArray[np.bool_]:
+        return _text(cells).isna().to_numpy()  # type: ignore[no-any-return]
+
+
+@value
+class TextColumn:
+    """Leading principal components of the words' TF-IDF weights."""
+
+    name: str
+    words: tuple[str, ...]
+    weights: tuple[float, ...]
+    components: tuple[tuple[float, ...], ...]
+    scale: float
+    marked: bool = False
+
+    @classmethod
+    def learn(cls, name: str, cells: Any) -> TextColumn | None:
+        text = _text(cells).fillna("")
+        words = TfidfVectorizer(max_features=MAX_WORDS, min_df=2)
+        try:
+            weights = words.fit_transform(text)
+        except ValueError:  # no word is common
+            return None
+        topics = TruncatedSVD(min(TOPICS, weights.shape[1]), random_state=0)
+        spread = topics.fit_transform(weights).std(0)
+        return cls(name, tuple(words.get_feature_names_out()), tuple(words.idf_.tolist()),
+                   tuple(map(tuple, topics.components_.tolist())), float(np.hypot.reduce(spread)))
+
+    @property
+    def features(self) -> list[Feature]:
+        strongest = np.argsort(-np.abs(self.components), axis=1, kind="stable")[:, :3]
+        return [Feature(f"{self.name}: {', '.join(self.words[i] for i in own)}", "topic",
+                        self.scale) for own in strongest]
+
+    def encode(self, cells: Any) -> NDArray[Any]:
+        words = TfidfVectorizer(vocabulary=self.words)
+        words.idf_ = np.array(self.weights)
+        return words.transform(_text(cells).fillna("")) @ np.array(self.components).T  # type: ignore[no-any-return]
+
+    def missing(self, cells: Any) -> NDArray[np.bool_]:
+        return _text(cells).isna().to_numpy()  # type: ignore[no-any-return]
+
+
+Column = NumberColumn | CategoryColumn | TextColumn
+
+
+@value
+class TableEncoder:
+    """Turn a DataFrame into numbers; `left_out` are columns that name the rows or hold nothing."""
+
+    columns: tuple[Any, ...]
+    left_out: tuple[str, ...] = ()
+
+    @classmethod
+    def fit(cls, frame: Any, where: str = "The table") -> TableEncoder:
+        numbered = set(row_numbers(frame))
+        learned = {str(name): None if name in numbered else _learn(str(name), frame[name])
+                   for name in frame}
+        columns = [column for column in learned.values() if column is not None]
+        if not columns:
+            raise DataError(f"{where} has no column to cluster: {listed(map(repr, learned))} name "
+                            "the rows or are empty.")
+        left_out = tuple(name for name, column in learned.items() if column is None)
+        return cls(_mark(columns, frame), left_out)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def features(self) -> list[Feature]:
+        return [feature for column in self.columns for feature in [*column.features, *(
+            [Feature(f"{column.name} missing", "flag", FLAG_SCALE)] if column.marked else [])]]
+
+    def encode(self, frame: Any) -> NDArray[np.float64]:
+        """(n, columns) -> (n, features); other columns of the frame are ignored."""
+        frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+        absent = [repr(name) for name in self.names if name not in frame]
+        if absent:
+            raise DataError(f"The table lacks columns that the model was fitted on: "
+                            f"{listed(absent)}.")
+        return np.concatenate([part for column in self.columns for part in (
+            [column.encode(frame[column.name])] + [column.missing(frame[column.name])[:, None]]
+            * column.marked)], axis=1, dtype=np.float64)
+
+
+def _learn(name: str, cells: Any) -> Column | None:
+    """Choose the kind of a column; None if it names the rows or holds nothing."""
+    types, kind = _pandas().api.types, cells.dtype
+    known = cells.dropna()
+    if not len(known) or (len(known) == len(cells) and (known == known.iloc[0]).all()):
+        return None
+    numeric = types.is_numeric_dtype(kind) or types.is_bool_dtype(kind) or kind.kind == "m" or (
+        kind.kind == "O" and kind.name != "category"
+        and all(isinstance(cell, (Number, np.bool_)) for cell in known))
+    if numeric:
+        found = NumberColumn.learn(name, cells)
+        is_flag = found.numbers(cells).dropna().isin((0, 1)).all()
+        return FlagColumn(name, round(found.fill)) if is_flag else found
+    if types.is_datetime64_any_dtype(kind) or isinstance(known.iloc[0], datetime.date):
+        return DateColumn.learn(name, cells)
+    text = _text(cells).dropna()
+    if kind.name != "category" or not types.is_numeric_dtype(kind.categories.dtype):
+        if NumberColumn(name).numbers(text).notna().mean() >= MOSTLY:
+            return NumberColumn.learn(name, cells)
+        first = text.str.extract(_DATE)[0]
+        if first.notna().all():  # 25/12/2024, 25.12.2024 and 1.12.2024 begin with the day
+            day_first = bool(first.str[:-1].astype(int).between(13, 31).any()
+                             or first.str.endswith(".").any())
+            date = DateColumn(name, day_first=day_first)
+            return replace(date, fill=float(date.numbers(text).median()))
+    if text.str.split().str.len().mean() >= MIN_WORDS and text.nunique() > MAX_LEVELS:
+        return TextColumn.learn(name, cells)
+    return CategoryColumn.learn(name, cells)
+
+
+def _mark(columns: list[Any], frame: Any) -> tuple[Any, ...]:
+    """Mark columns whose missing cells are related to what other columns hold."""
+    parts = [column.encode(frame[column.name]) for column in columns]
+    gaps = np.stack([column.missing(frame[column.name]) for column in columns], 1).astype(float)
+    owner = np.repeat(np.arange(len(columns)), [part.shape[1] for part in parts])
+    found = _correlations(gaps, np.concatenate([*parts, gaps], 1))
+    found[np.concatenate([owner, np.arange(len(columns))]) == np.arange(len(columns))[:, None]] = 0
+    related = (np.abs(found).max(1) * sqrt(len(frame)) > SURPRISE) & (gaps.mean(0) >= RARE)
+    return tuple(replace(column, marked=bool(one))
+                 for column, one in zip(columns, related, strict=True))
+
+
+def _correlations(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+    """(n, p), (n, q) -> (p, q), 0 for constant columns."""
+    x, y = ((one - one.mean(0)) / np.where(one.std(0) > 0, one.std(0), inf) for one in (x, y))
+    return x.T @ y / len(x)  # type: ignore[no-any-return]
+
+
+def _plain(cells: Any) -> Any:
+    """Text without blanks, durations as days, and other cells as they are."""
+    if cells.dtype.kind == "m":
+        return cells.dt.total_seconds() / 86400
+    if cells.dtype.name == "category" or cells.dtype.kind == "O":
+        cells = cells.astype(object)
+        return cells.map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
+    return cells
+
+
+def _text(cells: Any) -> Any:
+    text = cells.astype(object).map(lambda cell: str(cell).strip(), na_action="ignore")
+    return text.where(text != "")
+
+
+def _pandas() -> Any:
+    return require("pandas", purpose="Tables of mixed columns")
