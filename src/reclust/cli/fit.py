@@ -145,7 +145,9 @@ def _print_summary(arguments: argparse.Namespace, dataset: Dataset, model: Any, 
     import numpy as np
 
     from ..metrics import scores
+    from ..report.describe import describe
 
+    described = describe(model, dataset)
     summary: dict[str, Any] = {
         "samples": len(dataset), "clusters": model.n_clusters_, "complete": complete,
         "sizes": np.bincount(model.labels_).tolist(), "output": arguments.output,
@@ -155,6 +157,7 @@ def _print_summary(arguments: argparse.Namespace, dataset: Dataset, model: Any, 
         baseline = scores(dataset.labels, model.baseline_.labels_)
         summary |= {f"k-means {name}": score for name, score in baseline.items()}
     if arguments.json:
+        summary["descriptions"] = [one["description"] for one in described]
         show([summary], as_json=True)
         return
     print(f"{len(dataset)} samples in {model.n_clusters_} clusters of "
@@ -162,6 +165,9 @@ def _print_summary(arguments: argparse.Namespace, dataset: Dataset, model: Any, 
     if dataset.labels is not None:
         for name in ("accuracy", "nmi", "ari"):
             print(f"{name:8}  {summary[name]:.3f}   (k-means: {baseline[name]:.3f})")
+    for one in described:
+        if one["description"]:
+            print(printable(f"cluster {one['cluster']} ({one['share']:.0%}): {one['description']}"))
     print(f"labels and model: {arguments.output}")
     if arguments.report is not None:
         print(f"report: {arguments.report}")

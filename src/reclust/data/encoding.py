@@ -33,7 +33,7 @@ class Feature(NamedTuple):
     """An encoded column; scale: what it is divided by, NaN for its standard deviation."""
 
     name: str
-    kind: str  # "number", "flag" (0 or 1), "level" of a category, or "topic" of a text
+    kind: str  # "number", "date", "flag" (0 or 1), "level" of a category, or "topic" of a text
     scale: float = nan
 
 
@@ -78,6 +78,10 @@ class DateColumn(NumberColumn):
     """Dates as years, such as 2024.5."""
 
     day_first: bool = False
+
+    @property
+    def features(self) -> list[Feature]:
+        return [Feature(self.name, "date")]
 
     def numbers(self, cells: Any) -> Any:
         dates = _pandas().to_datetime(_plain(cells), errors="coerce", utc=True, format="mixed",

@@ -30,7 +30,7 @@ from ..training.history import Curve
 from ..training.result import Model, Result
 from ..training.settings import Execution
 from ..utils.device import choose_device, resident_limit
-from ..utils.exceptions import warn
+from ..utils.exceptions import require, warn
 from .model_file import write_model
 
 
@@ -104,6 +104,35 @@ class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMix
 
         check_is_fitted(self, "labels_")
         write_fit_report(self, path, X, y, title=title)
+
+    def describe(self, X: Any) -> Any:
+        """Describe each cluster of X in a line, in original units.
+
+        Parameters
+        ----------
+        X : array, DataFrame, path, ...
+            Samples of `fit` or new ones.
+
+        Returns
+        -------
+        DataFrame
+            A row per cluster: size, share, a rule in words with its coverage (share of the cluster
+            that it holds for) and precision (share of its rows that are in the cluster), mean
+            confidence, typical and doubtful members, and the median or commonest value of columns.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from reclust import Reclust
+        >>> table = pd.DataFrame({"age": [20, 21, 60, 61] * 10, "visits": [1, 2, 9, 8] * 10})
+        >>> model = Reclust(2, effort="quick", random_state=0).fit(table)
+        >>> sorted(model.describe(table)["description"])
+        ['age from 60', 'age up to 21']
+        """
+        from ..report.describe import describe
+
+        pandas = require("pandas", purpose="Describing clusters")
+        return pandas.DataFrame(describe(self, X)).set_index("cluster")
 
     def export_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write one ONNX graph, X (n, features) in float32 -> label (n,), embedding (n, d).

@@ -20,6 +20,7 @@ from ..training.history import AFTER_RESET
 from ..training.result import Model
 from ..version import __version__
 from . import parts
+from .describe import describe
 from .findings import findings
 from .page import write
 from .versus_kmeans import CAVEAT, FittedModel, compare, exchanged
@@ -27,6 +28,7 @@ from .versus_kmeans import CAVEAT, FittedModel, compare, exchanged
 Plain = dict[str, Any]
 MAX_SAMPLES = 20_000  # used for everything but sizes and scores
 MAX_NUMBERS = 10**8  # table cells used for profiles: sparse rows may not fit into memory
+DESCRIBED = ("cluster", "size", "description", "coverage", "precision", "typical", "doubtful")
 SHOWN = 8  # samples shown near each center, and far from it
 
 
@@ -48,6 +50,7 @@ def fit_data(model: FittedModel, X: Any, y: Any = None, *, title: str) -> Plain:
     provenance = result.provenance | {"seeds": result.seeds, "seconds": seconds}
     return {
         "title": title, "facts": _facts(fit), "findings": _findings(fit),
+        "described": [{name: one[name] for name in DESCRIBED} for one in describe(model, X)],
         "verdict": {"kind": kind, "words": words, "rows": comparison.rows(), "caveat": CAVEAT},
         "clusters": _clusters(fit), "samples": _sheet(fit) if images else _profiles(fit, names),
         "map": _map(fit), "confidence": parts.histogram(fit.confidence),

@@ -7,6 +7,19 @@ function factsView(facts) {
   return el("dl", { class: "facts" }, facts.map(([value, title]) => el("div", {}, el("dd", {}, value), el("dt", {}, title))));
 }
 
+function describedView(described) {
+  if (!described.some((one) => one.description)) return el("span");
+  return section("The clusters in words", null, table("Clusters in words", [
+    { title: "Cluster", numeric: true, show: (one) => String(one.cluster), key: (one) => one.cluster },
+    { title: "Samples", numeric: true, show: (one) => one.size.toLocaleString("en"), key: (one) => one.size },
+    { title: "Description", wide: true, show: (one) => one.description },
+    { title: "Coverage %", hint: "share of the cluster that the description holds for", numeric: true, show: (one) => percent(one.coverage), key: (one) => one.coverage },
+    { title: "Precision %", hint: "share of the samples it holds for that are in the cluster", numeric: true, show: (one) => percent(one.precision), key: (one) => one.precision },
+    { title: "Typical", hint: "samples of the highest confidence", show: (one) => one.typical.join(", ") },
+    { title: "Doubtful", hint: "samples of the lowest confidence", show: (one) => one.doubtful.join(", ") },
+  ], described));
+}
+
 function findingsView(findings) {
   if (!findings.length) return section("Findings", null, note("No problems found: no empty or very small clusters, replicas agree, labels had settled."));
   return section("Findings", null, el("ul", { class: "findings" }, findings.map((one) => el("li", { class: one.level === "warning" ? "warning" : null },
@@ -121,6 +134,6 @@ const report = JSON.parse(document.getElementById("data").textContent);
 const main = document.getElementById("main"), body = el("div");
 main.append(el("header", { class: "top" }, el("h1", {}, report.title)), body,
   el("footer", {}, el("dl", { class: "lines" }, report.about.map(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]))));
-body.append(factsView(report.facts), findingsView(report.findings), verdictView(report.verdict), clustersView(report), embeddingView(report),
+body.append(factsView(report.facts), describedView(report.described), findingsView(report.findings), verdictView(report.verdict), clustersView(report), embeddingView(report),
   linesView(report.curves), replicasView(report.replicas), report.known ? knownView(report.known) : el("span"), recordView(report));
 document.documentElement.dataset.ready = "yes";

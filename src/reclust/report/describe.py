@@ -1,0 +1,175 @@
+"""Clusters of a table in words: the rule that tells a cluster from the others best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from ..data.accept import SampleSet
+from ..data.dataset import dense_rows
+from ..data.encoding import Feature
+from ..training.result import Model
+from .versus_kmeans import FittedModel
+
+MAX_ROWS, MAX_FEATURES = 20_000, 50  # rows and features in which rules are sought
+MAX_CONDITIONS = 3
+GAIN = 0.01  # in F1 that a further condition must bring
+MEMBERS = 3  # typical and doubtful ones
+YES, COMMON = 0.5, 1.3  # share of a level that most have, and how many times more than others
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Bounds of a feature; rows (n,) that are within them."""
+
+    feature: int
+    low: float
+    high: float
+    rows: np.ndarray
+
+
+def describe(model: FittedModel, X: Any) -> list[dict[str, Any]]:
+    """Describe each cluster: size, rule with coverage and precision, members, typical values."""
+    samples = model.check_input(X)
+    labels = model.map_samples(samples.array, Model.assign)
+    confidence = model.map_samples(samples.array, model.soft_labels).max(1)
+    some = np.arange(0, len(labels), -(-len(labels) // MAX_ROWS))
+    features = features_of(samples)
+    x = dense_rows(samples.array, some).astype(np.float64) if features else np.zeros((len(some), 0))
+    ids = np.arange(len(labels)) if samples.ids is None else samples.ids
+    chosen = _telling(x, labels[some], features)
+    described = []
+    for cluster in range(model.n_clusters_):
+        own = np.flatnonzero(labels == cluster)
+        order = own[np.argsort(-confidence[own], kind="stable")]
+        inside = labels[some] == cluster
+        rule = _rule(x, inside, chosen)
+        covered = np.logical_and.reduce([one.rows for one in rule]) if rule else ~inside & inside
+        both = (covered & inside).sum()
+        described.append({
+            "cluster": cluster, "size": len(own), "share": len(own) / len(labels),
+            "description": in_words(rule, features) + _mostly(x, inside, features, rule)
+            if features else "",
+            "coverage": both / max(1, inside.sum()), "precision": both / max(1, covered.sum()),
+            "confidence": float(confidence[own].mean()) if len(own) else np.nan,
+            "typical": ids[order[:MEMBERS]].tolist(),
+            "doubtful": ids[order[::-1][:MEMBERS]].tolist(),
+            **_values(x[inside], features)})
+    return described
+
+
+def features_of(samples: SampleSet) -> list[Feature]:
+    """Return the features of a table, none of images and of many columns without names."""
+    unnamed = samples.feature_names is None and samples.n_features > MAX_FEATURES
+    if samples.image_shape is not None or unnamed:
+        return []
+    if samples.encoder is not None:
+        return samples.encoder.features
+    names = samples.feature_names or [f"feature {i}" for i in range(samples.n_features)]
+    return [Feature(name, "number") for name in names]
+
+
+def _telling(x: np.ndarray, labels: np.ndarray, features: Sequence[Feature]) -> list[int]:
+    """Return the features of which clusters explain most of the variance."""
+    if not features:
+        return []
+    means = np.stack([x[labels == one].mean(0) for one in np.unique(labels)])
+    sizes = np.unique(labels, return_counts=True)[1]
+    explained = sizes @ np.square(means - x.mean(0)) / np.maximum(x.var(0) * len(x), 1e-300)
+    order = np.argsort(-explained, kind="stable")
+    return [i for i in order if features[i].kind != "topic" and x[:, i].std() > 0][:MAX_FEATURES]
+
+
+def _rule(x: np.ndarray, inside: np.ndarray, chosen: Sequence[int]) -> list[Condition]:
+    """Add the condition that raises F1 most until none does."""
+    rule: list[Condition] = []
+    covered, score = np.ones(len(x), bool), 0.0
+    candidates = [one for i in chosen for one in _candidates(x[:, i], inside, i)]
+    while len(rule) < MAX_CONDITIONS and candidates:
+        scores = [_f1(covered & one.rows, inside) for one in candidates]
+        best = int(np.argmax(scores))
+        if scores[best] < score + GAIN:
+            break
+        rule.append(candidates[best])
+        covered, score = covered & candidates[best].rows, scores[best]
+        candidates = [one for one in candidates if one.feature != rule[-1].feature]
+    return rule
+
+
+def _candidates(x: np.ndarray, inside: np.ndarray, feature: int) -> list[Condition]:
+    """Return half lines and intervals that hold most of a cluster's values."""
+    if not inside.any():
+        return []
+    lows = [-np.inf, *np.unique(np.quantile(x[inside], (0.02, 0.1, 0.25), method="lower"))]
+    highs = [*np.unique(np.quantile(x[inside], (0.75, 0.9, 0.98), method="higher")), np.inf]
+    bounds = [(low, high) for low in lows for high in highs if low <= high]
+    bounds.sort(key=lambda pair: np.isfinite(pair).sum())  # of equal ones the simplest
+    return [Condition(feature, low, high, (x >= low) & (x <= high)) for low, high in bounds[1:]]
+
+
+def _f1(covered: np.ndarray, inside: np.ndarray) -> float:
+    return float(2 * (covered & inside).sum() / max(1, covered.sum() + inside.sum()))
+
+
+def in_words(rule: Sequence[Condition], features: Sequence[Feature]) -> str:
+    return ", ".join(_phrase(one, features[one.feature]) for one in rule) or "like all others"
+
+
+def _phrase(condition: Condition, feature: Feature) -> str:
+    if feature.kind in ("flag", "level"):
+        name = _level(feature) if feature.kind == "level" else feature.name
+        return name if condition.low > YES else f"not {name}"
+    low, high = (show_number(bound, feature.kind) for bound in (condition.low, condition.high))
+    if np.isinf(condition.high):
+        return f"{feature.name} from {low}"
+    return f"{feature.name} {'up to ' + high if np.isinf(condition.low) else f'{low} to {high}'}"
+
+
+def show_number(number: float, kind: str) -> str:
+    """Write three digits, and a date for a year with a fraction."""
+    if not np.isfinite(number):
+        return ""
+    if kind == "date":
+        start = datetime(int(number), 1, 1)
+        return f"{start + timedelta(days=(number - int(number)) * 365.2425):%Y-%m-%d}"
+    return f"{float(f'{number:.3g}'):,.10g}"
+
+
+def _mostly(x: np.ndarray, inside: np.ndarray, features: Sequence[Feature],
+            rule: Sequence[Condition]) -> str:
+    """Add levels that most of a cluster has, and more than others, to the rule."""
+    if not inside.any():
+        return ""
+    own, overall = x[inside].mean(0), x.mean(0)
+    known = {features[one.feature].name for one in rule}
+    order = [i for i in np.argsort(overall - own, kind="stable") if features[i].kind == "level"
+             and own[i] > YES and own[i] > COMMON * overall[i] and features[i].name not in known]
+    return "".join(f", mostly {_level(features[i])}" for i in order[:2])
+
+
+def _level(feature: Feature) -> str:
+    name, _, level = feature.name.partition("=")
+    return f"{name} {level!r}"
+
+
+def _values(x: np.ndarray, features: Sequence[Feature]) -> dict[str, Any]:
+    """Return medians of numbers, shares of flags and the commonest levels of categories."""
+    values: dict[str, Any] = {}
+    best: dict[str, float] = {}
+    for column, feature in zip(x.T, features, strict=True):
+        name, _, level = feature.name.partition("=")
+        if not len(column) or feature.kind == "topic":
+            continue
+        if feature.kind == "level":
+            if column.mean() > best.get(name, 0.0):
+                best[name], values[name] = column.mean(), level
+        elif feature.kind == "date":
+            values[feature.name] = show_number(float(np.median(column)), "date")
+        else:
+            values[feature.name] = float(column.mean() if feature.kind == "flag"
+                                         else np.median(column))
+    return values
