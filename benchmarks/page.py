@@ -49,6 +49,13 @@ def replicas_cpu(measured: dict[str, Any]) -> str:
             table(["algorithm", "1 replica, s per epoch", "4 stacked", "4 stacked / (4 × 1)"], rows))
 
 
+def batch_norm_cuda(measured: dict[str, Any]) -> str:
+    rows = [[*name.split(", "), *(f"{seen['seconds_per_epoch'][form]:.3f}" for form in ("without", "with", "program")),
+             f"{seen['with_over_without']:.2f}", f"{seen['program_over_without']:.2f}"] for name, seen in measured.items()]
+    return ("One clustering epoch of ten stacked replicas with and without BatchNorm, and with the steps of the authors' program.\n\n" +
+            table(["precision", "algorithm", "without, s", "with, s", "program, s", "with / without", "program / without"], rows))
+
+
 def published_run_idec(measured: dict[str, Any]) -> str:
     rows = [[*name.split(", "), f"{seen['seconds']:.1f}", f"{seen['mean']:.1f} ± {seen['standard_error']:.1f}"]
             for name, seen in measured.items()]
@@ -257,6 +264,7 @@ def import_time(measured: dict[str, Any]) -> str:
 SECTIONS: list[tuple[str, str, str, Callable[[dict[str, Any]], str]]] = [
     ("Replicas on a GPU", "replicas_cuda", "benchmarks/replicas.py", replicas_cuda),
     ("Replicas on a CPU", "replicas_cpu", "benchmarks/replicas.py --device cpu", replicas_cpu),
+    ("BatchNorm of stacked replicas", "batch_norm_cuda", "benchmarks/batch_norm.py", batch_norm_cuda),
     ("Published runs", "published_run_idec", "benchmarks/published_run.py", published_run_idec),
     ("Published runs on a CPU", "published_run_idec_cpu",
      "benchmarks/published_run.py --device cpu --sets optdigits --precisions bf16 --processes 10 --checkpoint FOLDER", published_run_idec_cpu),

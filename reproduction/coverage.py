@@ -34,13 +34,14 @@ PART_OF = {whole: part for part, whole in PARTIAL.items()}
 def catalog_study(reader: StoreReader, name: str) -> str | None:
     """Return the catalog's study that a stored one is or is a part of; None for custom ones.
 
-    Parts are named after it, such as acc-table-kmnist.
+    Parts are named after it, such as acc-table-kmnist, and studies in the reading of the authors'
+    program end in -program, as in acc-table-program-kmnist.
     """
     if name in ALL_BASELINES:
         return name
     known = None if name.endswith("-mini") else max(
-        (one for one in names() if name == one or name.startswith(one + "-")), key=len,
-        default=None)
+        (one for plain in names() for one in (plain, f"{plain}-program")
+         if name == one or name.startswith(one + "-")), key=len, default=None)
     if known is not None:
         ours, theirs = named(known), reader.spec(name)
         variants = [to_json(variant) for variant in ours.variants]

@@ -24,6 +24,7 @@ from reclust import (
     train,
 )
 from reclust.data.augmentation.affine import Affine
+from reclust.estimators import presets
 from reclust.interventions import GaussianMixture, KMedoids
 from reclust.training.engine.adam import Adam, Leaf
 from reclust.training.engine.compilation import Captured
@@ -63,6 +64,20 @@ def test_captured_equals_step_by_step(monkeypatch):
     assert gap(captured, train(X, small_settings(), seeds=(1, 2), execution=on("cuda"))) < 1e-12
 
 
+@pytest.mark.parametrize("seeds", [(1,), (1, 2, 3)])
+@pytest.mark.parametrize("augment", [None, Affine()])
+@pytest.mark.parametrize("algorithm", OBJECTIVES)
+def test_the_program_of_the_paper_computes_what_it_does_on_the_cpu(algorithm, augment, seeds):
+    """BatchNorm, a short last batch, train mode for the first centers."""
+    settings = replace(small_settings(objective=OBJECTIVES[algorithm], augment=augment, pretraining=None), clustering=Schedule(6, batch_size=44))
+    images, settings = torch.from_numpy(X[:, :12].reshape(200, 1, 3, 4)), presets.as_program(settings)
+    results = [train(images, settings, seeds=seeds, execution=on(device)) for device in ("cpu", "cuda")]
+    losses = [result.history["clustering"]["loss"].values for result in results]
+    assert np.abs(losses[0] - losses[1]).max() < 1e-7 and (results[0].labels == results[1].labels).all()
+    for name, stack in results[0].buffers.items():
+        torch.testing.assert_close(stack, results[1].buffers[name], rtol=1e-6, atol=1e-6)
+
+
 def test_a_learning_rate_that_changes_is_captured_anew():
     warm = replace(small_settings(), clustering=Schedule(6, batch_size=50, warmup_epochs=4))
     assert gap(*(train(X, warm, seeds=(1, 2), execution=on(device)) for device in ("cpu", "cuda"))) < 1e-8
@@ -92,8 +107,10 @@ def test_triton_kernels_compute_what_torch_does(dtype, shape, monkeypatch):
     bias = torch.randn(shape[0], shape[2], device="cuda", dtype=torch.promote_types(dtype, torch.float32))
 
     def computed():
-        active = kernels.bias_relu_(y.clone(), bias)
-        return (active, *kernels.relu_backward(grad, active), kernels.squared_norms([grad, y]), kernels.squared_error(y, bias.unsqueeze(1).expand(shape)),
+        active, running = kernels.bias_relu_(y.clone(), bias), [torch.ones_like(bias) for _ in range(3)]
+        norm = kernels.batch_norm_relu(y, running[0], bias, *running[1:])
+        norm += (*running[1:], *kernels.batch_norm_relu_backward(grad, y, running[0], bias, *norm[1:]))
+        return (*norm, active, *kernels.relu_backward(grad, active), kernels.squared_norms([grad, y]), kernels.squared_error(y, bias.unsqueeze(1).expand(shape)),
                 kernels.squared_error_backward(y, bias.unsqueeze(1).expand(shape), bias[:, 0]))
 
     fast = computed()

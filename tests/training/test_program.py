@@ -31,7 +31,9 @@ def small(settings, *, hidden=(10, 6), augment, images=False):
     if intervention is not None:
         steps = tuple(fewer if isinstance(step, Recluster) else step for step in intervention.steps)
         intervention = replace(intervention, interval=3, steps=steps)
-    clustering = replace(settings.clustering, batch_size=BATCH, epochs=10, lr=1e-3, warmup_epochs=2 if images else 0)
+    # Sixty steps in all; a smaller rate for the deeper network, in which rounding errors grow faster.
+    epochs, lr = (26, 1e-4) if images else (15 if settings.pretraining is None else 11, 1e-3)
+    clustering = replace(settings.clustering, batch_size=BATCH, epochs=epochs, lr=lr, warmup_epochs=2 if images else 0)
     pretraining = settings.pretraining and replace(settings.pretraining, batch_size=BATCH, epochs=4)
     return replace(settings, n_clusters=K, augment=augment, intervention=intervention, pretraining=pretraining, clustering=clustering,
                    representation=replace(settings.representation, **network), first_centers=replace(fewer, subsample=None))
@@ -178,7 +180,7 @@ def compared(x, settings, net, algorithm, **given):
         slow.pretrain(settings.pretraining.epochs)
     slow.cluster(settings.clustering.epochs, scratch=settings.pretraining is None, warmup=settings.clustering.warmup_epochs)
     wanted, gaps = effective(slow.net.state_dict() | {"centers": slow.centers.detach()}), []
-    for executor in ("plain",) if given.get("contrastive") else execution:
+    for executor in execution if settings.intervention and not given.get("contrastive") else ("plain",):
         fast = train(x, settings, seeds=[SEED, 1] if executor == "vmap" else [SEED], execution=execution[executor])
         stacks = {**fast.parameters, **fast.buffers, "centers": fast.state["centers"]}
         made = effective({name: stack[0] for name, stack in stacks.items()})
@@ -214,8 +216,9 @@ def test_autoencoder_runs_equal_a_transcription_of_the_program(algorithm, augmen
     assert compared(X, small(settings, augment=augment), net, algorithm) < 1e-9
 
 
-@pytest.mark.parametrize("intervention", ["none", "brb"])
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(("algorithm", "intervention"), [
+    ("dec", "brb"), ("dcn", "brb"),
+    *(pytest.param(*one, marks=pytest.mark.slow) for one in (("dec", "none"), ("dcn", "none"), ("idec", "none"), ("idec", "brb")))])
 def test_contrastive_runs_equal_a_transcription_of_the_program(algorithm, intervention):
     settings = small(presets.paper("cifar10", algorithm, intervention=intervention, reading="program"), augment=jitter, images=True)
     images = np.random.default_rng(0).normal(size=(60, 3, 8, 8))

@@ -78,8 +78,6 @@ SUBSAMPLES = tuple(Variant(f"{rows} rows", brb_with(subsample=rows), factors={"s
 
 add("acc-table", "The main table: 24 configurations on six sets, ten seeds; ACC, NMI and ARI.",
     ALL_FOUR, pretrained=BOTH_STARTS, measures=CURVES)
-add("acc-table-kmnist", "The main table for the test part of KMNIST alone.", ALL_FOUR,
-    datasets=("kmnist_test",), pretrained=BOTH_STARTS, measures=CURVES)
 add("from-scratch", "The part of the main table without pretraining.", ALL_FOUR,
     pretrained=(False,), measures=CURVES)
 add("without-augmentation", "From scratch and without augmentation.",
