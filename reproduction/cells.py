@@ -23,7 +23,7 @@ SETS = ("mnist", "usps", "optdigits", "fmnist", "gtsrb")
 PARTIAL = {"kmnist_test": "kmnist"}
 """Parts of the paper's data sets, which are not counted -> the whole."""
 TOLERANCE = 2.0
-"""Points below the paper, or combined standard errors, within which a cell agrees."""
+"""Points, or combined standard errors, within which a cell agrees with the paper."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class CellAgreement:
 
     @property
     def agrees(self) -> bool:
-        return self.verdict != "lower"
+        return self.verdict == "agrees"
 
     @property
     def differs(self) -> bool:
@@ -105,7 +105,8 @@ def count(cells: Iterable[CellAgreement]) -> Mapping[str, int]:
     differ = [cell for cell in own if cell.differs]
     return {"known": len(own), "agree": sum(cell.agrees for cell in own), "differ": len(differ),
             "above": sum(cell.difference > 0 for cell in differ),
-            "slightly": sum(cell.difference < 0 and cell.agrees for cell in differ)}
+            **{verdict: sum(cell.verdict == verdict for cell in own)
+               for verdict in ("higher", "lower")}}
 
 
 def agreement_table(cells: Iterable[CellAgreement], dataset: str, measure: str = "acc") -> Table:

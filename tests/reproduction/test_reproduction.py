@@ -15,7 +15,7 @@ import reproduction as made
 from reclust.studies import Outcome, PlannedRun, Store, named, published
 from reclust.studies.tables import Comparison
 from reclust.training.history import Curve
-from reproduction import cells, coverage
+from reproduction import cells, coverage, readings
 from reproduction.claims import CLAIMS
 from reproduction.evidence import (
     NoRecords,
@@ -70,9 +70,9 @@ def test_agreement_is_that_of_a_slow_computation(main):
         error = math.sqrt(own.sem() ** 2 + theirs.stderr ** 2)
         assert cell.runs == len(own) == (3 if dataset == "kmnist" else 4)
         assert (cell.mean, cell.error, cell.units) == pytest.approx((own.mean(), error, (own.mean() - theirs.mean) / error))
-        assert cell.agrees == (own.mean() >= theirs.mean - max(2, 2 * error))
+        assert cell.agrees == (abs(own.mean() - theirs.mean) <= max(2, 2 * error))
         assert cell.differs == (abs(own.mean() - theirs.mean) > 2 * error)
-    low = [cell for cell in found if not cell.agrees]
+    low = [cell for cell in found if cell.verdict == "lower"]
     assert {(cell.dataset, cell.pretrained) for cell in low} == {("usps", False)} and len(low) >= 8
 
 
@@ -109,11 +109,39 @@ def test_brb_is_compared_with_its_baseline_seed_by_seed(main):
     assert (one.low, one.high) == pytest.approx((100 * low, 100 * high))
 
 
+def test_the_mean_gain_is_that_of_all_cells_seed_by_seed(main):
+    gains = readings.mean_gains(main, "acc-table")
+    frame = main.runs("acc-table").dropna(subset=["acc"])
+    frame = frame[frame.dataset.isin(cells.SETS)].pivot_table(index="seed", columns=["variant", "dataset", "algorithm", "pretrained"], values="acc")
+    own = 100 * (frame["brb"] - frame["none"]).mean(axis=1)
+    low, high = stats.t.interval(0.95, len(own) - 1, own.mean(), stats.sem(own))
+    assert (gains.cells, *gains.ours) == pytest.approx((30, own.mean(), low, high, 4))
+    assert gains.paper.low < gains.paper.mean < gains.paper.high and f"{gains.paper.mean:+.2f}" in str(gains)
+
+
+def test_both_readings_of_the_paper_are_compared_where_both_were_run(tmp_path):
+    with Store(tmp_path / "a.sqlite") as store:
+        fill(store, "acc-table", seeds=3, sets=("usps", "optdigits"), score=lowered)
+    with made.open_records(tmp_path) as reader:
+        assert readings.readings_table(reader) is None
+    with Store(tmp_path / "b.sqlite") as store:
+        fill(store, "acc-table-program", seeds=3, sets=("usps",))
+        fill(store, "acc-table-program", seeds=3, sets=("kmnist_test",), study="acc-table-program-kmnist")
+    with made.open_records(tmp_path) as reader:
+        assert len(cells.agreements(reader, studies=("acc-table-program",))) == 48, "with KMNIST"
+        ((acc, _, _, gains),) = readings.readings_table(reader).blocks
+        text, program = (int(cell.text.split()[0]) for cell in acc.cells)
+        assert text < program and all(cell.text.endswith("of 24") for cell in acc.cells)
+        assert gains.cells[1].text.count("paper") == 1
+        assert "## Two readings of the paper" in made.pages(reader, {}, [])["reproduction.md"]
+
+
 def test_the_page_says_what_there_is_and_what_is_missing(main):
     key = "acc-table/usps/dec/brb/scratch"
     pages = made.pages(main, {key: "the *seeds* differ"}, ["radar"])
-    agree = sum(cell.agrees for cell in cells.agreements(main) if cell.dataset in cells.SETS)
-    assert f"| {agree} of 120 agree or are higher |" in pages["reproduction.md"]
+    verdicts = [cell.verdict for cell in cells.agreements(main) if cell.dataset in cells.SETS]
+    agree, higher, lower = map(verdicts.count, ("agrees", "higher", "lower"))
+    assert f"| {agree} of 120 agree, {higher} are higher and {lower} lower |" in pages["reproduction.md"]
     text = pages["reproduction/cells.md"]
     assert re.search(r"- DEC\+BRB \(.*\): the \*seeds\* differ", text) and "): not explained." in text
     rows = [line for line in text.splitlines() if re.match(r"\| (DEC|IDEC|DCN)", line) and line.count("|") == 8 and "±" in line]

@@ -33,6 +33,7 @@ Key = tuple[str, str, str, str, str, str]
 
 def find(study: str, cell: Mapping[str, Any], metric: str) -> Published | None:
     """Return the paper's number of a cell (dataset, algorithm, variant, pretrained) of a study."""
+    study = base_name(study)
     pretrained = "yes" if cell["pretrained"] else "no"
     only = WITHOUT_FALLBACK.get(study, study if study.endswith(BEST) else None)
     keys = [(table, cell["dataset"], pretrained, cell["algorithm"], cell["variant"], metric)
@@ -43,7 +44,7 @@ def find(study: str, cell: Mapping[str, Any], metric: str) -> Published | None:
 def others(study: str, known: Collection[str], metric: str) -> dict[tuple[str, str], Published]:
     """Map (algorithm, data set) to the number of every method that is not among the known."""
     return {(key[3], key[1]): number for key, number in paper().items()
-            if key[0] == study and key[3] not in known and key[5] == metric}
+            if key[0] == base_name(study) and key[3] not in known and key[5] == metric}
 
 
 @lru_cache(maxsize=1)
@@ -61,14 +62,23 @@ def field() -> tuple[Mapping[str, str], ...]:
     return tuple(_rows("field.csv"))
 
 
+def base_name(study: str) -> str:
+    """Return the name of a study in the catalog, without its form and reading."""
+    return study.removesuffix("-mini").removesuffix("-program")
+
+
 def as_published(study: str, protocol: Mapping[str, Any] | None) -> bool:
     """Tell whether a stored study can be compared: a custom one if its protocol is the paper's."""
     known = {row["name"]: json.loads(row["protocol"]) for row in catalog()}
+    study = study.removesuffix("-program")
     candidates = [known[study]] if study in known else [known[MAIN], known["contrastive"]]
-    # Older files lack newer fields, which had their default values.
-    return protocol is not None and any(
-        protocol["kind"] == one["kind"] and protocol["fields"].items() <= one["fields"].items()
-        for one in candidates)
+    if protocol is None:
+        return False
+    # Both readings are of the same paper. Older files lack newer fields, which had their default.
+    fields = {name: own for name, own in protocol["fields"].items()
+              if name not in ("reading", "images")}
+    return any(protocol["kind"] == one["kind"] and fields.items() <= one["fields"].items()
+               for one in candidates)
 
 
 def catalog() -> list[dict[str, str]]:

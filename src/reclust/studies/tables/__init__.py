@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from ..published import base_name
 from ..store.reader import StoreReader
 from .comparison import Comparison, compare, comparison_table
 from .runtime import cell_times, run_times, runtime_tables
@@ -45,7 +46,7 @@ STUDY_TABLES: dict[str, tuple[Maker, ...]] = {
 
 def tables(reader: StoreReader, study: str) -> list[Table]:
     """Make the tables of a study, and compare BRB with its baseline if both were run."""
-    makers = STUDY_TABLES.get(study.removesuffix("-mini"), (Layout(),))
+    makers = STUDY_TABLES.get(base_name(study), (Layout(),))
     layouts = [maker for maker in makers if isinstance(maker, Layout)]
     made = score_tables(reader, study, *layouts) if layouts else []
     for maker in makers:

@@ -93,7 +93,7 @@ def runtime_tables(reader: StoreReader, study: str) -> list[Table]:
 
 
 def _cell(study: str, one: CellTime, name: str, given: float) -> Cell:
-    paper = published.find(study.removesuffix("-mini"), vars(one), name)
+    paper = published.find(study, vars(one), name)
     digits = 2 if name in ("share", "overhead") else 4
     if paper is None:
         return number(given, digits)

@@ -61,7 +61,7 @@ def _laid_out(study: str, layout: Layout, entries: Sequence[Entry], above: Seque
     made = []
     for which, members in _sorted_groups(entries, layout.tables):
         columns = list(dict.fromkeys(entry[layout.columns] for entry in members))
-        builder = _Builder(study.removesuffix("-mini"), layout, columns, compared=compared)
+        builder = _Builder(published.base_name(study), layout, columns, compared=compared)
         blocks = [builder.block(own) for _, own in _sorted_groups(members, layout.blocks)]
         fitting = [one for one in above if one["dataset"] in columns]
         title = ", ".join([study, *map(labels.value, layout.tables, which),
