@@ -26,7 +26,7 @@ def reclust(*given: object) -> tuple[dict[str, float], int, str]:
     """Seconds, exit code and output of one call of the command line; the processor's own seconds tell what it takes where
     nothing else is running."""
     begun, before = time.perf_counter(), processor_seconds_of_children()
-    done = subprocess.run([sys.executable, "-m", "reclust.cli", *map(str, given)], stdout=subprocess.PIPE, text=True)
+    done = subprocess.run([sys.executable, "-m", "reclust", *map(str, given)], stdout=subprocess.PIPE, text=True)
     own = processor_seconds_of_children() - before
     return {"seconds": time.perf_counter() - begun, "processor_seconds": own}, done.returncode, done.stdout
 

@@ -78,7 +78,7 @@ def asked(path: Path, question: Callable[[StoreReader], object]) -> float:
 def called(path: Path, command: tuple[str, ...]) -> float:
     given = (*command, path) if command[-1] == "--store" else (command[0], path, *command[1:])
     begun = processor_seconds_of_children()
-    subprocess.run([sys.executable, "-m", "reclust.cli", *map(str, given)], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-m", "reclust", *map(str, given)], check=True, stdout=subprocess.DEVNULL)
     return processor_seconds_of_children() - begun
 
 

@@ -154,8 +154,8 @@ def test_devices_may_be_named_twice(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell closes the streams")
 def test_consoles_do_not_turn_success_into_failure(how, tmp_path):
     """Of a command whose output no Windows console has all characters for."""
-    command = f"{sys.executable} -m reclust.cli study list --json; echo $? > code" if how != "cp1252" else (
-        f"{sys.executable} -m reclust.cli data list; echo $? > code")
+    command = f"{sys.executable} -m reclust study list --json; echo $? > code" if how != "cp1252" else (
+        f"{sys.executable} -m reclust data list; echo $? > code")
     command = {"cp1252": command, "closed": command.replace("list --json", "list --json >&-"), "both closed": command.replace("list --json", "list --json >&- 2>&-"),
                "pipe": "set -o pipefail; (" + command + ") | true"}[how]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": "ascii" if how == "cp1252" else "utf-8", "RECLUST_DATA": str(tmp_path)}

@@ -105,7 +105,7 @@ def test_a_study_survives_kills(tmp_path):
     chance = random.Random(1)
 
     def command(store):
-        return [sys.executable, "-m", "reclust.cli", "study", "run", "acc-table", "--mini", "--store", str(tmp_path / store),
+        return [sys.executable, "-m", "reclust", "study", "run", "acc-table", "--mini", "--store", str(tmp_path / store),
                 "--threads", "1", "--device", "cpu", "--quiet"]
 
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}

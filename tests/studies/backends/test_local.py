@@ -123,7 +123,7 @@ if __name__ == "__main__":
 def test_sigterm_for_all_processes_of_a_job_ends_with_checkpoints(tmp_path):
     study = replace(tiny_study(), protocol=replace(tiny_study().protocol, pretraining_epochs=100_000))
     (tmp_path / "tiny.toml").write_text(write_study(study))
-    job = subprocess.Popen([sys.executable, "-m", "reclust.cli", "study", "run", "tiny.toml", "--store", "s", "--device", "cpu",
+    job = subprocess.Popen([sys.executable, "-m", "reclust", "study", "run", "tiny.toml", "--store", "s", "--device", "cpu",
                             "--on", "processes", "--threads", "1"], cwd=tmp_path, stderr=subprocess.PIPE, text=True,
                            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
                            start_new_session=True)
