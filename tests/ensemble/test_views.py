@@ -43,3 +43,13 @@ def test_only_outliers_are_clipped():
 
 def test_a_table_of_constants_has_one_column_of_zeros():
     assert all((view == 0).all() for name, view in table_views(np.ones((10, 4))).items() if name != "ranks")
+
+
+def test_columns_with_a_scale_are_only_centered_and_divided():
+    X = np.column_stack([table(), np.arange(80) % 2])
+    scales = np.array([np.nan] * 6 + [0.5])
+    for name, view in table_views(X, scales).items():
+        np.testing.assert_allclose(view[:, :6], table_views(X[:, :6])[name])
+        np.testing.assert_allclose(view[:, 6], np.where(X[:, 6], 1, -1))
+    only = table_views(X[:, 6:], scales[6:])["ranks"]
+    np.testing.assert_allclose(only[:, 0], np.where(X[:, 6], 1, -1))

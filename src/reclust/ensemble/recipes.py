@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..data.augmentation.affine import Augmentation
 from ..data.augmentation.tables import SwapValues
-from ..data.encoding import Feature
+from ..data.encoding import FLAG_SCALE, Feature
 from ..data.inputs import Inputs, ResidentInputs
 from ..geometry import nearest_neighbors
 from ..representations import Neighbors
@@ -68,14 +68,17 @@ def table_recipe(rows: np.ndarray, effort: Effort, seed: int, training: MemberTr
                  features: Sequence[Feature] = ()) -> EnsembleRecipe:
     """Mixtures and neighbor networks on several views of a table (n, d)."""
     k, device = training.n_clusters, training.device
-    scales = np.array([feature.scale for feature in features]) if features else None
+    is_flag = np.isin(rows, (0, 1)).all(0) & (rows != rows[0]).any(0)
+    scales = (np.array([feature.scale for feature in features]) if features
+              else np.where(is_flag, FLAG_SCALE, np.nan))
     views, seeds = table_views(rows, scales), range(seed, seed + effort.seeds)
     tensors = {name: torch.from_numpy(view).float().to(device) for name, view in views.items()}
     used = {name: view for name, view in views.items() if name != "ranks"}
     stages: list[Stage] = [
         (f"mixtures, {covariance} covariance",
          partial(mixture_members, used, covariance, k, seeds, device)) for covariance in MIXTURES]
-    if any(feature.kind in ("flag", "level") for feature in features):
+    kinds = [feature.kind for feature in features]
+    if "level" in kinds or kinds.count("flag") > kinds.count("number"):
         # Networks and Gaussian mixtures do worse on categories.
         return EnsembleRecipe([("mixtures of numbers and categories", partial(
             mixed_members, rows, features, tensors, k, seeds))], neighbor_graph(tensors.values()))

@@ -184,7 +184,7 @@ class DeepClustering(FittedClustering):
                              f"X has n_samples={samples.n_samples}.")
         seeds = (list(start.seeds) if start is not None and 1 < len(start) == recipe.n_init
                  else self._seeds(recipe.n_init, checkpoint))
-        with self._fitting():
+        with self._fitting(samples):
             self._check_features(X, samples, reset=True)
             evaluation = Evaluation(limit=MONITORED_SAMPLES) if y is None else Evaluation(y)
             result = self._train(inputs, recipe.settings, seeds, start, checkpoint,

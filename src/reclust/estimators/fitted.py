@@ -31,6 +31,7 @@ from ..training.result import Model, Result
 from ..training.settings import Execution
 from ..utils.device import choose_device, resident_limit
 from ..utils.exceptions import require, warn
+from ..utils.threads import helpful_threads
 from .model_file import write_model
 
 
@@ -217,11 +218,12 @@ class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMix
         return q.nan_to_num(nan=1 / q.shape[-1])  # squares overflow far from all centers
 
     @contextmanager
-    def _fitting(self) -> Iterator[None]:
+    def _fitting(self, samples: SampleSet) -> Iterator[None]:
         """Forget an earlier fit, and this one unless it ends: all fitted attributes or none."""
         self._forget()
         try:
-            yield
+            with helpful_threads(1, min(samples.n_samples, 4096), samples.n_features, 32):
+                yield
         except BaseException:
             self._forget()
             raise

@@ -152,7 +152,7 @@ class Reclust(FittedClustering):
         preparation = Preparation.fit(samples, standardize=True, lens=_lens(samples, device))
         checkpoint = Checkpoint.at(checkpoint, every)
         [seed] = self._seeds(1, checkpoint)
-        with self._fitting():
+        with self._fitting(samples):
             self._check_features(X, samples, reset=True)
             order = draws.permutation(draws.fold(draws.key(seed), "rows"), samples.n_samples)
             most = GPU_ROWS if device.type == "cuda" else MAX_ROWS

@@ -96,7 +96,7 @@ class SelfLabeling(FittedClustering):
         start = clusterer.result_.only(clusterer.best_replica_)
         inputs = self._inputs(samples, preparation)
         how = self._self_label(preparation, inputs.sample_shape, start.settings[0].augment)
-        with self._fitting():
+        with self._fitting(samples):
             with closing(Progress(shown=self.progress)) as progress:
                 measured = [] if y is None else [Evaluation(y)]
                 result = self_label(inputs, start, how, monitors=[progress, *measured],

@@ -4,6 +4,7 @@ import gc
 import os
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import torch
@@ -13,9 +14,11 @@ from ..data import Prepared
 from ..data.inputs import Inputs, as_inputs
 from ..utils.device import Precision, choose_device
 from ..utils.exceptions import TrainingFailed, warn
+from ..utils.threads import helpful_threads
 from ..utils.values import check_int
 from .checkpoint import Checkpoint
 from .context import RunContext
+from .engine.replicas import Replicas
 from .monitors.base import Monitor
 from .result import Result, concatenate
 from .run import create_replicas, run
@@ -77,6 +80,17 @@ def train(data: Inputs | Prepared | Tensor | np.ndarray, settings: Settings | Se
                                Checkpoint.at(checkpoint), targets)
 
 
+def _threads(replicas: Replicas, settings: Settings) -> AbstractContextManager[None]:
+    """Choose threads by the largest layer of the networks."""
+    layer = max(replicas.parameters.values(), key=lambda weights: weights[0].numel())
+    schedule = settings.clustering or settings.pretraining
+    if layer.device.type != "cpu" or layer.ndim < 3 or schedule is None:
+        return nullcontext()
+    positions = 1 if layer.ndim == 3 else 64  # that a convolution visits, at least
+    return helpful_threads(len(layer), schedule.batch_size * positions, layer[0, 0].numel(),
+                           layer.shape[1])
+
+
 def _rows_of_start(start: Result, seeds: Sequence[int]) -> list[int]:
     """For each seed, the replica of `start` with the same seed, or the only one."""
     if len(start) == 1:
@@ -114,7 +128,8 @@ def _train_or_split(data: Inputs | Prepared | Tensor | np.ndarray, each: list[Se
         replicas = create_replicas(inputs, each, seeds, start, precision, targets)
         context = RunContext(replicas, inputs, each, monitors, execution, precision, start,
                              is_partial_group, targets)
-        return run(context, checkpoint)
+        with _threads(replicas, each[0]):
+            return run(context, checkpoint)
     except torch.OutOfMemoryError as error:
         if len(seeds) == 1:
             raise TrainingFailed(
