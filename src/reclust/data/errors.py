@@ -38,6 +38,6 @@ def check_size(path: Path | str, content: int, size: int) -> None:
 
 
 def listed(words: Iterable[str]) -> str:
-    """Join the first ten words."""
-    first = list(words)
+    """Join the first ten words, of which long ones are cut."""
+    first = [f"{word:.80}" for word in words]
     return ", ".join(first[:10]) + " …" * (len(first) > 10)

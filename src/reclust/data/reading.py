@@ -148,10 +148,10 @@ def _pick(arrays: Mapping[str, Any], options: ReadOptions, path: Path) -> dict[s
         name = next((name for name in candidates if name in arrays), None)
         if name is None or name == key or field in found:
             continue
-        values, n = load_array(arrays[name]), len(found["samples"])
+        values, needed = load_array(arrays[name]), found["samples"].shape[:1]
         try:
-            if values.shape != (n,):
-                raise DataError(f"its shape is {values.shape}, needed: ({n},).")
+            if values.shape != needed:
+                raise DataError(f"its shape is {values.shape}, needed: {needed}.")
             (as_integers if field == "labels" else as_split)(values, "it")
             found[field] = values
         except DataError as error:

@@ -61,7 +61,7 @@ def explain_errors(path: str | os.PathLike[str], problem: str = "cannot be used"
         raise
     except Exception as error:  # a malformed file may raise anything
         reason = error if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-        raise ValueError(f"{path} {problem}: {reason}") from error
+        raise ValueError(f"{path} {problem}: {str(reason):.1000}") from error
 
 
 def _field(checksum: str) -> bytes:

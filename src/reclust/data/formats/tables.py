@@ -183,7 +183,7 @@ def read_parquet(path: Path, *, labels: str | None = None, ids: str | None = Non
         kept = {field.name: field.type for field in schema if field.name not in drop}
         content = 8 * rows * len(kept)
         check_size(path, content, path.stat().st_size)
-    _refuse({name: str(kind) for name, kind in kept.items() if types.is_nested(kind)}, path)
+    _refuse({name: f"{kind!s:.80}" for name, kind in kept.items() if types.is_nested(kind)}, path)
     # Equal strings share memory in a dictionary, as they do in the file.
     text = [name for name, kind in kept.items() if types.is_string(kind) or types.is_binary(kind)]
     with explain_read_errors(path), parquet.ParquetFile(path, read_dictionary=text) as file:

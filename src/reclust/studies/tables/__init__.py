@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from ..published import base_name
 from ..store.reader import StoreReader
+from ..store.schema import explain_errors
 from .comparison import Comparison, compare, comparison_table
 from .runtime import cell_times, run_times, runtime_tables
 from .scores import Layout, score_tables
@@ -48,9 +49,10 @@ def tables(reader: StoreReader, study: str) -> list[Table]:
     """Make the tables of a study, and compare BRB with its baseline if both were run."""
     makers = STUDY_TABLES.get(base_name(study), (Layout(),))
     layouts = [maker for maker in makers if isinstance(maker, Layout)]
-    made = score_tables(reader, study, *layouts) if layouts else []
-    for maker in makers:
-        made += [] if isinstance(maker, Layout) else maker(reader, study)
-    if all(reader.has(study, name) for name in ("none", "brb")):
-        made.append(comparison_table(reader, study))
+    with explain_errors(reader.path):
+        made = score_tables(reader, study, *layouts) if layouts else []
+        for maker in makers:
+            made += [] if isinstance(maker, Layout) else maker(reader, study)
+        if all(reader.has(study, name) for name in ("none", "brb")):
+            made.append(comparison_table(reader, study))
     return made
