@@ -379,10 +379,9 @@ def changed(kind, rng, folder):
     """Copy a valid file into the folder and change one thing."""
     path = folder / kind
     (shutil.copytree if kind == "x.images" else shutil.copyfile)(originals() / kind, path)
-    if rng.random() < 0.1 and path.is_file():
-        change_bytes(path, rng)
-        return path
-    return CHANGES[path.suffix](path, rng) or path
+    with suppress(Exception):  # a change that is no valid one
+        return (change_bytes if rng.random() < 0.1 and path.is_file() else CHANGES[path.suffix])(path, rng) or path
+    return path
 
 
 # Use

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..utils.exceptions import printable
+from ..utils.files import check_writable
 from ..utils.progress import ProgressCallback, ProgressOption
 
 if TYPE_CHECKING:
@@ -80,10 +81,9 @@ def check_paths(inputs: Iterable[str], outputs: Iterable[str | Path | None]) -> 
 
     beside = ("", "-wal", "-shm", "-journal")  # files of a store
     taken = [Path(f"{given}{end}").expanduser() for given in inputs for end in beside]
-    for output in (Path(given) for given in outputs if given is not None):
-        if output.exists() and not output.is_file():  # /dev/null
-            continue
-        for other in taken:
+    for given in [one for one in outputs if one is not None]:
+        output = Path(given)
+        for other in taken if output.is_file() or not output.exists() else ():  # not /dev/null
             in_folder = (other.is_dir() and holds_images(output)
                          and other.resolve() in output.resolve().parents)
             if in_folder or other.resolve() == output.resolve() or (
@@ -91,6 +91,8 @@ def check_paths(inputs: Iterable[str], outputs: Iterable[str | Path | None]) -> 
                 raise FileExistsError(f"{output} is an input or another output of this command and "
                                       "would be overwritten: choose another name.")
         taken.append(output)
+        if isinstance(given, str):  # not in a folder that the command makes
+            check_writable(given)
 
 
 def read_data(arguments: argparse.Namespace) -> Dataset:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..utils.choices import ALGORITHMS, AUGMENTATIONS, EFFORTS, PRESETS
 from ..utils.exceptions import printable
-from ..utils.files import check_writable, csv_text, exclusive_lock, write_text
+from ..utils.files import csv_text, exclusive_lock, write_text
 from . import common
 from .common import DATA, PREPARATION, add_command, add_options, duration, read_data, show
 
@@ -68,9 +68,7 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 def _fit(arguments: argparse.Namespace) -> int:
     folder, report = Path(arguments.output), arguments.report
-    common.check_paths([arguments.data], [report, *(folder / name for name in OWN_FILES)])
-    if report is not None:
-        check_writable(report)
+    common.check_paths([arguments.data], [*(folder / name for name in OWN_FILES), report])
     dataset = read_data(arguments)
     model = _model(arguments, images=dataset.image_shape is not None)
     folder.mkdir(parents=True, exist_ok=True)
@@ -180,8 +178,6 @@ def _predict(arguments: argparse.Namespace) -> None:
     if Path(arguments.model).is_dir():
         arguments.model = str(Path(arguments.model) / "model.reclust")
     common.check_paths([arguments.model, arguments.data], [arguments.output, arguments.report])
-    for output in filter(None, (arguments.output, arguments.report)):
-        check_writable(output)
     model = load(arguments.model)
     if holds_images(arguments.data):
         arguments.size = model.preparation_.image_shape

@@ -10,12 +10,6 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-fcntl: Any
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
-
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?!([\d.]+(e[+-]?\d+)?|inf)$)")
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 
@@ -88,7 +82,9 @@ def no_formula(given: Any) -> Any:
 @contextmanager
 def _swept(folder: Path) -> Iterator[None]:
     """Delete temporary files that killed processes left, unless another process is writing here."""
-    if fcntl is None:
+    try:
+        import fcntl
+    except ImportError:  # Windows
         yield
         return
     handle = os.open(folder, os.O_RDONLY)

@@ -1,9 +1,7 @@
 """Tables: DataFrames and `.parquet` files."""
 
-import os
 import re
 import tempfile
-import weakref
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -197,10 +195,8 @@ def _map_parquet(file: Any, path: Path, labels: str | None, ids: str | None,
                  columns: Sequence[str]) -> ReadTable:
     """Unpack a large file batch by batch into a temporary one that is mapped into memory.
 
-    Only unpacked rows can be read in random order. The temporary file is deleted with the array.
+    Only unpacked rows can be read in random order. The temporary file has no name.
     """
-    handle, temporary = tempfile.mkstemp(suffix=".reclust")
-    os.close(handle)
     mapped: NDArray[Any] = np.empty(0)
     parts: list[ReadTable] = []
     done = 0
@@ -209,8 +205,8 @@ def _map_parquet(file: Any, path: Path, labels: str | None, ids: str | None,
         if not parts:
             shape = (file.metadata.num_rows, part.values.shape[1])
             dtype = np.result_type(part.values, np.float32)
-            mapped = np.memmap(temporary, dtype=dtype, mode="w+", shape=shape)
-            weakref.finalize(mapped, Path(temporary).unlink, missing_ok=True)
+            with tempfile.TemporaryFile() as temporary:
+                mapped = np.memmap(temporary, dtype=dtype, mode="w+", shape=shape)
         mapped[done : done + len(part.values)] = part.values
         done += len(part.values)
         parts.append(part._replace(values=part.values[:0]))
