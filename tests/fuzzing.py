@@ -324,7 +324,7 @@ def change_images(folder, rng):
         place.write_bytes(png_claiming(side, side, rng.choice((1, 8, 16)), rng.choice((0, 2, 3, 6))))
     elif how == 1:
         mode, form = rng.choice((("1", "PNG"), ("L", "GIF"), ("P", "PNG"), ("RGBA", "PNG"), ("LA", "PNG"), ("I;16", "PNG"), ("CMYK", "JPEG"), ("F", "TIFF"), ("I", "TIFF"), ("RGB", "WEBP")))
-        place.write_bytes(saved(Image.new(mode, rng.choice(((1, 1), (5, 6), (3000, 3000), (60_000, 1)))), form))
+        place.write_bytes(saved(Image.new(mode, rng.choice(((1, 1), (5, 6), (2000, 2000), (60_000, 1)))), form))
     elif how == 2:
         frames = [Image.new("L", (5, 6), i) for i in range(3)]
         place.write_bytes(saved(frames[0], "GIF", save_all=True, append_images=frames[1:]))

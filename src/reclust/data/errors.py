@@ -27,7 +27,7 @@ def explain_read_errors(path: Path | str) -> Iterator[None]:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from error
     except Exception as error:
         raise DataError(f"{path} is damaged, truncated, too large for the memory or not in the "
-                        f"format its name says ({type(error).__name__}: {error}).") from error
+                        f"format its name says ({type(error).__name__}: {error!s:.1000}).") from error
 
 
 def check_size(path: Path | str, content: int, size: int) -> None:

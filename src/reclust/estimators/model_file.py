@@ -75,7 +75,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
         lens = from_json(header["lens"]) if "lens" in header else Lens()
         centers = arrays["baseline_centers"]
         fitted: dict[str, Any] = {name: arrays[stored] for name, stored in ARRAYS.items()
-                                  if stored in arrays}
+                                  if stored in arrays or name != "consensus_labels_"}
         fitted |= {
             "result_": Result.unpack(header, tensors),
             "best_replica_": header["best_replica"],

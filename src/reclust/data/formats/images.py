@@ -156,10 +156,10 @@ def _pixels(path: Path, *, size: tuple[int, int], grey: bool) -> NDArray[Any]:
     with explain_read_errors(path), image.open(path, formats=list(FORMATS)) as opened:
         # Pillow inverts such images itself if they have 8 bits.
         inverted = opened.format == "TIFF" and opened.tag_v2.get(_PHOTOMETRIC) == 0
-        turned = upright(opened)
-        deep = turned.mode.startswith("I")
-        converted = (image.fromarray(_sixteen_bits(turned, path, inverted)) if deep
-                     else _on_white(turned).convert("L" if grey else "RGB"))
+        upright(opened, in_place=True)
+        deep = opened.mode.startswith("I")
+        converted = (image.fromarray(_sixteen_bits(opened, path, inverted)) if deep
+                     else _on_white(opened).convert("L" if grey else "RGB"))
         if (converted.height, converted.width) != size:
             converted = converted.resize(size[::-1], image.Resampling.BILINEAR)
         values = np.asarray(converted)
