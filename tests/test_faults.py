@@ -29,7 +29,7 @@ COMMANDS = {
 
 def start(name, place, folder, before=None):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "reclust.cli", *COMMANDS[name].replace("{}", place).split()]
+    command = [sys.executable, "-m", "reclust", *COMMANDS[name].replace("{}", place).split()]
     return subprocess.Popen(command, cwd=folder, env=environment, preexec_fn=before, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 

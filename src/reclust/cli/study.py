@@ -251,9 +251,6 @@ def _compact(arguments: argparse.Namespace) -> None:
 
 def _export(arguments: argparse.Namespace) -> None:
     with studies.StoreReader(arguments.store) as store:
-        common.check_paths([arguments.store], [
-            Path(arguments.output) / f"{study}.{part}.{arguments.format}"
-            for study in store.studies() for part in ("runs", *store.phases(study))])
         written = studies.export(store, arguments.output, kind=arguments.format)
     show([{"file": str(path)} for path in written], as_json=arguments.json)
 

@@ -26,8 +26,9 @@ def explain_read_errors(path: Path | str) -> Iterator[None]:
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from error
     except Exception as error:
-        raise DataError(f"{path} is damaged, truncated, too large for the memory or not in the "
-                        f"format its name says ({type(error).__name__}: {error!s:.1000}).") from error
+        raise DataError(
+            f"{path} is damaged, truncated, too large for the memory or not in the format its name "
+            f"says ({type(error).__name__}: {error!s:.1000}).") from error
 
 
 def check_size(path: Path | str, content: int, size: int) -> None:

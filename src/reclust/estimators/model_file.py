@@ -58,11 +58,6 @@ def write_model(path: str | os.PathLike[str], estimator: str, parameters: dict[s
     tensor_file.write(path, "model", header, tensors)
 
 
-def _ids(stored: list[Any]) -> np.ndarray:
-    is_text = any(isinstance(one, str) for one in stored)
-    return np.array(stored, dtype=object if is_text else None)
-
-
 def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Return the class name, the parameters and the fitted attributes, with `scores`."""
     header, tensors = tensor_file.read(path, "model")
@@ -73,7 +68,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
         shape = None if header["image_shape"] is None else tuple(header["image_shape"])
         # Early files of version 0.1 have neither a lens nor ids.
         lens = from_json(header["lens"]) if "lens" in header else Lens()
-        centers = arrays["baseline_centers"]
+        centers, ids = arrays["baseline_centers"], header.get("ids")
         fitted: dict[str, Any] = {name: arrays[stored] for name, stored in ARRAYS.items()
                                   if stored in arrays or name != "consensus_labels_"}
         fitted |= {
@@ -86,7 +81,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
             "baseline_": Baseline(arrays["baseline_labels"], centers, header["baseline_inertia"],
                                   arrays.get("baseline_weights", np.ones_like(centers[0]))),
             "n_features_in_": header["n_features_in"],
-            "ids_": None if header.get("ids") is None else _ids(header["ids"])}
+            "ids_": ids and np.array(ids, object if str in map(type, ids) else None)}
         if "members" in header:
             fitted["members_"] = [Member(method, view, seed, labels, score)
                                   for (method, view, seed, score), labels

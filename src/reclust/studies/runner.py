@@ -170,12 +170,10 @@ def _warn_if_never_fired(study: Study, groups: Sequence[Group]) -> None:
 
 @contextmanager
 def _lock(work: Path, store: Path) -> Iterator[None]:
-    """Allow one runner per work folder, and delete what a killed one was writing."""
+    """Allow one runner per work folder."""
     work.mkdir(parents=True, exist_ok=True)
     with exclusive_lock(work / "lock", f"Another process is running studies into {store}: wait for "
                                        "it, or use another store and merge the two."):
-        for unfinished in work.rglob(".*.tmp"):
-            unfinished.unlink(missing_ok=True)
         yield
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ...utils.exceptions import first_line, require
+from ...utils.exceptions import require
 from ..errors import DataError, explain_read_errors
 from .images import OnError
 from .tables import dataset_fields, from_frame, refuse_masked
@@ -106,12 +106,9 @@ def _from_torch(source: Any) -> dict[str, Any]:
 def as_numpy(item: Any) -> NDArray[Any]:
     if not _is_instance(item, "torch", "Tensor"):
         return np.asarray(item)
-    try:
+    with explain_read_errors("The tensor"):
         tensor = item.detach().cpu()
         return np.asarray(tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor)
-    except (RuntimeError, TypeError) as error:
-        raise DataError(f"The tensor cannot be read ({first_line(error)}): give a dense tensor of "
-                        "numbers.") from error
 
 
 def from_anndata(source: Any, options: ReadOptions) -> dict[str, Any]:

@@ -175,16 +175,16 @@ def read_parquet(path: Path, *, labels: str | None = None, ids: str | None = Non
     parquet = require("pyarrow.parquet", purpose="Reading Parquet files")
     types = require("pyarrow.types", purpose="Reading Parquet files")
     require("pandas", purpose="Reading Parquet files")
-    with explain_read_errors(path), parquet.ParquetFile(path) as file:
-        schema, rows = file.schema_arrow, file.metadata.num_rows
-        check_names(schema.names, (labels, ids, *drop), path)
-        kept = {field.name: field.type for field in schema if field.name not in drop}
-        content = 8 * rows * len(kept)
-        check_size(path, content, path.stat().st_size)
+    with explain_read_errors(path):
+        schema = parquet.read_schema(path)
+    check_names(schema.names, (labels, ids, *drop), path)
+    kept = {field.name: field.type for field in schema if field.name not in drop}
     _refuse({name: f"{kind!s:.80}" for name, kind in kept.items() if types.is_nested(kind)}, path)
     # Equal strings share memory in a dictionary, as they do in the file.
     text = [name for name, kind in kept.items() if types.is_string(kind) or types.is_binary(kind)]
     with explain_read_errors(path), parquet.ParquetFile(path, read_dictionary=text) as file:
+        content = 8 * file.metadata.num_rows * len(kept)
+        check_size(path, content, path.stat().st_size)
         if content > IN_MEMORY:
             return _map_parquet(file, path, labels, ids, list(kept))
         frame = file.read(columns=list(kept)).to_pandas()

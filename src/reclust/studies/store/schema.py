@@ -76,11 +76,8 @@ def explained(cls: type[T]) -> type[T]:
     """Wrap the public methods of a store with `explain_errors`."""
 
     def explain(method: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(method)
-        def call(self: Any, *given: Any, **options: Any) -> Any:
-            with explain_errors(self.path):
-                return method(self, *given, **options)
-        return call
+        return wraps(method)(lambda self, *given, **options: explain_errors(self.path)(method)(
+            self, *given, **options))
 
     for name, method in list(vars(cls).items()):
         if isfunction(method) and name[0] != "_":

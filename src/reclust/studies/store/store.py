@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ...training.history import History
-from ...utils.files import check_writable, no_formula, write_bytes, write_text
+from ...utils.files import check_writable, no_formula, write_bytes
 from ...utils.values import to_json
 from . import schema
 from .reader import CELL, StoreReader
@@ -221,17 +221,15 @@ def export(store: StoreReader, folder: str | os.PathLike[str], *,
         frames = {"runs": store.seconds(study)}
         frames |= {phase: store.curves(study, phase=phase) for phase in store.phases(study)}
         for name, frame in frames.items():
-            written.append(folder / f"{study}.{name}.{kind}")
-            if written[-1].parent != folder:
+            path = folder / f"{study}.{name}.{kind}"
+            if path.parent != folder or path in written or path.resolve() == store.path.resolve():
                 raise ValueError(f"{store.path} has the name {study!r} or {name!r}, which cannot "
-                                 "be that of a file.")
-            if kind == "parquet":
-                write_bytes(written[-1], frame.to_parquet(index=False))
-                continue
+                                 "be that of a file here.")
             text = {column: frame[column].map(no_formula) for column in frame
-                    if frame[column].dtype.kind == "O"}
-            quoted = frame.assign(**text).to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC)
-            write_text(written[-1], quoted)
+                    if kind == "csv" and frame[column].dtype.kind == "O"}
+            write_bytes(path, frame.to_parquet(index=False) if kind == "parquet" else frame.assign(
+                **text).to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC).encode())
+            written.append(path)
     return written
 
 
