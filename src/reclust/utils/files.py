@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?!([\d.]+(e[+-]?\d+)?|inf)$)")
-_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -66,12 +65,9 @@ def write_bytes(path: str | os.PathLike[str], content: bytes | bytearray | memor
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     """Write rows as CSV, quoted as RFC 4180 says, with line feeds."""
-    return "".join(",".join(map(_csv_cell, row)) + "\n" for row in rows)
-
-
-def _csv_cell(given: Any) -> str:
-    text = str(no_formula(given))
-    return '"' + text.replace('"', '""') + '"' if re.search('[",\r\n]', text) else text
+    cells = ([str(no_formula(given)) for given in row] for row in rows)
+    return "".join(",".join('"' + text.replace('"', '""') + '"' if re.search('[",\r\n]', text)
+                            else text for text in row) + "\n" for row in cells)
 
 
 def no_formula(given: Any) -> Any:
@@ -91,9 +87,8 @@ def _swept(folder: Path) -> Iterator[None]:
     try:
         with suppress(OSError):  # network file systems do not lock folders
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for left in folder.glob(".*.tmp"):
-                if _TEMPORARY.fullmatch(left.name):
-                    left.unlink(missing_ok=True)
+            for left in folder.glob(f".*.{'[0-9a-f]' * 16}.tmp"):
+                left.unlink(missing_ok=True)
         with suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_SH)
         yield

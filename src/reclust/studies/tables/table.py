@@ -188,7 +188,7 @@ def _latex(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    return printable(re.sub(r"\s+", " ", text))
+    return printable(re.sub(r"\s+", " ", str(text)))
 
 
 def _width(text: str) -> int:
