@@ -148,6 +148,7 @@ def test_tables_as_they_come(make, tmp_path):
     table, kind = customers()
     with pytest.warns(ReclustWarning, match="left out: 'customer'"):
         model = make(3).fit(table)
+    assert model.warnings_ == ["Columns that name the rows or hold nothing to compare are left out: 'customer'."]
     assert model.ids_[1] == "C0001" and list(model.feature_names_in_) == list(table.columns[1:]) and model.n_features_in_ == 5
     model.save(tmp_path / "m.reclust")
     loaded = reclust.load(tmp_path / "m.reclust")
@@ -155,7 +156,8 @@ def test_tables_as_they_come(make, tmp_path):
     for one in (model, loaded):
         assert (one.predict(shuffled) == model.labels_[::-1]).all() and (one.predict(table[:1]) == model.labels_[:1]).all()
     model.report(tmp_path / "r.html", table, kind)
-    assert "channel=shop" in (tmp_path / "r.html").read_text()
+    page = (tmp_path / "r.html").read_text()
+    assert "channel=shop" in page and "Warning of the fit" in page and loaded.warnings_ == model.warnings_
     if make is quick:
         assert metrics.ari(kind, model.labels_) > 0.7
         assert {member.method for member in model.candidates_} == {"mixture of numbers and categories"}

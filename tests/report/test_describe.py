@@ -28,7 +28,7 @@ def test_planted_rules_are_found_and_counted(model):
         kind = np.bincount(KIND[model.labels_ == cluster]).argmax()
         channel = ["shop", "online", "phone"][kind]
         assert row["channel"] == channel and row["age"] == pytest.approx([20, 45, 70][kind], abs=2)
-        assert "age" in row["description"] or f"channel '{channel}'" in row["description"] or "member" in row["description"]
+        assert "age" in row["description"] or f"channel={channel}" in row["description"] or "member" in row["description"]
         assert set(model.labels_[[*row["typical"], *row["doubtful"]]]) == {cluster}
 
 
@@ -49,7 +49,7 @@ def test_conditions_in_words(bounds, kind, words):
 
 def test_levels_in_words():
     yes, no = Condition(0, 1, np.inf, np.ones(1, bool)), Condition(0, -np.inf, 0, np.ones(1, bool))
-    assert in_words([yes, no], [Feature("channel=shop", "level")]) == "channel 'shop', not channel 'shop'"
+    assert in_words([yes, no], [Feature("channel=shop", "level")]) == "channel=shop, not channel=shop"
     assert in_words([], []) == "like all others" and show_number(1234.5, "number") == "1,230"
 
 

@@ -6,7 +6,6 @@ import datetime
 import re
 from dataclasses import replace
 from math import inf, nan, sqrt
-from numbers import Number
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ MAX_LEVELS, RARE = 30, 0.01  # levels of a category; those of a smaller share be
 FLAG_SCALE = 0.5  # of 0/1 columns: standardised if both are equally common, else smaller
 MAX_WORDS, TOPICS = 200, 8  # of a column of free text
 MIN_WORDS = 3.0  # words per cell of free text
+MIN_KNOWN = 0.1  # share of cells whose level is common, in a category
 MOSTLY = 0.9  # share of cells that are numbers in a column of numbers with remarks
 SURPRISE = 5.0  # standard errors by which missing cells are related to another column
 YEAR = 365.2425 * 86400
@@ -45,23 +45,16 @@ class NumberColumn:
     fill: float = 0.0
     marked: bool = False
 
-    @classmethod
-    def learn(cls, name: str, cells: Any) -> NumberColumn:
-        return cls(name, float(cls(name).numbers(cells).median()))
-
     @property
     def features(self) -> list[Feature]:
         return [Feature(self.name, "number")]
 
-    def numbers(self, cells: Any) -> Any:
+    def parse(self, cells: Any) -> Any:
         numbers = _pandas().to_numeric(_plain(cells), errors="coerce").astype(np.float64)
         return numbers.where(np.isfinite(numbers))
 
     def encode(self, cells: Any) -> NDArray[Any]:
-        return self.numbers(cells).fillna(self.fill).to_numpy()[:, None]  # type: ignore[no-any-return]
-
-    def missing(self, cells: Any) -> NDArray[np.bool_]:
-        return self.numbers(cells).isna().to_numpy()  # type: ignore[no-any-return]
+        return self.parse(cells).fillna(self.fill).to_numpy()[:, None]  # type: ignore[no-any-return]
 
 
 @value
@@ -83,7 +76,7 @@ class DateColumn(NumberColumn):
     def features(self) -> list[Feature]:
         return [Feature(self.name, "date")]
 
-    def numbers(self, cells: Any) -> Any:
+    def parse(self, cells: Any) -> Any:
         dates = _pandas().to_datetime(_plain(cells), errors="coerce", utc=True, format="mixed",
                                       dayfirst=self.day_first)
         return 1970 + (dates - _pandas().Timestamp(0, tz="UTC")).dt.total_seconds() / YEAR
@@ -103,30 +96,30 @@ class CategoryColumn:
     marked: bool = False
 
     @classmethod
-    def learn(cls, name: str, cells: Any) -> CategoryColumn | None:
-        shares = _text(cells).value_counts(normalize=True)
-        shares = shares[(shares >= RARE) & (shares * cells.notna().sum() > 1)][:MAX_LEVELS]
+    def learn(cls, name: str, text: Any) -> CategoryColumn | None:
+        shares = text.value_counts(normalize=True)
+        shares = shares[(shares >= RARE) & (shares * len(text) > 1.5)][:MAX_LEVELS]
         levels, known = sorted(shares.index), float(shares.sum())
-        if known < 0.1 or levels == [] or (len(levels) == 1 and known == 1):
+        if known < MIN_KNOWN:
             return None
         others = [1 - known] if known < 1 - 1e-9 else []
-        return cls(name, tuple(levels), tuple([*shares[levels].tolist(), *others]))
+        return cls(name, tuple(levels), (*shares[levels].tolist(), *others))
 
     @property
     def features(self) -> list[Feature]:
-        scale = sqrt(1 - 1 / len(self.shares))
+        scale = sqrt(1 - 1 / len(self.shares)) or 1.0
         names = [*self.levels, "other"][: len(self.shares)]
         return [Feature(f"{self.name}={level}", "level", scale) for level in names]
+
+    def parse(self, cells: Any) -> Any:
+        return _text(cells)
 
     def encode(self, cells: Any) -> NDArray[Any]:
         text = _text(cells)
         codes = _pandas().Index(self.levels).get_indexer(text)
+        codes = np.where(codes < 0, len(self.levels), codes)  # "other", or the shares
         choices = np.vstack([np.eye(len(self.shares)), self.shares])
-        unknown = len(self.levels)  # "other", or the shares
-        return choices[np.where(text.isna(), -1, np.where(codes < 0, unknown, codes))]  # type: ignore[no-any-return]
-
-    def missing(self, cells: Any) -> NDArray[np.bool_]:
-        return _text(cells).isna().to_numpy()  # type: ignore[no-any-return]
+        return choices[np.where(text.isna(), -1, codes)]  # type: ignore[no-any-return]
 
 
 @value
@@ -141,8 +134,7 @@ class TextColumn:
     marked: bool = False
 
     @classmethod
-    def learn(cls, name: str, cells: Any) -> TextColumn | None:
-        text = _text(cells).fillna("")
+    def learn(cls, name: str, text: Any) -> TextColumn | None:
         words = TfidfVectorizer(max_features=MAX_WORDS, min_df=2)
         try:
             weights = words.fit_transform(text)
@@ -159,13 +151,13 @@ class TextColumn:
         return [Feature(f"{self.name}: {', '.join(self.words[i] for i in own)}", "topic",
                         self.scale) for own in strongest]
 
+    def parse(self, cells: Any) -> Any:
+        return _text(cells)
+
     def encode(self, cells: Any) -> NDArray[Any]:
         words = TfidfVectorizer(vocabulary=self.words)
         words.idf_ = np.array(self.weights)
         return words.transform(_text(cells).fillna("")) @ np.array(self.components).T  # type: ignore[no-any-return]
-
-    def missing(self, cells: Any) -> NDArray[np.bool_]:
-        return _text(cells).isna().to_numpy()  # type: ignore[no-any-return]
 
 
 Column = NumberColumn | CategoryColumn | TextColumn
@@ -179,16 +171,15 @@ class TableEncoder:
     left_out: tuple[str, ...] = ()
 
     @classmethod
-    def fit(cls, frame: Any, where: str = "The table") -> TableEncoder:
+    def fit(cls, frame: Any) -> TableEncoder:
         numbered = set(row_numbers(frame))
         learned = {str(name): None if name in numbered else _learn(str(name), frame[name])
                    for name in frame}
         columns = [column for column in learned.values() if column is not None]
         if not columns:
-            raise DataError(f"{where} has no column to cluster: {listed(map(repr, learned))} name "
-                            "the rows or are empty.")
-        left_out = tuple(name for name, column in learned.items() if column is None)
-        return cls(_mark(columns, frame), left_out)
+            raise DataError(f"No column to cluster: {listed(map(repr, learned))} name the rows or "
+                            "are empty.")
+        return cls(_mark(columns, frame), tuple(name for name, one in learned.items() if not one))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -196,67 +187,60 @@ class TableEncoder:
 
     @property
     def features(self) -> list[Feature]:
-        return [feature for column in self.columns for feature in [*column.features, *(
-            [Feature(f"{column.name} missing", "flag", FLAG_SCALE)] if column.marked else [])]]
+        return [feature for column in self.columns for feature in column.features
+                + [Feature(f"{column.name} missing", "flag", FLAG_SCALE)] * column.marked]
 
     def encode(self, frame: Any) -> NDArray[np.float64]:
         """(n, columns) -> (n, features); other columns of the frame are ignored."""
-        frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
-        absent = [repr(name) for name in self.names if name not in frame]
+        cells = {str(name): frame[name] for name in frame}
+        absent = [repr(name) for name in self.names if name not in cells]
         if absent:
             raise DataError(f"The table lacks columns that the model was fitted on: "
                             f"{listed(absent)}.")
-        return np.concatenate([part for column in self.columns for part in (
-            [column.encode(frame[column.name])] + [column.missing(frame[column.name])[:, None]]
-            * column.marked)], axis=1, dtype=np.float64)
+        parts = []
+        for column in self.columns:
+            own = cells[column.name]
+            parts += [column.encode(own)] + [column.parse(own).isna().to_numpy()[:, None]] * (
+                column.marked)
+        return np.concatenate(parts, axis=1, dtype=np.float64)
 
 
 def _learn(name: str, cells: Any) -> Column | None:
     """Choose the kind of a column; None if it names the rows or holds nothing."""
-    types, kind = _pandas().api.types, cells.dtype
-    known = cells.dropna()
+    types, kind, known = _pandas().api.types, cells.dtype, cells.dropna()
     if not len(known) or (len(known) == len(cells) and (known == known.iloc[0]).all()):
         return None
-    numeric = types.is_numeric_dtype(kind) or types.is_bool_dtype(kind) or kind.kind == "m" or (
-        kind.kind == "O" and kind.name != "category"
-        and all(isinstance(cell, (Number, np.bool_)) for cell in known))
-    if numeric:
-        found = NumberColumn.learn(name, cells)
-        is_flag = found.numbers(cells).dropna().isin((0, 1)).all()
-        return FlagColumn(name, round(found.fill)) if is_flag else found
+    column: Any = NumberColumn(name)
     if types.is_datetime64_any_dtype(kind) or isinstance(known.iloc[0], datetime.date):
-        return DateColumn.learn(name, cells)
-    text = _text(cells).dropna()
-    if kind.name != "category" or not types.is_numeric_dtype(kind.categories.dtype):
-        if NumberColumn(name).numbers(text).notna().mean() >= MOSTLY:
-            return NumberColumn.learn(name, cells)
+        column = DateColumn(name)
+    elif not (types.is_numeric_dtype(kind) or types.is_bool_dtype(kind) or kind.kind == "m"):
+        text = _text(known).dropna()
         first = text.str.extract(_DATE)[0]
+        declared = kind.name == "category" and types.is_numeric_dtype(kind.categories.dtype)
         if first.notna().all():  # 25/12/2024, 25.12.2024 and 1.12.2024 begin with the day
-            day_first = bool(first.str[:-1].astype(int).between(13, 31).any()
-                             or first.str.endswith(".").any())
-            date = DateColumn(name, day_first=day_first)
-            return replace(date, fill=float(date.numbers(text).median()))
-    if text.str.split().str.len().mean() >= MIN_WORDS and text.nunique() > MAX_LEVELS:
-        return TextColumn.learn(name, cells)
-    return CategoryColumn.learn(name, cells)
+            day_first = first.str[:-1].astype(int).between(13, 31) | first.str.endswith(".")
+            column = DateColumn(name, day_first=bool(day_first.any()))
+        elif declared or column.parse(known).notna().mean() < MOSTLY:
+            long = text.str.split().str.len().mean() >= MIN_WORDS and text.nunique() > MAX_LEVELS
+            return (TextColumn if long else CategoryColumn).learn(name, text)  # type: ignore
+    numbers = column.parse(cells).dropna()
+    if numbers.isin((0, 1)).all():
+        return FlagColumn(name, float(numbers.median() > 0.5))
+    return replace(column, fill=float(numbers.median()))  # type: ignore[no-any-return]
 
 
 def _mark(columns: list[Any], frame: Any) -> tuple[Any, ...]:
     """Mark columns whose missing cells are related to what other columns hold."""
     parts = [column.encode(frame[column.name]) for column in columns]
-    gaps = np.stack([column.missing(frame[column.name]) for column in columns], 1).astype(float)
-    owner = np.repeat(np.arange(len(columns)), [part.shape[1] for part in parts])
-    found = _correlations(gaps, np.concatenate([*parts, gaps], 1))
-    found[np.concatenate([owner, np.arange(len(columns))]) == np.arange(len(columns))[:, None]] = 0
-    related = (np.abs(found).max(1) * sqrt(len(frame)) > SURPRISE) & (gaps.mean(0) >= RARE)
+    gaps = np.stack([column.parse(frame[column.name]).isna() for column in columns], 1)
+    x, y = gaps.astype(float), np.concatenate([*parts, gaps], 1, dtype=float)
+    x, y = ((one - one.mean(0)) / np.where(one.std(0) > 0, one.std(0), inf) for one in (x, y))
+    numbers = np.arange(len(columns))
+    owner = np.concatenate([numbers.repeat([part.shape[1] for part in parts]), numbers])
+    found = np.where(owner == numbers[:, None], 0, np.abs(x.T @ y)) / sqrt(len(frame))
+    related = (found.max(1) > SURPRISE) & (gaps.mean(0) >= RARE)
     return tuple(replace(column, marked=bool(one))
                  for column, one in zip(columns, related, strict=True))
-
-
-def _correlations(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
-    """(n, p), (n, q) -> (p, q), 0 for constant columns."""
-    x, y = ((one - one.mean(0)) / np.where(one.std(0) > 0, one.std(0), inf) for one in (x, y))
-    return x.T @ y / len(x)  # type: ignore[no-any-return]
 
 
 def _plain(cells: Any) -> Any:

@@ -103,6 +103,9 @@ class DeepClustering(FittedClustering):
     result_ : Result
         Everything that training produced.
 
+    warnings_ : list of str
+        What the fit warned about.
+
     Examples
     --------
     >>> from sklearn.datasets import make_blobs

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +31,7 @@ from ..training.history import Curve
 from ..training.result import Model, Result
 from ..training.settings import Execution
 from ..utils.device import choose_device, resident_limit
-from ..utils.exceptions import require, warn
+from ..utils.exceptions import collected_warnings, require, warn
 from ..utils.threads import helpful_threads
 from .model_file import write_model
 
@@ -52,6 +53,19 @@ class Replica:
     name: str = ""
 
 
+def _keep_warnings(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Let `fit` leave the messages of its warnings in `warnings_`."""
+
+    @wraps(fit)
+    def fit_and_keep(self: FittedClustering, *given: Any, **options: Any) -> Any:
+        with collected_warnings() as messages:
+            fit(self, *given, **options)
+        self.warnings_ = messages
+        return self
+
+    return fit_and_keep
+
+
 class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin,
                        base.ClusterMixin, base.BaseEstimator):
     """Base class of the estimators, which fit and then call `_adopt` and `_label`."""
@@ -63,6 +77,8 @@ class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMix
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls.subclasses[cls.__name__] = cls
+        if "fit" in vars(cls):
+            cls.fit = _keep_warnings(cls.fit)  # type: ignore[attr-defined]
 
     candidate_name: ClassVar[str] = "replica"
 

@@ -41,7 +41,8 @@ def write_model(path: str | os.PathLike[str], estimator: str, parameters: dict[s
         "image_shape": preparation.image_shape,
         "lens": to_json(preparation.lens),
         "encoder": to_json(preparation.encoder),
-        "baseline_inertia": baseline.inertia_}
+        "baseline_inertia": baseline.inertia_,
+        "warnings": fitted["warnings_"]}
     arrays = {f"fitted/{stored}": fitted[name] for name, stored in ARRAYS.items() if name in fitted}
     arrays |= {"fitted/baseline_labels": baseline.labels_,
                "fitted/baseline_centers": baseline.cluster_centers_,
@@ -81,6 +82,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
             "baseline_": Baseline(arrays["baseline_labels"], centers, header["baseline_inertia"],
                                   arrays.get("baseline_weights", np.ones_like(centers[0]))),
             "n_features_in_": header["n_features_in"],
+            "warnings_": header.get("warnings", []),
             "ids_": ids and np.array(ids, object if str in map(type, ids) else None)}
         if "members" in header:
             fitted["members_"] = [Member(method, view, seed, labels, score)

@@ -94,6 +94,9 @@ class Reclust(FittedClustering):
     n_clusters_, cluster_centers_, history_, result_, ids_
         As in `DeepClustering`, for the network.
 
+    warnings_ : list of str
+        What the fit warned about.
+
     Examples
     --------
     >>> from sklearn.datasets import make_blobs

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,8 +21,7 @@ MEMBERS = 3  # typical and doubtful ones
 YES, COMMON = 0.5, 1.3  # share of a level that most have, and how many times more than others
 
 
-@dataclass(frozen=True)
-class Condition:
+class Condition(NamedTuple):
     """Bounds of a feature; rows (n,) that are within them."""
 
     feature: int
@@ -37,13 +35,14 @@ def describe(model: FittedModel, X: Any) -> list[dict[str, Any]]:
     samples = model.check_input(X)
     labels = model.map_samples(samples.array, Model.assign)
     confidence = model.map_samples(samples.array, model.soft_labels).max(1)
-    some = np.arange(0, len(labels), -(-len(labels) // MAX_ROWS))
+    found, first = np.unique(labels, return_index=True)
+    some = np.unique([*range(0, len(labels), -(-len(labels) // MAX_ROWS)), *first])
     features = features_of(samples)
     x = dense_rows(samples.array, some).astype(np.float64) if features else np.zeros((len(some), 0))
     ids = np.arange(len(labels)) if samples.ids is None else samples.ids
     chosen = _telling(x, labels[some], features)
     described = []
-    for cluster in range(model.n_clusters_):
+    for cluster in found.tolist():
         own = np.flatnonzero(labels == cluster)
         order = own[np.argsort(-confidence[own], kind="stable")]
         inside = labels[some] == cluster
@@ -54,8 +53,8 @@ def describe(model: FittedModel, X: Any) -> list[dict[str, Any]]:
             "cluster": cluster, "size": len(own), "share": len(own) / len(labels),
             "description": in_words(rule, features) + _mostly(x, inside, features, rule)
             if features else "",
-            "coverage": both / max(1, inside.sum()), "precision": both / max(1, covered.sum()),
-            "confidence": float(confidence[own].mean()) if len(own) else np.nan,
+            "coverage": both / inside.sum(), "precision": both / max(1, covered.sum()),
+            "confidence": float(confidence[own].mean()),
             "typical": ids[order[:MEMBERS]].tolist(),
             "doubtful": ids[order[::-1][:MEMBERS]].tolist(),
             **_values(x[inside], features)})
@@ -102,8 +101,6 @@ def _rule(x: np.ndarray, inside: np.ndarray, chosen: Sequence[int]) -> list[Cond
 
 def _candidates(x: np.ndarray, inside: np.ndarray, feature: int) -> list[Condition]:
     """Return half lines and intervals that hold most of a cluster's values."""
-    if not inside.any():
-        return []
     lows = [-np.inf, *np.unique(np.quantile(x[inside], (0.02, 0.1, 0.25), method="lower"))]
     highs = [*np.unique(np.quantile(x[inside], (0.75, 0.9, 0.98), method="higher")), np.inf]
     bounds = [(low, high) for low in lows for high in highs if low <= high]
@@ -120,56 +117,42 @@ def in_words(rule: Sequence[Condition], features: Sequence[Feature]) -> str:
 
 
 def _phrase(condition: Condition, feature: Feature) -> str:
+    name, low, high = feature.name, condition.low, condition.high
     if feature.kind in ("flag", "level"):
-        name = _level(feature) if feature.kind == "level" else feature.name
-        return name if condition.low > YES else f"not {name}"
-    low, high = (show_number(bound, feature.kind) for bound in (condition.low, condition.high))
-    if np.isinf(condition.high):
-        return f"{feature.name} from {low}"
-    return f"{feature.name} {'up to ' + high if np.isinf(condition.low) else f'{low} to {high}'}"
+        return name if low > YES else f"not {name}"
+    if np.isinf(high):
+        return f"{name} from {show_number(low, feature.kind)}"
+    start = "up" if np.isinf(low) else show_number(low, feature.kind)
+    return f"{name} {start} to {show_number(high, feature.kind)}"
 
 
 def show_number(number: float, kind: str) -> str:
     """Write three digits, and a date for a year with a fraction."""
-    if not np.isfinite(number):
-        return ""
     if kind == "date":
-        start = datetime(int(number), 1, 1)
-        return f"{start + timedelta(days=(number - int(number)) * 365.2425):%Y-%m-%d}"
+        days = (number - int(number)) * 365.2425
+        return f"{datetime(int(number), 1, 1) + timedelta(days=days):%Y-%m-%d}"
     return f"{float(f'{number:.3g}'):,.10g}"
 
 
 def _mostly(x: np.ndarray, inside: np.ndarray, features: Sequence[Feature],
             rule: Sequence[Condition]) -> str:
     """Add levels that most of a cluster has, and more than others, to the rule."""
-    if not inside.any():
-        return ""
     own, overall = x[inside].mean(0), x.mean(0)
-    known = {features[one.feature].name for one in rule}
+    known = [one.feature for one in rule]
     order = [i for i in np.argsort(overall - own, kind="stable") if features[i].kind == "level"
-             and own[i] > YES and own[i] > COMMON * overall[i] and features[i].name not in known]
-    return "".join(f", mostly {_level(features[i])}" for i in order[:2])
-
-
-def _level(feature: Feature) -> str:
-    name, _, level = feature.name.partition("=")
-    return f"{name} {level!r}"
+             and own[i] > max(YES, COMMON * overall[i]) and i not in known]
+    return "".join(f", mostly {features[i].name}" for i in order[:2])
 
 
 def _values(x: np.ndarray, features: Sequence[Feature]) -> dict[str, Any]:
     """Return medians of numbers, shares of flags and the commonest levels of categories."""
     values: dict[str, Any] = {}
-    best: dict[str, float] = {}
-    for column, feature in zip(x.T, features, strict=True):
-        name, _, level = feature.name.partition("=")
-        if not len(column) or feature.kind == "topic":
-            continue
-        if feature.kind == "level":
-            if column.mean() > best.get(name, 0.0):
-                best[name], values[name] = column.mean(), level
-        elif feature.kind == "date":
-            values[feature.name] = show_number(float(np.median(column)), "date")
-        else:
-            values[feature.name] = float(column.mean() if feature.kind == "flag"
-                                         else np.median(column))
+    commonest: dict[str, float] = {}
+    for column, (name, kind, _) in zip(x.T, features, strict=True):
+        category, _, level = name.partition("=")
+        if kind == "level" and column.mean() > commonest.get(category, 0.0):
+            commonest[category], values[category] = column.mean(), level
+        elif kind in ("number", "date", "flag"):
+            middle = float(column.mean() if kind == "flag" else np.median(column))
+            values[name] = show_number(middle, kind) if kind == "date" else middle
     return values

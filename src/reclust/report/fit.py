@@ -144,7 +144,9 @@ def _findings(fit: FitSample) -> list[dict[str, str]]:
     settings, last = result.settings[model.best_replica_], list(result.history)[-1]
     assert settings.clustering is not None
     pairs = fit.nmi[np.tril_indices(len(fit.nmi), -1)]
-    return findings(
+    told = [{"level": "warning", "title": "Warning of the fit", "text": text}
+            for text in model.warnings_]
+    return told + findings(
         requested=settings.n_clusters, sizes=fit.sizes, replicas=len(model.candidates_),
         failed=len(result.failed), nmi=float(pairs.mean()) if len(pairs) else None,
         dimensions=parts.effective_dimensions(fit.z),

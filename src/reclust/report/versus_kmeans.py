@@ -39,6 +39,7 @@ class FittedModel(Protocol):
     ids_: np.ndarray | None
     replicas_: list[Any]
     candidate_name: str
+    warnings_: list[str]
 
     @property
     def candidates_(self) -> Sequence[Any]: ...

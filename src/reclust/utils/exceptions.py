@@ -6,7 +6,12 @@ import importlib
 import re
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import ModuleType
+
+_COLLECTED: ContextVar[tuple[list[str], ...]] = ContextVar("collected", default=())
 
 
 class ReclustWarning(UserWarning):
@@ -47,7 +52,20 @@ def warn(message: str) -> None:
     skipped, frame, level = ("reclust", "torch", "sklearn", "contextlib"), sys._getframe(), 1
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in skipped:
         frame, level = frame.f_back, level + 1
+    for messages in _COLLECTED.get():
+        messages.append(printable(message))
     warnings.warn(printable(message), ReclustWarning, stacklevel=level)
+
+
+@contextmanager
+def collected_warnings() -> Iterator[list[str]]:
+    """Collect the messages of this library's warnings, which are given all the same."""
+    messages: list[str] = []
+    before = _COLLECTED.set((*_COLLECTED.get(), messages))
+    try:
+        yield messages
+    finally:
+        _COLLECTED.reset(before)
 
 
 def printable(text: str) -> str:
