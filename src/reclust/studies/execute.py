@@ -15,7 +15,7 @@ import torch
 from ..data.inputs import as_inputs
 from ..ensemble.selection import Candidates
 from ..training.checkpoint import Checkpoint
-from ..training.monitors.analysis import Extremes
+from ..training.monitors.analysis import Extremes, FinalKMeans
 from ..training.monitors.base import Monitor, Snapshot
 from ..training.monitors.evaluation import Evaluation
 from ..training.result import Result
@@ -125,7 +125,8 @@ def _cluster(group: Group, start: Result | None, sample: Sample, conditions: Con
         watch.report(watch.phase_costs.pop(0))
     else:
         measures = [MEASURES[name](sample.classes, group.evaluate_every) for name in group.measures]
-        monitors: list[Monitor] = [evaluation, Extremes(), *measures, watch]
+        at_end = [Extremes(), FinalKMeans(sample.classes)]
+        monitors: list[Monitor] = [evaluation, *at_end, *measures, watch]
         result = train(sample.inputs, group.settings, seeds=group.seeds, start=start,
                        monitors=monitors, execution=execution, checkpoint=checkpoint)
         if group.protocol.keeps_clusterings:

@@ -29,6 +29,7 @@ from reclust.training.monitors.analysis import (
     Distances,
     EmbeddingRows,
     Extremes,
+    FinalKMeans,
     Norms,
     Purity,
     ReconstructionLoss,
@@ -189,6 +190,30 @@ def test_the_histogram_is_numpys_and_leaves_out_what_is_not_a_number():
     z[0, :100] = torch.nan
     assert geometry.distance_ratio_histogram(z, centers).sum(-1).tolist() == [400, 500]
     assert geometry.distance_ratio_histogram(centers[0], centers[0], bins=4).tolist() == [6, 0, 0, 0]
+
+
+def test_ratios_and_label_changes_by_hand(looked_at):
+    columns, last = looked_at.history["clustering"], {}
+    for moment, epochs in (("before", 4), ("last", 5)):
+        settings = small_settings(clustering=Schedule(epochs, batch_size=50))
+        last[moment] = train(X, settings, seeds=SEEDS, execution=EXACT)
+    for i in range(len(SEEDS)):
+        z = last["last"].model(i).embed(torch.from_numpy(X))
+        ratio = geometry.distance_ratio(z, last["last"].state["centers"][i])
+        wanted = {"mean": ratio.mean(), "std": ratio.std(), "min": ratio.min(), "max": ratio.max()}
+        for name, own in wanted.items():
+            assert columns[f"distance_ratio_{name}"].values[-1, i] == pytest.approx(own.item())
+        scores = metrics.scores(last["before"].labels[i], last["last"].labels[i])
+        for name in ("accuracy", "ari"):
+            assert columns[f"label_change_{name}"].values[-1, i] == pytest.approx(100 * (1 - scores[name]))
+
+
+def test_k_means_at_the_end_scores_what_was_embedded():
+    result = trained([FinalKMeans(Y)])
+    for i in range(len(SEEDS)):
+        z = result.model(i).embed(torch.from_numpy(X))
+        labels = KMeans().fit(z, 4, draws.key(0)).labels
+        assert result.history["clustering"]["kmeans_accuracy"].values[:, i].tolist() == [metrics.accuracy(Y, labels)]
 
 
 def test_every_column_is_documented(looked_at):

@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ... import geometry, metrics
+from ... import draws, geometry, metrics
+from ...interventions import KMeans
 from ...utils.values import check_int
 from .base import Measured, PeriodicMonitor, Snapshot, evenly_spread
-from .evaluation import Labels, TrueLabels
+from .evaluation import Labels, TrueLabels, scores_of
 
 CHUNK = 10**6  # embeddings, over all replicas, between which distances are computed at once
 
@@ -45,15 +46,19 @@ def _distances(z: Tensor, labels: Tensor, suffix: str) -> dict[str, Tensor]:
 
 
 class DistanceRatios(PeriodicMonitor):
-    """Histogram of distance ratios between the two nearest centers, (r, bins)."""
+    """Distance ratios between the two nearest centers: histogram, (r, bins), mean and range."""
 
     def __init__(self, *, bins: int = 20, every: int | None = 1) -> None:
         super().__init__(every=every)
         self.bins = check_int("bins", bins, 1)
 
     def measure(self, snapshot: Snapshot) -> Measured:
+        z, centers = snapshot.embeddings, _centers(snapshot)
+        ratio = geometry.distance_ratio(z, centers)
         return {"distance_ratio_histogram": geometry.distance_ratio_histogram(
-            snapshot.embeddings, _centers(snapshot), bins=self.bins)}
+                    z, centers, bins=self.bins),
+                "distance_ratio_mean": ratio.mean(-1), "distance_ratio_std": ratio.std(-1),
+                "distance_ratio_min": ratio.amin(-1), "distance_ratio_max": ratio.amax(-1)}
 
 
 class Purity(PeriodicMonitor):
@@ -121,18 +126,39 @@ class EmbeddingRows(PeriodicMonitor):
         return {"embedding": chosen.float(), "centers": _centers(snapshot).float()}
 
 
-class Extremes(PeriodicMonitor):
+class AtEnd(PeriodicMonitor):
+    """Base of monitors that measure once, after the last epoch."""
+
+    def __init__(self) -> None:
+        super().__init__(every=None)
+
+    def due(self, snapshot: Snapshot) -> bool:
+        return snapshot.moment == "epoch" and snapshot.epoch == snapshot.epochs - 1
+
+
+class FinalKMeans(AtEnd):
+    """Scores of k-means on the embeddings at the end, beside those of the nearest center."""
+
+    def __init__(self, y: Labels) -> None:
+        super().__init__()
+        self._truth = TrueLabels(y)
+
+    def measure(self, snapshot: Snapshot) -> Measured:
+        z, k = snapshot.embeddings.nan_to_num(), _centers(snapshot).shape[-2]
+        labels = KMeans().fit(z, k, draws.key([0] * len(z), device=z.device)).labels
+        scores = scores_of(self._truth.on(z.device, z.shape[1]), labels)
+        return {f"kmeans_{name}": values for name, values in scores.items()}
+
+
+class Extremes(AtEnd):
     """Samples nearest to and farthest from the center of their cluster, at the end of training.
 
     Row numbers, (r, k, count), or -1 if a cluster has fewer samples.
     """
 
     def __init__(self, *, count: int = 8) -> None:
-        super().__init__(every=None)
+        super().__init__()
         self.count = check_int("count", count, 1)
-
-    def due(self, snapshot: Snapshot) -> bool:
-        return snapshot.moment == "epoch" and snapshot.epoch == snapshot.epochs - 1
 
     def measure(self, snapshot: Snapshot) -> Measured:
         nearest, farthest = geometry.extremes(snapshot.embeddings, snapshot.labels,

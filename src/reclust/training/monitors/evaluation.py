@@ -32,7 +32,7 @@ class Evaluation(StatefulMonitor, PeriodicMonitor):
     Parameters
     ----------
     y : array-like of shape (n_samples,) or None, default=None
-        Known labels; None measures label change only.
+        Known labels; None measures label change only, by 1 - NMI.
     every : int or None, default=1
         Epochs between measurements; None measures at start, end and interventions only.
     limit : int or None, default=None
@@ -70,17 +70,26 @@ class Evaluation(StatefulMonitor, PeriodicMonitor):
         measured = {}
         if self._truth is not None:
             truth = self._truth.on(labels.device, snapshot.n_samples)
-            tables = metrics.batched_contingency(truth if rows is None else truth[rows], labels)
-            scored = [metrics.scores_of_table(table) for table in tables.cpu().numpy()]
-            measured = {name: np.array([one[name] for one in scored]) for name in scored[0]}
+            measured = scores_of(truth if rows is None else truth[rows], labels)
         if "labels" in self.memory:
             before = self.memory["labels"].to(labels.device)
-            tables = metrics.batched_contingency(before, labels)
-            change = [100 * (1 - metrics.nmi_of_table(table)) for table in tables.cpu().numpy()]
-            measured["label_change"] = np.array(change)
+            tables = metrics.batched_contingency(before, labels).cpu().numpy()
+            kinds = {"label_change": metrics.nmi_of_table}
+            if self._truth is not None:  # slower, and of interest beside the other scores
+                kinds |= {"label_change_accuracy": metrics.accuracy_of_table,
+                          "label_change_ari": metrics.ari_of_table}
+            measured |= {name: 100 * (1 - np.array([score(table) for table in tables]))
+                         for name, score in kinds.items()}
         if snapshot.moment != "intervention":  # label change is measured from epoch to epoch
             self.memory["labels"] = labels
         return measured
+
+
+def scores_of(classes: Tensor, labels: Tensor) -> dict[str, np.ndarray]:
+    """Score labels (r, n) against classes (n,) or (r, n); (r,) each."""
+    tables = metrics.batched_contingency(classes, labels).cpu().numpy()
+    scored = [metrics.scores_of_table(table) for table in tables]
+    return {name: np.array([one[name] for one in scored]) for name in scored[0]}
 
 
 class ClusterCount(PeriodicMonitor):
