@@ -74,7 +74,7 @@ class BaselineMethod(Protocol):
     algorithm: ClassVar[str]
     pretrained: ClassVar[bool]
 
-    def labels(self, given: BaselineInput, seed: int) -> np.ndarray: ...
+    def labels(self, inputs: BaselineInput, seed: int) -> np.ndarray: ...
 
 
 @value
@@ -85,8 +85,8 @@ class PixelKMeans:
     algorithm: ClassVar[str] = "k-means on pixels"
     pretrained: ClassVar[bool] = False
 
-    def labels(self, given: BaselineInput, seed: int) -> np.ndarray:
-        return given.kmeans(given.pixels, seed, self.n_init)
+    def labels(self, inputs: BaselineInput, seed: int) -> np.ndarray:
+        return inputs.kmeans(inputs.pixels, seed, self.n_init)
 
 
 @value
@@ -97,8 +97,8 @@ class EncodedKMeans:
     algorithm: ClassVar[str] = "autoencoder + k-means"
     pretrained: ClassVar[bool] = True
 
-    def labels(self, given: BaselineInput, seed: int) -> np.ndarray:
-        return given.kmeans(given.embedding(seed), seed, self.n_init)
+    def labels(self, inputs: BaselineInput, seed: int) -> np.ndarray:
+        return inputs.kmeans(inputs.embedding(seed), seed, self.n_init)
 
 
 @value
@@ -110,15 +110,15 @@ class UmapMixture:
     algorithm: ClassVar[str] = "UMAP + mixture"
     pretrained: ClassVar[bool] = False
 
-    def labels(self, given: BaselineInput, seed: int) -> np.ndarray:
+    def labels(self, inputs: BaselineInput, seed: int) -> np.ndarray:
         from sklearn.mixture import GaussianMixture
 
         umap = require("umap", purpose="The baseline UMAP + mixture", extra="umap")
         reducer = umap.UMAP(n_neighbors=self.neighbors, n_components=self.dimensions, min_dist=0.0,
                             random_state=seed, n_jobs=1)
-        mixture = GaussianMixture(given.pretraining.settings.n_clusters, n_init=5, reg_covar=1e-5,
+        mixture = GaussianMixture(inputs.pretraining.settings.n_clusters, n_init=5, reg_covar=1e-5,
                                   random_state=seed)
-        return mixture.fit_predict(reducer.fit_transform(given.pixels.cpu().numpy()))
+        return mixture.fit_predict(reducer.fit_transform(inputs.pixels.cpu().numpy()))
 
 
 ALWAYS: tuple[BaselineMethod, ...] = (PixelKMeans(), EncodedKMeans())
@@ -150,17 +150,18 @@ class Baselines:
 
     def runs(self) -> list[tuple[BaselineMethod, Pretraining, PlannedRun]]:
         """List all runs with their method and its encoders; each run is a group."""
-        made = []
-        for part, dataset in [(one, dataset) for one in self.parts for dataset in one.datasets]:
+        runs = []
+        cells = [(part, dataset) for part in self.parts for dataset in part.datasets]
+        for part, dataset in cells:
             settings = self.protocol.settings(dataset, "idec", pretrained=True)
             pretraining = Pretraining.of(dataset, self.protocol, settings,
                                          part.pretraining_seeds or part.seeds, self.precision)
             for method, seed in product(part.methods, part.seeds):
                 key = digest("baseline", dataset, self.protocol.preparation, method, seed,
                              pretraining.key if method.pretrained else None)
-                made.append((method, pretraining, PlannedRun(
+                runs.append((method, pretraining, PlannedRun(
                     key, key, dataset, method.algorithm, "none", method.pretrained, seed)))
-        return made
+        return runs
 
 
 def baselines_of(study: Study, methods: Sequence[BaselineMethod] = ALWAYS) -> Baselines:
@@ -196,33 +197,33 @@ def run_baselines(baselines: Baselines, store: Store, conditions: Conditions, *,
     chosen = [(method, pretraining, run) for method, pretraining, run in runs
               if run.group in waiting and (datasets is None or run.dataset in datasets)
               and (methods is None or method in methods)]
-    given: BaselineInput | None = None
+    inputs: BaselineInput | None = None
     for finished, (method, pretraining, run) in enumerate(chosen):
         if conditions.out_of_time:
             return finished, len(chosen) - finished
-        if given is None or given.pretraining is not pretraining:
+        if inputs is None or inputs.pretraining is not pretraining:
             sample = baselines.protocol.sample(run.dataset, conditions.data)
             if sample.held_out is not None:
                 raise ValueError(f"Runs on {run.dataset} are scored on a test part, which "
                                  "baselines do not have.")
-            given = BaselineInput(sample, pretraining, conditions)
+            inputs = BaselineInput(sample, pretraining, conditions)
         try:
-            store.add(_outcome(method, run, given))
+            store.add(_outcome(method, run, inputs))
         except StopTraining:  # no time left while pretraining, which wrote a checkpoint
             return finished, len(chosen) - finished
     return len(chosen), 0
 
 
-def _outcome(method: BaselineMethod, run: PlannedRun, given: BaselineInput) -> Outcome:
+def _outcome(method: BaselineMethod, run: PlannedRun, inputs: BaselineInput) -> Outcome:
     precision = "float32"
     if method.pretrained:  # train or load encoders before measuring time
-        precision = given.encoders.provenance.get("precision", "?")
+        precision = inputs.encoders.provenance.get("precision", "?")
     start = time.perf_counter()
-    labels = method.labels(given, run.seed)[None]
+    labels = method.labels(inputs, run.seed)[None]
     return Outcome(
         group=run.group, runs=[run.key], settings=[cast(Any, method)],
-        scores=score_labels(given.sample.classes, labels), history={}, arrays={"labels": labels},
+        scores=score_labels(inputs.sample.classes, labels), history={}, arrays={"labels": labels},
         seconds={"baseline": time.perf_counter() - start},
-        provenance={**provenance(given.device), "commit": commit(), "precision": precision,
+        provenance={**provenance(inputs.device), "commit": commit(), "precision": precision,
                     **versions("scikit-learn", "umap-learn"),
                     "data": {"name": run.dataset, "samples": labels.shape[1]}})

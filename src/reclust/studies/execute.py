@@ -118,10 +118,10 @@ def _cluster(group: Group, start: Result | None, sample: Sample, conditions: Con
     """Cluster and self-label; some protocols keep the clustering for other studies."""
     checkpoint = checkpoint_of(group, conditions)
     execution = Execution(conditions.device, group.precision)
-    kept = Path(conditions.work) / "clustered" / f"{group.clustering}.reclust"
+    file = Path(conditions.work) / "clustered" / f"{group.clustering}.reclust"
     evaluation = Evaluation(sample.classes, every=group.evaluate_every)
-    if kept.is_file():
-        result = Result.load(kept)
+    if file.is_file():
+        result = Result.load(file)
         watch.report(watch.phase_costs.pop(0))
     else:
         measures = [MEASURES[name](sample.classes, group.evaluate_every) for name in group.measures]
@@ -130,8 +130,8 @@ def _cluster(group: Group, start: Result | None, sample: Sample, conditions: Con
         result = train(sample.inputs, group.settings, seeds=group.seeds, start=start,
                        monitors=monitors, execution=execution, checkpoint=checkpoint)
         if group.protocol.keeps_clusterings:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            result.save(kept)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            result.save(file)
     if group.labeling is None:
         return result
     labeled = self_label(sample.inputs, result, group.labeling, monitors=[evaluation, watch],

@@ -56,9 +56,9 @@ def make_outcome(group: Group, result: Result, start: Result | None, sample: Sam
 
 def score_labels(classes: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarray]:
     """Compute acc, nmi and ari, (r,) each, of labels (r, n)."""
-    scored = [metrics.scores(classes, own) for own in labels]
+    scored = [metrics.scores(classes, row) for row in labels]
     names = {"acc": "accuracy", "nmi": "nmi", "ari": "ari"}
-    return {short: np.array([one[name] for one in scored]) for short, name in names.items()}
+    return {short: np.array([scores[name] for scores in scored]) for short, name in names.items()}
 
 
 def thin_losses(history: History, every: int) -> History:
@@ -66,11 +66,11 @@ def thin_losses(history: History, every: int) -> History:
     thinned: History = {}
     for phase, curves in history.items():
         epochs = curves["loss"].epochs.tolist() if "loss" in curves else []
-        kept = {*epochs[:1], *epochs[-1:], *(epoch for epoch in epochs if (epoch + 1) % every == 0)}
-        kept |= set(curves["accuracy"].epochs.tolist()) if "accuracy" in curves else set()
+        chosen = {*epochs[:1], *epochs[-1:], *(e for e in epochs if (e + 1) % every == 0)}
+        chosen |= set(curves["accuracy"].epochs.tolist()) if "accuracy" in curves else set()
         thinned[phase] = dict(curves)
         for name in filter(lambda name: name.endswith("loss"), curves):
-            rows = np.isin(curves[name].epochs, list(kept))
+            rows = np.isin(curves[name].epochs, list(chosen))
             thinned[phase][name] = Curve(curves[name].epochs[rows], curves[name].values[rows])
     return thinned
 
@@ -98,4 +98,4 @@ def commit() -> str | None:
 
 def versions(*packages: str) -> dict[str, str | None]:
     installed = {package: list(metadata.distributions(name=package)) for package in packages}
-    return {package: found[0].version if found else None for package, found in installed.items()}
+    return {package: copies[0].version if copies else None for package, copies in installed.items()}

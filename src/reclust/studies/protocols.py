@@ -110,11 +110,11 @@ class AutoencoderProtocol(StudyProtocol):
         assert base.pretraining is not None and base.clustering is not None
         pretraining = replace(base.pretraining, epochs=self.pretraining_epochs,
                               batch_size=self.batch_size)
-        made = replace(
+        settings = replace(
             base, representation=Autoencoder(hidden=self.hidden), intervention=None,
             pretraining=pretraining if pretrained else None,
             clustering=replace(base.clustering, epochs=self.epochs, batch_size=self.batch_size))
-        return made if self.reading == "text" else presets.as_program(made)
+        return settings if self.reading == "text" else presets.as_program(settings)
 
     def sample(self, dataset: str, folder: Folder) -> Sample:
         return _autoencoder_sample(self, dataset, folder, _modified_at(dataset, folder))
@@ -166,9 +166,9 @@ class ContrastiveProtocol(StudyProtocol):
         base = contrastive_protocol(n_clusters, objective, representation, channels=channels)
         assert base.pretraining is not None and base.clustering is not None
         pretraining = self._schedule(base.pretraining, self.pretraining_epochs)
-        made = replace(base, intervention=None, pretraining=pretraining if pretrained else None,
-                       clustering=self._schedule(base.clustering, self.epochs))
-        return made if self.reading == "text" else presets.as_program(made)
+        settings = replace(base, intervention=None, pretraining=pretraining if pretrained else None,
+                           clustering=self._schedule(base.clustering, self.epochs))
+        return settings if self.reading == "text" else presets.as_program(settings)
 
     def _schedule(self, base: Schedule, epochs: int) -> Schedule:
         return replace(base, epochs=epochs, batch_size=self.batch_size,
@@ -212,7 +212,7 @@ class ContrastiveProtocol(StudyProtocol):
 
 def family_of(dataset: str) -> str | None:
     """Return the paper's data set that this one is or is a part of: kmnist for kmnist_test."""
-    known = (one for one in ALL_CLUSTERS if dataset == one or dataset.startswith(one + "_"))
+    known = (name for name in ALL_CLUSTERS if dataset == name or dataset.startswith(name + "_"))
     return max(known, key=len, default=None)
 
 
@@ -231,10 +231,10 @@ def _n_clusters(dataset: str, known: Mapping[str, int]) -> int:
 
 
 def _load(dataset: str, side: int | None, folder: Folder) -> Dataset:
-    found = load(dataset, folder=folder)
-    if found.labels is None:
+    data = load(dataset, folder=folder)
+    if data.labels is None:
         raise ValueError(f"{dataset} has no labels to score runs against.")
-    return found if side is None else replace(found, resize_to=(side, side))
+    return data if side is None else replace(data, resize_to=(side, side))
 
 
 def _modified_at(dataset: str, folder: Folder) -> float | None:
@@ -246,25 +246,25 @@ def _modified_at(dataset: str, folder: Folder) -> float | None:
 @lru_cache(maxsize=1)  # groups of one data set usually follow each other
 def _autoencoder_sample(protocol: AutoencoderProtocol, dataset: str, folder: Folder,
                         modified_at: float | None) -> Sample:
-    found = _load(dataset, protocol.side, folder).take(slice(protocol.rows))
+    data = _load(dataset, protocol.side, folder).take(slice(protocol.rows))
     if protocol.classes:
-        found = found.take(np.isin(np.asarray(found.labels), protocol.classes))
+        data = data.take(np.isin(np.asarray(data.labels), protocol.classes))
     lens = Lens(protocol.least_side, protocol.light)
     if lens.least_side is not None and protocol.side is None:
-        found = replace(found, resize_to=None)  # the lens resizes
-    inputs = (paper_data(found, images=protocol.images) if lens == Lens()
-              else prepare(found, equalized=False, lens=lens))
-    return Sample(inputs, np.asarray(found.labels))
+        data = replace(data, resize_to=None)  # the lens resizes
+    inputs = (paper_data(data, images=protocol.images) if lens == Lens()
+              else prepare(data, equalized=False, lens=lens))
+    return Sample(inputs, np.asarray(data.labels))
 
 
 @lru_cache(maxsize=1)
 def _contrastive_sample(protocol: ContrastiveProtocol, dataset: str, folder: Folder,
                         modified_at: float | None) -> Sample:
-    found, rows = _load(dataset, protocol.side, folder), slice(protocol.rows)
-    if found.split is None:
-        found = found.take(rows)
-        return Sample(paper_data(found), np.asarray(found.labels))
-    train, test = found.train.take(rows), found.test.take(rows)
+    data, rows = _load(dataset, protocol.side, folder), slice(protocol.rows)
+    if data.split is None:
+        data = data.take(rows)
+        return Sample(paper_data(data), np.asarray(data.labels))
+    train, test = data.train.take(rows), data.test.take(rows)
     inputs = paper_data(train)
     test_inputs = paper_data(test)
     if protocol.reading == "text":

@@ -109,9 +109,9 @@ def _select(study: Study, **selection: Sequence[Any] | None) -> dict[str, Sequen
         "variant": [variant.name for variant in study.variants], "seed": study.seeds}
     chosen = {name: some for name, some in selection.items() if some is not None}
     for name, some in chosen.items():
-        for one in some:
-            if one not in known[name]:
-                raise ValueError(f"{study.name} has no {name} {one!r}; it has "
+        for item in some:
+            if item not in known[name]:
+                raise ValueError(f"{study.name} has no {name} {item!r}; it has "
                                  f"{', '.join(map(str, known[name]))}.")
     return chosen
 
@@ -123,13 +123,13 @@ def _check_user_data(study: Study, conditions: Conditions, store: Path) -> None:
         if file is None:
             continue
         noted = Path(conditions.work) / "data" / f"{name}.sha256"
-        found = hashlib.sha256(file.read_bytes()).hexdigest()
+        checksum = hashlib.sha256(file.read_bytes()).hexdigest()
         if not noted.is_file():
             with suppress(ValueError):  # do not note data that cannot be used
                 study.protocol.sample(name, conditions.data)
                 noted.parent.mkdir(exist_ok=True)
-                write_text(noted, found)
-        elif noted.read_text() != found:
+                write_text(noted, checksum)
+        elif noted.read_text() != checksum:
             raise DataError(f"{file} has changed since runs of {name} were stored in {store}: "
                             "give the new data another name, or use another store.")
 

@@ -104,14 +104,14 @@ def _cost(n: int, schedule: Schedule, replicas: int) -> float:
 def items(*, default: Any = MISSING, options: Collection[Any] = ()) -> Any:
     """Field of a value: a tuple, each item one of `options` if there are any."""
 
-    def check(name: str, given: Any) -> tuple[Any, ...]:
-        if isinstance(given, str) or not isinstance(given, Iterable):
-            raise ValueError(f"{name} must be a list, got {given!r}: put brackets around it.")
-        for item in given:
+    def check(name: str, values: Any) -> tuple[Any, ...]:
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise ValueError(f"{name} must be a list, got {values!r}: put brackets around it.")
+        for item in values:
             if options and item not in options:
                 known = ", ".join(map(str, options))
                 raise ValueError(f"There is no {item!r} among {name}: choose from {known}.")
-        return tuple(given)
+        return tuple(values)
 
     return field(default=default, metadata={"check": check})
 
@@ -180,11 +180,11 @@ class Study:
         if isinstance(self.protocol, type) or not isinstance(self.protocol, StudyProtocol):
             raise ValueError("protocol must be a value such as AutoencoderProtocol(epochs=100), in "
                              f'a file {{kind = "ContrastiveProtocol"}}, got {self.protocol!r}.')
-        for name, given in (("datasets", self.datasets), ("algorithms", self.algorithms),
-                            ("pretrained", self.pretrained), ("seeds", self.seeds),
-                            ("names of variants", [variant.name for variant in self.variants])):
-            if len(set(given)) < len(given):
-                raise ValueError(f"{name} must differ, got {', '.join(map(str, given))}.")
+        for name, values in (("datasets", self.datasets), ("algorithms", self.algorithms),
+                             ("pretrained", self.pretrained), ("seeds", self.seeds),
+                             ("names of variants", [variant.name for variant in self.variants])):
+            if len(set(values)) < len(values):
+                raise ValueError(f"{name} must differ, got {', '.join(map(str, values))}.")
 
     @property
     def n_runs(self) -> int:
@@ -208,9 +208,9 @@ class Study:
                        for stack in self._stacks(variants)]
         known: dict[str, PlannedRun] = {}
         for run in (run for group in groups for run in group.runs):
-            if (other := known.setdefault(run.key, run)) is not run:
+            if (first := known.setdefault(run.key, run)) is not run:
                 raise ValueError(f"Two cells of {self.name!r} are the same run, since their "
-                                 f"settings are equal: {other} and {run}. Remove or change one.")
+                                 f"settings are equal: {first} and {run}. Remove or change one.")
         return groups
 
     def _stacks(self, variants: Sequence[tuple[Variant, Settings]]
@@ -218,13 +218,14 @@ class Study:
         """Keep the seeds of a variant together: equal seeds share their pretraining."""
         step = max(1, self.largest_group // len(self.seeds))
         for first in range(0, len(variants), step):
-            stack = [(*one, seed) for one in variants[first : first + step] for seed in self.seeds]
+            stack = [(variant, settings, seed)
+                     for variant, settings in variants[first : first + step] for seed in self.seeds]
             for start in range(0, len(stack), self.largest_group):
                 yield stack[start : start + self.largest_group]
 
     def _group(self, dataset: str, algorithm: str, pretrained: bool,
                stack: Sequence[tuple[Variant, Settings, int]]) -> Group:
-        settings, seeds = tuple(one for _, one, _ in stack), tuple(seed for *_, seed in stack)
+        _, settings, seeds = zip(*stack, strict=True)
         protocol, pretraining = self.protocol, None
         if settings[0].pretraining is not None:
             together = self.pretraining_seeds or tuple(dict.fromkeys(seeds))
@@ -244,30 +245,31 @@ class Study:
         """Return the study in the reading of the authors' program, under a name of its own."""
         protocol = replace(self.protocol, reading="program")  # type: ignore[type-var, call-arg]
         if isinstance(protocol, AutoencoderProtocol) and all(
-                "augment" in one.changes and one.changes["augment"] is None
-                for one in self.variants):
+                "augment" in variant.changes and variant.changes["augment"] is None
+                for variant in self.variants):
             protocol = replace(protocol, images="native")
-        variants = tuple(replace(one, intervention=as_in_program(one.intervention), changes={
-            name: as_in_program(change) if name == "first_centers" else change
-            for name, change in one.changes.items()}) for one in self.variants)
+        variants = tuple(replace(
+            variant, intervention=as_in_program(variant.intervention), changes={
+                name: as_in_program(change) if name == "first_centers" else change
+                for name, change in variant.changes.items()}) for variant in self.variants)
         return replace(self, name=f"{self.name}-program", protocol=protocol, variants=variants,
                        precision="tf32")
 
     def mini(self) -> Study:
         """Return a small study of the bundled digits that takes minutes on two cores."""
         small = self.protocol.mini()
-        variants = [variant for variant in self.variants
-                    if not self.small_variants or variant.name in self.small_variants]
+        variants = tuple(_shorter(_sooner(variant), self.protocol, small)
+                         for variant in self.variants
+                         if not self.small_variants or variant.name in self.small_variants)
         return replace(
             self, name=f"{self.name}-mini", datasets=("digits",), seeds=self.seeds[:2],
-            pretraining_seeds=(), protocol=small,
-            variants=tuple(_shorter(_sooner(one), self.protocol, small) for one in variants))
+            pretraining_seeds=(), protocol=small, variants=variants)
 
 
 def change(value: Any, changes: Mapping[str, Any]) -> Any:
     """Replace fields of a value; a mapping changes fields of the value in that field."""
     return replace(value, **{
-        name: change(own, new) if is_dataclass(own := getattr(value, name, None))
+        name: change(current, new) if is_dataclass(current := getattr(value, name, None))
         and isinstance(new, Mapping) else new for name, new in changes.items()})
 
 
@@ -283,18 +285,18 @@ def _settings(base: Settings, variant: Variant) -> Settings:
 
 def _sooner(variant: Variant) -> Variant:
     """Intervene four times as often, since the small form trains for fewer epochs."""
-    given = variant.intervention
-    if isinstance(given, WhenSettled):
-        fields = ("look", "shortest", "longest")
-        sooner = replace(given, **{name: max(1, getattr(given, name) // 4) for name in fields})
-        return replace(variant, intervention=sooner)
-    if not isinstance(given, Every):
+    intervention = variant.intervention
+    if isinstance(intervention, WhenSettled):
+        sooner = {name: max(1, getattr(intervention, name) // 4)
+                  for name in ("look", "shortest", "longest")}
+        return replace(variant, intervention=replace(intervention, **sooner))
+    if not isinstance(intervention, Every):
         return variant
-    interval = max(2, given.interval // 4)
-    often = replace(given, interval=interval)
+    interval = max(2, intervention.interval // 4)
+    often = replace(intervention, interval=interval)
     if "interval" not in variant.factors:
         return replace(variant, intervention=often)
-    name = variant.name.replace(f"T={given.interval}", f"T={interval}")
+    name = variant.name.replace(f"T={intervention.interval}", f"T={interval}")
     return Variant(name, often, variant.changes, {**variant.factors, "interval": interval})
 
 
@@ -302,8 +304,8 @@ def _shorter(variant: Variant, protocol: StudyProtocol, small: StudyProtocol) ->
     """Reduce a variant's own epochs in proportion to the protocol's."""
     changes = dict(variant.changes)
     for stage, name in (("pretraining", "pretraining_epochs"), ("clustering", "epochs")):
-        own, usual = changes.get(stage), getattr(protocol, name, 0)
-        if isinstance(own, Mapping) and own.get("epochs") and usual:
-            epochs = max(1, round(own["epochs"] * getattr(small, name) / usual))
-            changes[stage] = {**own, "epochs": epochs}
+        current, usual = changes.get(stage), getattr(protocol, name, 0)
+        if isinstance(current, Mapping) and current.get("epochs") and usual:
+            epochs = max(1, round(current["epochs"] * getattr(small, name) / usual))
+            changes[stage] = {**current, "epochs": epochs}
     return replace(variant, changes=changes)

@@ -41,40 +41,40 @@ def read_toml(path: Path) -> dict[str, Any]:
     return reader.loads(path.read_text(encoding="utf-8"))
 
 
-def _study(given: Mapping[str, Any]) -> Study:
+def _study(content: Mapping[str, Any]) -> Study:
     from .catalog import named
 
-    _check_names("A study", given, ["base", *_defaults(Study)])
-    base = named(str(given["base"])) if "base" in given else None
+    _check_names("A study", content, ["base", *_defaults(Study)])
+    base = named(str(content["base"])) if "base" in content else None
     defaults = _defaults(base or Study)
-    made = {name: _value(part, defaults[name]) for name, part in given.items()
-            if name not in ("base", "variants")}
-    if "variants" in given:
-        known = {name: Variant(name, one) for name, one in PAPER_INTERVENTIONS.items()}
+    fields = {name: _value(part, defaults[name]) for name, part in content.items()
+              if name not in ("base", "variants")}
+    if "variants" in content:
+        known = {name: Variant(name, step) for name, step in PAPER_INTERVENTIONS.items()}
         known |= {variant.name: variant for variant in (base.variants if base else ())}
-        made["variants"] = [_variant(one, known) for one in given["variants"]]
+        fields["variants"] = [_variant(variant, known) for variant in content["variants"]]
     if base is None:
-        return Study(**made)
-    if made["name"] != base.name:
-        made.setdefault("about", f"A form of {base.name}.")
-    return dataclasses.replace(base, **made)
+        return Study(**fields)
+    if fields["name"] != base.name:
+        fields.setdefault("about", f"A form of {base.name}.")
+    return dataclasses.replace(base, **fields)
 
 
-def _variant(given: Any, known: Mapping[str, Variant]) -> Variant:
-    if isinstance(given, Mapping):
-        return _value({"kind": "Variant", **given})
-    if given not in known:
-        raise ValueError(f"There is no variant named {given!r}: choose from {', '.join(known)}, "
+def _variant(entry: Any, known: Mapping[str, Variant]) -> Variant:
+    if isinstance(entry, Mapping):
+        return _value({"kind": "Variant", **entry})
+    if entry not in known:
+        raise ValueError(f"There is no variant named {entry!r}: choose from {', '.join(known)}, "
                          'or describe it: {name = "…", intervention = …}.')
-    return known[given]
+    return known[entry]
 
 
-def _value(given: Any, default: Any = None) -> Any:
-    if isinstance(given, list):
-        return tuple(_value(item) for item in given)
-    if not isinstance(given, Mapping):
-        return given
-    parts, kind = dict(given), given.get("kind")
+def _value(entry: Any, default: Any = None) -> Any:
+    if isinstance(entry, list):
+        return tuple(_value(item) for item in entry)
+    if not isinstance(entry, Mapping):
+        return entry
+    parts, kind = dict(entry), entry.get("kind")
     parts.pop("kind", None)
     if kind == "None":
         return None
@@ -92,8 +92,8 @@ def _defaults(thing: Any) -> dict[str, Any]:
             for field in dataclasses.fields(thing) if field.init}
 
 
-def _check_names(what: str, given: Iterable[str], known: Sequence[str]) -> None:
-    for name in given:
+def _check_names(what: str, names: Iterable[str], known: Sequence[str]) -> None:
+    for name in names:
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)
             hint = f", did you mean {close[0]!r}?" if close else "."
@@ -104,31 +104,31 @@ def write_study(study: Study) -> str:
     """Return the study as the text of a TOML file."""
     lines = []
     for field in dataclasses.fields(study):
-        given = getattr(study, field.name)
         if field.name == "variants":
-            lines += ["variants = [", *(f"  {_text(one, kind=False)}," for one in given), "]"]
-        elif given != default_of(field):
-            lines.append(f"{field.name} = {_text(given)}")
+            variants = (f"  {_text(variant, kind=False)}," for variant in study.variants)
+            lines += ["variants = [", *variants, "]"]
+        elif (entry := getattr(study, field.name)) != default_of(field):
+            lines.append(f"{field.name} = {_text(entry)}")
     return "\n".join(lines) + "\n"
 
 
-def _text(given: Any, *, kind: bool = True) -> str:
-    given = expanded(given)
-    if given is None:
+def _text(entry: Any, *, kind: bool = True) -> str:
+    entry = expanded(entry)
+    if entry is None:
         return '{kind = "None"}'
-    if isinstance(given, bool):
-        return str(given).lower()
-    if isinstance(given, (int, float)):
-        return repr(given)
-    if isinstance(given, str):
-        return json.dumps(given)
-    if isinstance(given, (tuple, list)):
-        return f"[{', '.join(map(_text, given))}]"
-    if isinstance(given, Mapping):
-        pairs = [f"{json.dumps(name)} = {_text(part)}" for name, part in given.items()]
+    if isinstance(entry, bool):
+        return str(entry).lower()
+    if isinstance(entry, (int, float)):
+        return repr(entry)
+    if isinstance(entry, str):
+        return json.dumps(entry)
+    if isinstance(entry, (tuple, list)):
+        return f"[{', '.join(map(_text, entry))}]"
+    if isinstance(entry, Mapping):
+        pairs = [f"{json.dumps(name)} = {_text(part)}" for name, part in entry.items()]
     else:
-        changed = {name: part for name, default in _defaults(type(given)).items()
-                   if (part := getattr(given, name)) != default}
-        named = {"kind": type(given).__name__, **changed} if kind else changed
+        changed = {name: part for name, default in _defaults(type(entry)).items()
+                   if (part := getattr(entry, name)) != default}
+        named = {"kind": type(entry).__name__, **changed} if kind else changed
         pairs = [f"{name} = {_text(part)}" for name, part in named.items()]
     return f"{{{', '.join(pairs)}}}"

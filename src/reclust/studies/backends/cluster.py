@@ -59,8 +59,8 @@ class RayCluster:
     def _cpus_per_task(self, nodes: Sequence[Mapping[str, Any]]) -> int:
         """Share the CPUs of each node among its GPUs."""
         resources = [node["Resources"] for node in nodes if node["Alive"]]
-        shares = [one.get("CPU", 1) * self.gpus // one["GPU"] for one in resources
-                  if self.gpus and one.get("GPU")]
+        shares = [node.get("CPU", 1) * self.gpus // node["GPU"] for node in resources
+                  if self.gpus and node.get("GPU")]
         return max(1, int(min(shares, default=torch.get_num_threads())))
 
     def _attempts(self, ray: Any, groups: Sequence[Group], conditions: Conditions,
@@ -90,15 +90,15 @@ class RayCluster:
             for reference in ray.wait(list(pending), timeout=POLL_SECONDS)[0]:
                 task = pending.pop(reference)
                 try:
-                    made = ray.get(reference)
+                    attempt = ray.get(reference)
                 except ray.exceptions.RayError as error:  # tasks themselves never raise
-                    made = Failed(f"The task was lost: {error}")
-                if not isinstance(made, Stopped):
+                    attempt = Failed(f"The task was lost: {error}")
+                if not isinstance(attempt, Stopped):
                     tick(task.cost, task.dataset)
                 if isinstance(task, Group):
-                    yield task, made
-                elif isinstance(made, bytes):
-                    _save(made, task, conditions)
+                    yield task, attempt
+                elif isinstance(attempt, bytes):
+                    _save(attempt, task, conditions)
 
 
 def _import_ray() -> Any:
@@ -106,8 +106,8 @@ def _import_ray() -> Any:
 
 
 def _pretrain(pretraining: Pretraining, conditions: Conditions) -> bytes | Attempt:
-    made = execute.attempt(pretraining, conditions)
-    return made.read_bytes() if isinstance(made, Path) else made
+    attempt = execute.attempt(pretraining, conditions)
+    return attempt.read_bytes() if isinstance(attempt, Path) else attempt
 
 
 def _compute(group: Group, conditions: Conditions, encoders: bytes | Attempt | None) -> Attempt:

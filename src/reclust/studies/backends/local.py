@@ -46,16 +46,16 @@ class InProcess:
         for group in sorted(groups, key=lambda group: group.cost):
             if stop() or conditions.out_of_time:
                 return
-            made: Attempt | None = None
+            attempt: Attempt | None = None
             for start in missing_pretraining([group], conditions):
-                made = failed.get(start.key) or execute.attempt(
+                attempt = failed.get(start.key) or execute.attempt(
                     start, conditions, stop=stop, tick=tick)
-                if isinstance(made, Failed):
-                    failed[start.key] = made  # for all groups that start from it
-            if not isinstance(made, Failed | Stopped):
-                made = execute.attempt(group, conditions, stop=stop, tick=tick)
-            yield group, made
-            if isinstance(made, Stopped):
+                if isinstance(attempt, Failed):
+                    failed[start.key] = attempt  # for all groups that start from it
+            if not isinstance(attempt, Failed | Stopped):
+                attempt = execute.attempt(group, conditions, stop=stop, tick=tick)
+            yield group, attempt
+            if isinstance(attempt, Stopped):
                 return
 
 
@@ -91,14 +91,14 @@ class Processes:
                 if stop() or conditions.out_of_time:
                     pool.request_stop()
                 pool.start_tasks()
-                for task, made in pool.wait():
-                    if not isinstance(made, Stopped):
+                for task, attempt in pool.wait():
+                    if not isinstance(attempt, Stopped):
                         tick(task.cost, task.dataset)
                     if isinstance(task, Group):
-                        yield task, made
-                    elif isinstance(made, Failed):
+                        yield task, attempt
+                    elif isinstance(attempt, Failed):
                         for group in pool.remove_dependent(task):
-                            yield group, made
+                            yield group, attempt
         finally:
             pool.close()
 
@@ -137,8 +137,8 @@ class _Pool:
 
     def _start_worker(self) -> _Worker:
         here, there = self.context.Pipe()
-        given = (there, self.stop, self.conditions)
-        process = self.context.Process(target=_work, args=given, daemon=True)
+        arguments = (there, self.stop, self.conditions)
+        process = self.context.Process(target=_work, args=arguments, daemon=True)
         process.start()
         there.close()  # so that the pipe ends when the worker dies
         return _Worker(process, here)
@@ -146,10 +146,10 @@ class _Pool:
     def wait(self) -> Iterator[tuple[Task, Any]]:
         """Wait briefly, and yield the tasks that ended with their results."""
         ready = wait([worker.pipe for worker, _ in self.running], timeout=POLL_SECONDS)
-        for worker, task in [one for one in self.running if one[0].pipe in ready]:
+        for worker, task in [pair for pair in self.running if pair[0].pipe in ready]:
             self.running.remove((worker, task))
             try:
-                made = worker.pipe.recv()
+                attempt = worker.pipe.recv()
                 self.idle.append(worker)
             except (EOFError, ConnectionResetError):
                 worker.process.join()
@@ -157,9 +157,9 @@ class _Pool:
                 if self.deaths[task.key] <= self.backend.retries and not self.stop.is_set():
                     self.tasks.insert(0, task)
                     continue
-                made = Stopped() if self.stop.is_set() else Failed(
+                attempt = Stopped() if self.stop.is_set() else Failed(
                     f"The worker died {self.deaths[task.key]} times, perhaps for lack of memory.")
-            yield task, made
+            yield task, attempt
 
     def remove_dependent(self, pretraining: Pretraining) -> list[Group]:
         removed = [task for task in self.tasks if isinstance(task, Group)

@@ -28,7 +28,7 @@ CIFAR = ("cifar10", "cifar100_20")
 NONE, BRB, ONLY_RECLUSTER, ONLY_RESET = (
     Variant(name, PAPER_INTERVENTIONS[name]) for name in ("none", "brb", "recluster", "reset"))
 ALL_FOUR = (NONE, BRB, ONLY_RECLUSTER, ONLY_RESET)
-CONTRASTIVE = tuple(Variant(name, one) for name, one in CONTRASTIVE_INTERVENTIONS.items())
+CONTRASTIVE = tuple(Variant(*item) for item in CONTRASTIVE_INTERVENTIONS.items())
 
 
 def brb_with(method: Method = KMeans(), *, subsample: int | None = 10_000) -> Every:
@@ -37,15 +37,15 @@ def brb_with(method: Method = KMeans(), *, subsample: int | None = 10_000) -> Ev
 
 
 def changed(changes: Mapping[str, Any], *variants: Variant) -> tuple[Variant, ...]:
-    return tuple(replace(one, changes=changes) for one in variants)
+    return tuple(replace(variant, changes=changes) for variant in variants)
 
 
 def each_objective(objectives: Mapping[str, Mapping[str, Any]],
                    variants: Sequence[Variant]) -> tuple[Variant, ...]:
     """Return every variant with each of these changes of the objective, by name."""
-    return tuple(replace(one, name=name if one.name == "none" else f"{name}, {one.name}",
-                         changes={"objective": changes})
-                 for name, changes in objectives.items() for one in variants)
+    return tuple(replace(variant, changes={"objective": changes},
+                         name=name if variant.name == "none" else f"{name}, {variant.name}")
+                 for name, changes in objectives.items() for variant in variants)
 
 
 def _grid() -> Iterator[Variant]:

@@ -46,5 +46,5 @@ def source(reader: StoreReader, name: str, choice: Choice = Choice()) -> str:
     several = Runs.select(reader, FIGURES[name], choice).by_dataset(choice)
     if len(several) == 1:
         return several[0].source
-    return "; ".join(f"{one.source} ({', '.join(map(labels.dataset, one.values('dataset')))})"
-                     for one in several)
+    return "; ".join(f"{runs.source} ({', '.join(map(labels.dataset, runs.values('dataset')))})"
+                     for runs in several)

@@ -46,8 +46,8 @@ def draw_reconstruction(runs: Runs, choice: Choice) -> Figure:
     """Draw the loss by epoch, and where it jumps right after each reset."""
     figure, name = curve_panels([runs], ["reconstruction_loss"]), "reconstruction_loss_after_reset"
     after = runs.curves(name).dropna(subset=[name])
-    for axes, (_, own) in zip(figure.axes, after.groupby("dataset", sort=False), strict=True):
-        mean = own[own["variant"] == "brb"].groupby("epoch")[name].mean()
+    for axes, (_, curves) in zip(figure.axes, after.groupby("dataset", sort=False), strict=True):
+        mean = curves[curves["variant"] == "brb"].groupby("epoch")[name].mean()
         axes.plot(mean.index, mean, linestyle="none", marker="^", markersize=4, color="#D55E00",
                   label="right after a reset", zorder=5)
     figure.legends.clear()

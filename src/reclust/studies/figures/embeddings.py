@@ -35,32 +35,32 @@ class Moment:
 
 def moment(runs: Runs, run: str, epoch: int, *, name: str, after_reset: bool = False) -> Moment:
     """Load the end of an epoch (-1: the start), or the moment after the reset at its start."""
-    ending, made = AFTER_RESET if after_reset else "", []
+    ending, arrays = AFTER_RESET if after_reset else "", []
     for curve in runs.columns(run, "embedding" + ending, "centers" + ending):
         known = ", ".join(map(str, curve.epochs))
         runs.require(epoch in curve.epochs, f"no embeddings at epoch {epoch}, only at {known},")
-        made.append(curve.values[curve.epochs == epoch][0])
-    return Moment(name, *made)
+        arrays.append(curve.values[curve.epochs == epoch][0])
+    return Moment(name, *arrays)
 
 
 def project(moments: list[Moment]) -> list[Moment]:
     """Project all moments on the two principal axes of all of them together."""
     if moments[0].z.shape[-1] == 2:
         return moments
-    together = np.concatenate([one.z for one in moments]).astype(np.float64)
+    together = np.concatenate([moment.z for moment in moments]).astype(np.float64)
     mean = together.mean(0)
     axes = np.linalg.svd(together - mean, full_matrices=False)[2][:2]
     axes = axes * np.sign(axes[np.arange(2), np.abs(axes).argmax(1)])[:, None]  # fix the sign
-    return [Moment(one.name, (one.z - mean) @ axes.T, (one.centers - mean) @ axes.T)
-            for one in moments]
+    return [Moment(moment.name, (moment.z - mean) @ axes.T, (moment.centers - mean) @ axes.T)
+            for moment in moments]
 
 
 def scatter(axes: Axes, shown: Moment, classes: np.ndarray) -> None:
     """Draw samples by class, and centers as rings, which do not hide tight clusters."""
     for i, label in enumerate(np.unique(classes)):
-        own = shown.z[classes == label]
-        axes.scatter(own[:, 0], own[:, 1], s=4.0, color=CLASSES[i % 10], marker=MARKERS[i % 10],
-                     alpha=0.6, linewidths=0, label=f"class {label}", rasterized=True)
+        x, y = shown.z[classes == label].T
+        axes.scatter(x, y, s=4.0, color=CLASSES[i % 10], marker=MARKERS[i % 10], alpha=0.6,
+                     linewidths=0, label=f"class {label}", rasterized=True)
     axes.scatter(shown.centers[:, 0], shown.centers[:, 1], s=70, facecolors="none",
                  edgecolors="black", marker="o", linewidths=0.9, zorder=4, label="centres")
     frame(axes)
@@ -74,7 +74,7 @@ def frame(axes: Axes) -> None:
 
 
 def same_limits(several: list[Axes], moments: list[Moment], margin: float = 0.05) -> None:
-    everything = np.concatenate([part for one in moments for part in (one.z, one.centers)])
+    everything = np.concatenate([part for moment in moments for part in (moment.z, moment.centers)])
     low, high = everything.min(0), everything.max(0)
     space = margin * (high - low)
     for axes in several:
@@ -145,12 +145,12 @@ def _draw_nmi(axes: Axes, runs: Runs, run: str, epoch: int, later: int) -> None:
 def draw_ratios(runs: Runs, choice: Choice) -> Figure:
     figure, grid = panels(1, len(runs.values("dataset")), width=2.6, sharey=True)
     for axes, dataset in zip(grid[0], runs.values("dataset"), strict=True):
-        own = runs.only(dataset=[dataset])
-        epoch, shares = ratio_shares(own, choice.epoch)
+        shown = runs.only(dataset=[dataset])
+        epoch, shares = ratio_shares(shown, choice.epoch)
         edges = np.linspace(0, 1, shares.shape[1] + 1)
         for values, (name, color, style) in zip(shares, MOMENTS, strict=True):
             axes.stairs(100 * values, edges, color=color, ls=style, linewidth=1.2, label=name)
-        first = own.frame.iloc[0]
+        first = shown.frame.iloc[0]
         method = labels.method(first.algorithm, "brb", pretrained=first.pretrained)
         axes.set(title=f"{method}, {labels.dataset(dataset)}, epoch {epoch}", xlim=(0, 1),
                  xlabel=r"distance ratio $\rho = d_1 / d_2$")
@@ -160,7 +160,7 @@ def draw_ratios(runs: Runs, choice: Choice) -> Figure:
 
 def ratio_shares(runs: Runs, epoch: int | None) -> tuple[int, np.ndarray]:
     """Return the epoch of a reset, by default the first, and mean shares (3, bins) over runs."""
-    name, found = "distance_ratio_histogram", []
+    name, shares = "distance_ratio_histogram", []
     for run in runs.frame["run"]:
         runs.columns(run, name, f"{name}_after_reset")
         around = around_resets(runs.reader.history(run)["clustering"], name)
@@ -169,9 +169,9 @@ def ratio_shares(runs: Runs, epoch: int | None) -> tuple[int, np.ndarray]:
         epoch = known[0] if epoch is None and known else epoch
         runs.require(epoch in known, f"no distance ratios around the reset at epoch {epoch}")
         counts = around.values[around.epochs.tolist().index(epoch)]
-        found.append(counts / counts.sum(-1, keepdims=True))
+        shares.append(counts / counts.sum(-1, keepdims=True))
     assert epoch is not None
-    return epoch, np.mean(found, axis=0)
+    return epoch, np.mean(shares, axis=0)
 
 
 def draw_voronoi(runs: Runs, choice: Choice) -> Figure:
@@ -211,12 +211,12 @@ def _draw_samples(axes: Axes, shown: Moment, classes: np.ndarray) -> None:
     close = nearest > CLOSE * second
     for i, label in enumerate(np.unique(classes)):
         color = CLASSES[i % 10]
-        own = shown.z[(classes == label) & ~close]
-        axes.scatter(own[:, 0], own[:, 1], s=5, color=color, marker=MARKERS[i % 10], alpha=0.7,
-                     linewidths=0, label=f"class {label}", zorder=2, rasterized=True)
-        edge = shown.z[(classes == label) & close]
-        axes.scatter(edge[:, 0], edge[:, 1], s=16, color=color, marker="x", linewidths=0.8,
-                     zorder=3, rasterized=True)
+        x, y = shown.z[(classes == label) & ~close].T
+        axes.scatter(x, y, s=5, color=color, marker=MARKERS[i % 10], alpha=0.7, linewidths=0,
+                     label=f"class {label}", zorder=2, rasterized=True)
+        x, y = shown.z[(classes == label) & close].T
+        axes.scatter(x, y, s=16, color=color, marker="x", linewidths=0.8, zorder=3,
+                     rasterized=True)
     axes.scatter([], [], s=16, color="0.3", marker="x", linewidths=0.8, label="close to a border")
     axes.scatter(shown.centers[:, 0], shown.centers[:, 1], s=50, color="white", edgecolors="black",
                  marker="X", linewidths=0.9, zorder=4, label="centres")

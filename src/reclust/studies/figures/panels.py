@@ -61,9 +61,9 @@ def add_legend(figure: Figure, axes: Axes, columns: int | None = None) -> Figure
 
     handles, names = axes.get_legend_handles_labels()
     fitting = max(1, min(len(names), int(figure.get_figwidth() / 1.1)))
-    made = figure.legend(handles, names, loc="outside lower center", frameon=False,
-                         ncols=columns or fitting)
-    for handle in made.legend_handles:
+    legend = figure.legend(handles, names, loc="outside lower center", frameon=False,
+                           ncols=columns or fitting)
+    for handle in legend.legend_handles:
         if isinstance(handle, PathCollection):
             handle.set_sizes([18])
             handle.set_alpha(1)
@@ -83,8 +83,8 @@ def banded(axes: Axes, curves: pandas.DataFrame, column: str, variants: Sequence
     """Draw each variant's mean over runs in a band of one standard error, or as points."""
     colors = labels.colors(variants)
     for i, variant in enumerate(variants):
-        own = curves[curves["variant"] == variant].dropna(subset=[column])
-        wide = own.pivot_table(index="epoch", columns="run", values=column).sort_index()
+        rows = curves[curves["variant"] == variant].dropna(subset=[column])
+        wide = rows.pivot_table(index="epoch", columns="run", values=column).sort_index()
         if wide.empty:
             continue
         scale = 100 if column in labels.PERCENT else 1
@@ -111,19 +111,19 @@ def curve_panels(several: Sequence[Runs], columns: Sequence[str]) -> Figure:
 
     cells = [(runs, cell) for runs in several for cell in dict.fromkeys(
         runs.frame[["dataset", "algorithm", "pretrained"]].itertuples(index=False, name=None))]
-    kept = in_order(dict.fromkeys(variant for runs in several for variant in runs.variants))
+    variants = in_order(dict.fromkeys(variant for runs in several for variant in runs.variants))
     curves = {runs.study: runs.curves(*columns) for runs in several}
     resets = {runs.study: runs.resets() for runs in several}
     height = 2.4 if len(columns) == 1 else 1.7
     figure, grid = panels(len(columns), len(cells), height=height, sharex="col")
     for place, (runs, (dataset, algorithm, pretrained)) in zip(grid.T, cells, strict=True):
-        own = runs.only(dataset=[dataset], algorithm=[algorithm], pretrained=[pretrained])
-        shown = curves[runs.study][curves[runs.study]["run"].isin(own.frame["run"])]
-        fired = set().union(*(resets[runs.study].get(run, ()) for run in own.frame["run"]))
+        chosen = runs.only(dataset=[dataset], algorithm=[algorithm], pretrained=[pretrained])
+        shown = curves[runs.study][curves[runs.study]["run"].isin(chosen.frame["run"])]
+        fired = set().union(*(resets[runs.study].get(run, ()) for run in chosen.frame["run"]))
         for axes, column in zip(place, columns, strict=True):
             mark_resets(axes, fired)
             some = _comparable(shown) if column == "label_change" else shown
-            banded(axes, some, column, kept, points=len(some) < len(shown))
+            banded(axes, some, column, variants, points=len(some) < len(shown))
             if axes not in grid[:, 0]:
                 axes.set_ylabel("")
         method = labels.method(algorithm, "none", pretrained=pretrained)
@@ -141,23 +141,23 @@ def _comparable(curves: pandas.DataFrame) -> pandas.DataFrame:
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Save as .pdf, .svg or .png, the same bytes on every machine."""
     matplotlib = require("matplotlib", purpose="Drawing figures", extra="plot")
-    path, made = Path(path), io.BytesIO()
+    path, content = Path(path), io.BytesIO()
     if path.suffix not in _UNDATED:
         raise ValueError(f"{path.name} has no known format: use one of {', '.join(_UNDATED)}.")
     with matplotlib.rc_context(STYLE):
-        figure.savefig(made, format=path.suffix[1:], metadata=_UNDATED[path.suffix])
+        figure.savefig(content, format=path.suffix[1:], metadata=_UNDATED[path.suffix])
     if path.suffix == ".svg":
-        write_text(path, renumber(shorten(made.getvalue().decode())))
+        write_text(path, renumber(shorten(content.getvalue().decode())))
     else:
-        write_bytes(path, made.getbuffer())
+        write_bytes(path, content.getbuffer())
 
 
 def shorten(svg: str) -> str:
     """Round coordinates to hundredths of a point, and to tenths in long paths: half the size."""
 
-    def rounded(found: re.Match[str]) -> str:
-        digits = 1 if len(found[0]) > LONG_PATH else 2
-        return _DIGITS.sub(lambda one: f"{float(one[0]):.{digits}f}", found[0])
+    def rounded(path: re.Match[str]) -> str:
+        digits = 1 if len(path[0]) > LONG_PATH else 2
+        return _DIGITS.sub(lambda number: f"{float(number[0]):.{digits}f}", path[0])
 
     return _COORDINATES.sub(rounded, svg)
 
@@ -167,4 +167,4 @@ def renumber(svg: str) -> str:
     seen: dict[str, int] = {}
     picture = hashlib.sha256(_IDENTIFIER.sub(r"\1", svg).encode()).hexdigest()[:8]
     return _IDENTIFIER.sub(
-        lambda found: f"{found[1]}{seen.setdefault(found[0], len(seen))}_{picture}", svg)
+        lambda match: f"{match[1]}{seen.setdefault(match[0], len(seen))}_{picture}", svg)

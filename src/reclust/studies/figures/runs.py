@@ -34,13 +34,14 @@ class Choice:
 
     def filters(self, defaults: Mapping[str, Any]) -> dict[str, list[Any]]:
         """Map columns of runs to the values to show: those chosen, else the defaults."""
-        found = {}
+        filters = {}
         for name in ("datasets", "algorithms", "variants", "pretrained"):
-            given = getattr(self, name)
-            given = defaults.get(name) if given is None else given
-            if given is not None:
-                found[name.removesuffix("s")] = [given] if isinstance(given, bool) else list(given)
-        return found
+            values = getattr(self, name)
+            values = defaults.get(name) if values is None else values
+            if values is not None:
+                column = name.removesuffix("s")
+                filters[column] = [values] if isinstance(values, bool) else list(values)
+        return filters
 
 
 @dataclass(frozen=True)
@@ -75,16 +76,18 @@ class Runs:
         known, study = reader.studies(), choice.study
         names = [study] if study else [*spec.studies, *(f"{name}-mini" for name in spec.studies)]
         frames = {name: reader.runs(name) for name in names if name in known}
-        found = [cls(reader, spec, name, frame[frame["state"] == "finished"].reset_index(drop=True))
-                 for name, frame in frames.items()]
-        if not found:
+        candidates = [
+            cls(reader, spec, name, frame[frame["state"] == "finished"].reset_index(drop=True))
+            for name, frame in frames.items()]
+        if not candidates:
             mini = " --mini" if any(name.endswith("-mini") for name in known) and not study else ""
             others = f", or choose another one with --study: {', '.join(known)}" if known else ""
             raise MissingData(
                 f"{spec.name} needs the study {' or '.join(names[: len(spec.studies)])}, which "
                 f"{reader.path} does not have: run `reclust study run {names[0]}{mini} "
                 f"--store {reader.path}`{others}.")
-        runs = max(found, key=lambda one: one._extent(choice.filters(spec.defaults)))
+        filters = choice.filters(spec.defaults)
+        runs = max(candidates, key=lambda runs: runs._extent(filters))
         runs.require(not runs.frame.empty, "no finished run")
         return runs._chosen(choice)
 
@@ -98,10 +101,10 @@ class Runs:
         """Keep what was chosen, else the defaults, else the first value, for mini studies."""
         frame = self.only(**choice.filters({})).frame
         for column, values in choice.filters(self.spec.defaults).items():
-            found = {*values} & {*frame[column]}
-            if column == "variant" and choice.variants is None and found <= {"none"} <= {*values}:
+            present = {*values} & {*frame[column]}
+            if column == "variant" and choice.variants is None and present <= {"none"} <= {*values}:
                 continue  # all variants of a study without the default interventions
-            frame = frame[frame[column].isin(values if found else frame[column].iloc[:1])]
+            frame = frame[frame[column].isin(values if present else frame[column].iloc[:1])]
         return replace(self, frame=frame)
 
     def by_dataset(self, choice: Choice) -> list[Runs]:
@@ -110,11 +113,11 @@ class Runs:
             return [self]
         studies: dict[str, list[str]] = {}
         for dataset in self.values("dataset"):
-            own = Runs.select(self.reader, self.spec, replace(choice, datasets=(dataset,)))
-            studies.setdefault(own.study, []).append(dataset)
-        choices = (replace(choice, study=study, datasets=tuple(datasets))
-                   for study, datasets in studies.items())
-        return [Runs.select(self.reader, self.spec, one) for one in choices]
+            runs = Runs.select(self.reader, self.spec, replace(choice, datasets=(dataset,)))
+            studies.setdefault(runs.study, []).append(dataset)
+        return [Runs.select(self.reader, self.spec,
+                            replace(choice, study=study, datasets=tuple(datasets)))
+                for study, datasets in studies.items()]
 
     def only(self, **filters: Sequence[Any]) -> Runs:
         """Keep the runs with these values of columns, at least one."""
@@ -127,11 +130,11 @@ class Runs:
     @property
     def source(self) -> str:
         few, many = self.frame.groupby(list(CELL)).size().agg(["min", "max"])
-        each = f"{few}" if few == many else f"{few} to {many}"
-        return f"`{self.study}`, {each} run{'s' if many > 1 else ''} each"
+        count = f"{few}" if few == many else f"{few} to {many}"
+        return f"`{self.study}`, {count} run{'s' if many > 1 else ''} each"
 
-    def require(self, found: object, what: str) -> None:
-        if not found:
+    def require(self, condition: object, what: str) -> None:
+        if not condition:
             spec, path = self.spec, self.reader.path
             measures = f", with the measures {', '.join(spec.measures)}" if spec.measures else ""
             raise MissingData(
@@ -156,22 +159,22 @@ class Runs:
         """Map runs to the epochs at whose start an intervention fired."""
         fired = self.reader.curves(self.study, ["fired"])
         fired = fired[(fired["fired"] == 1) & fired["run"].isin(self.frame["run"])]
-        return {run: set(own) for run, own in fired.groupby("run")["epoch"]}
+        return {run: set(epochs) for run, epochs in fired.groupby("run")["epoch"]}
 
     def resets_of(self, run: str, epoch: int | None = None) -> list[int]:
         """Return the epochs at whose start one run was reset; `epoch` must be among them."""
-        found = sorted(self.resets().get(run, ()))
-        self.require(found, "no run with a reset")
-        only = f"only at {', '.join(map(str, found))},"
-        self.require(epoch is None or epoch in found, f"no reset at epoch {epoch}, {only}")
-        return found
+        resets = sorted(self.resets().get(run, ()))
+        self.require(resets, "no run with a reset")
+        only = f"only at {', '.join(map(str, resets))},"
+        self.require(epoch is None or epoch in resets, f"no reset at epoch {epoch}, {only}")
+        return resets
 
     def columns(self, run: str, *names: str) -> list[Any]:
         """Return curves of one run with their epochs, including arrays."""
-        own = self.reader.history(run).get("clustering", {})
+        curves = self.reader.history(run).get("clustering", {})
         for name in names:
-            self.require(name in own, f"no curve {name!r}")
-        return [own[name] for name in names]
+            self.require(name in curves, f"no curve {name!r}")
+        return [curves[name] for name in names]
 
 
 def in_order(variants: Iterable[str]) -> list[str]:

@@ -30,8 +30,8 @@ def means(runs: Runs, measure: str) -> Numbers:
     """Average the means of the algorithms, in percent, so that each counts the same."""
     groups = runs.frame.groupby(["dataset", "variant", "algorithm"], sort=False)[measure]
     grouped = 100 * groups.agg(["mean", "sem"])
-    return {key: (own["mean"].mean(), np.linalg.norm(np.nan_to_num(own["sem"])) / len(own))
-            for key, own in grouped.groupby(level=[0, 1], sort=False)}
+    return {key: (rows["mean"].mean(), np.linalg.norm(np.nan_to_num(rows["sem"])) / len(rows))
+            for key, rows in grouped.groupby(level=[0, 1], sort=False)}
 
 
 def draw_bars(axes: Axes, numbers: Numbers, datasets: Sequence[str], variants: list[str]) -> None:
@@ -52,10 +52,10 @@ def draw_by_start(measure: str, runs: Runs, choice: Choice) -> Figure:
     starts, datasets = sorted(runs.values("pretrained"), reverse=True), runs.values("dataset")
     figure, grid = panels(1, len(starts), width=max(3.0, 1.0 + 0.6 * len(datasets)), sharey=True)
     for axes, start in zip(grid[0], starts, strict=True):
-        own = runs.only(pretrained=[start])
-        counts = own.frame.groupby("dataset")["algorithm"].nunique()
-        complete = own.only(dataset=[  # a mean over some of the algorithms would mislead
-            name for name in own.values("dataset")
+        chosen = runs.only(pretrained=[start])
+        counts = chosen.frame.groupby("dataset")["algorithm"].nunique()
+        complete = chosen.only(dataset=[  # a mean over some of the algorithms would mislead
+            name for name in chosen.values("dataset")
             if counts[name] == runs.frame["algorithm"].nunique()])
         draw_bars(axes, means(complete, measure), datasets, runs.variants)
         axes.set_title(labels.value("pretrained", start))
@@ -71,12 +71,12 @@ def draw_by_algorithm(runs: Runs, choice: Choice) -> Figure:
                           sharey=True)
     numbers = [means(runs.only(algorithm=[algorithm]), "acc") for algorithm in algorithms]
     variants = sorted(runs.values("variant"), key=lambda variant: variant != "brb")
-    for axes, algorithm, own in zip(grid[0], algorithms, numbers, strict=True):
-        draw_bars(axes, own, datasets, variants)
+    for axes, algorithm, bars in zip(grid[0], algorithms, numbers, strict=True):
+        draw_bars(axes, bars, datasets, variants)
         axes.tick_params(axis="x", labelsize=6.5)
         axes.set_title(", ".join(labels.method(algorithm, "none", pretrained=start)
                                  for start in runs.values("pretrained")))
-    lowest = min(mean - spread for own in numbers for mean, spread in own.values())
+    lowest = min(mean - spread for bars in numbers for mean, spread in bars.values())
     grid[0, 0].set(ylim=(max(0.0, 10 * np.floor((lowest - 10) / 10)), None), ylabel="accuracy (%)")
     return add_legend(figure, grid[0, 0])
 
@@ -95,11 +95,11 @@ def draw_relative_change(runs: Runs, choice: Choice) -> Figure:
 
 def relative_changes(runs: Runs) -> dict[tuple[str, str], float]:
     """Map (data set, variant) to its change of accuracy in percent of the baseline's."""
-    found = means(runs, "acc")
+    accuracy = means(runs, "acc")
     runs.require("none" in runs.values("variant"), "no run without an intervention")
-    return {(dataset, variant): 100 * (mean / found[dataset, "none"][0] - 1)
-            for (dataset, variant), (mean, _) in found.items()
-            if variant != "none" and (dataset, "none") in found}
+    return {(dataset, variant): 100 * (mean / accuracy[dataset, "none"][0] - 1)
+            for (dataset, variant), (mean, _) in accuracy.items()
+            if variant != "none" and (dataset, "none") in accuracy}
 
 
 def draw_radar(runs: Runs, choice: Choice) -> Figure:
@@ -137,22 +137,22 @@ def draw_radar(runs: Runs, choice: Choice) -> Figure:
 
 def draw_runtime(runs: Runs, choice: Choice) -> Figure:
     known = set(runs.frame[list(CELL)].itertuples(index=False, name=None))
-    cells = [one for one in cell_times(runs.reader, runs.study)
-             if tuple(getattr(one, name) for name in CELL) in known]
+    cells = [cell for cell in cell_times(runs.reader, runs.study)
+             if tuple(getattr(cell, name) for name in CELL) in known]
     runs.require(cells, "no run with an intervention")
-    several = len({(one.dataset, one.algorithm, one.pretrained) for one in cells}) > 1
+    several = len({(cell.dataset, cell.algorithm, cell.pretrained) for cell in cells}) > 1
     figure, ((axes,),) = panels(height=0.9 + 0.28 * len(cells), width=5.2)
     left = np.zeros(len(cells))
     for part, name, color in PARTS:
-        values = np.array([one.epoch if part == "epoch" else one.parts[part] for one in cells])
+        values = np.array([cell.epoch if part == "epoch" else cell.parts[part] for cell in cells])
         axes.barh(range(len(cells)), values, left=left, color=color, label=name, edgecolor="white",
                   linewidth=0.4)
         left += values
-    for i, one in enumerate(cells):
-        axes.text(left[i], i, f"  +{one.overhead:.1f} %", va="center", fontsize=7)
-    names = [labels.method(one.algorithm, one.variant, pretrained=one.pretrained)
-             + f", {labels.dataset(one.dataset)}" if several else labels.variant(one.variant)
-             for one in cells]
+    for i, cell in enumerate(cells):
+        axes.text(left[i], i, f"  +{cell.overhead:.1f} %", va="center", fontsize=7)
+    names = [labels.method(cell.algorithm, cell.variant, pretrained=cell.pretrained)
+             + f", {labels.dataset(cell.dataset)}" if several else labels.variant(cell.variant)
+             for cell in cells]
     axes.set_yticks(range(len(cells)), names)
     if not several:
         method = labels.method(cells[0].algorithm, "none", pretrained=cells[0].pretrained)
@@ -198,15 +198,15 @@ def draw_sensitivity(runs: Runs, choice: Choice) -> Figure:
 
 
 def draw_n_init(runs: Runs, choice: Choice) -> Figure:
-    found = [pool for pool in pools(repetitions(runs.reader, runs.study))
-             if pool.dataset in runs.values("dataset")]
-    runs.require(found, "no independent replicas")
+    chosen = [pool for pool in pools(repetitions(runs.reader, runs.study))
+              if pool.dataset in runs.values("dataset")]
+    runs.require(chosen, "no independent replicas")
     figure, ((axes,),) = panels()
-    for i, pool in enumerate(found):
+    for i, pool in enumerate(chosen):
         color, sizes = labels.OTHER_COLORS[i % len(labels.OTHER_COLORS)], pool.sizes
-        kept = [pool.kept(n)[0] for n in sizes]
-        best = [own + pool.regret(n) for n, own in zip(sizes, kept, strict=True)]
-        axes.plot(sizes, kept, color=color, marker="o", markersize=3, linewidth=1.2,
+        selected = [pool.kept(n)[0] for n in sizes]
+        best = [accuracy + pool.regret(n) for n, accuracy in zip(sizes, selected, strict=True)]
+        axes.plot(sizes, selected, color=color, marker="o", markersize=3, linewidth=1.2,
                   label=labels.dataset(pool.dataset))
         axes.plot(sizes, best, color=color, linestyle="--", linewidth=0.8)
     axes.set_xscale("log")

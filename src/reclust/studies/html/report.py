@@ -86,7 +86,7 @@ def report_data(store: StoreReader, *, title: str, samples: Callable[[str], Foun
         shown = pools["runs"].items[cell["shown"]]
         details.add(shown["run"], cell["key"]["dataset"],
                     [shown["acc"], *train_accuracies.get(shown["run"], ())])
-    metrics = dict.fromkeys(name for one in pools["series"].items for name in one["curves"])
+    metrics = dict.fromkeys(name for series in pools["series"].items for name in series["curves"])
     written = datetime.now(timezone.utc).isoformat(timespec="seconds")
     return {"title": title, "studies": studies, "run_details": details.runs,
             "about": [("Store", store.path.name), ("Written", written), ("reclust", __version__)],
@@ -120,8 +120,8 @@ class _PhaseCurves:
 
     def of(self, runs: Sequence[str]) -> dict[str, Curve]:
         positions = [self.positions[run] for run in runs if run in self.positions]
-        return {name: Curve(one.epochs, one.values[:, positions])
-                for name, one in self.columns.items()} if positions else {}
+        return {name: Curve(curve.epochs, curve.values[:, positions])
+                for name, curve in self.columns.items()} if positions else {}
 
 
 def _study(store: StoreReader, name: str, pools: Mapping[str, _UniqueList],
@@ -189,7 +189,7 @@ def _settings_lines(stored: Any, name: str = "") -> list[tuple[str, str]]:
 
 
 def _phases(store: StoreReader, study: str) -> dict[str, _PhaseCurves]:
-    made = {}
+    phases = {}
     for phase in store.phases(study):
         frame = store.curves(study, phase=phase)
         if not frame.empty:
@@ -198,29 +198,29 @@ def _phases(store: StoreReader, study: str) -> dict[str, _PhaseCurves]:
             columns = {name: Curve(table.index.to_numpy(), table[name].to_numpy(np.float64))
                        for name in names}
             runs = {run: position for position, run in enumerate(table[names[0]].columns)}
-            made[phase] = _PhaseCurves(runs, columns)
-    return made
+            phases[phase] = _PhaseCurves(runs, columns)
+    return phases
 
 
 def _series(runs: Sequence[str], phases: Mapping[str, _PhaseCurves], points: int,
             grids: _UniqueList) -> Plain:
-    made: Plain = {"curves": {}, "resets": []}
+    series: Plain = {"curves": {}, "resets": []}
     for phase, history in phases.items():
         columns = history.of(runs)
         if LABEL_CHANGE in columns:
             changes = columns[LABEL_CHANGE]
             measured = changes.epochs[np.isfinite(changes.values).any(axis=1)]
-            kept = over_one_epoch(changes.epochs, measured)
-            columns[LABEL_CHANGE] = Curve(changes.epochs[kept], changes.values[kept])
+            comparable = over_one_epoch(changes.epochs, measured)
+            columns[LABEL_CHANGE] = Curve(changes.epochs[comparable], changes.values[comparable])
         for name in history.lines if columns else ():
             line = page.curve(columns, name, limit=points)
             if line is not None:
                 grid = grids.position(tuple(line.pop("x").tolist()))
-                made["curves"][f"{phase}.{name}"] = {"grid": grid, **line}
+                series["curves"][f"{phase}.{name}"] = {"grid": grid, **line}
         if "fired" in columns:
             fired = columns["fired"]
-            made["resets"] = fired.epochs[np.nan_to_num(fired.values).any(axis=1)]
-    return made
+            series["resets"] = fired.epochs[np.nan_to_num(fired.values).any(axis=1)]
+    return series
 
 
 def _in_turn(studies: Sequence[Plain]) -> list[Plain]:

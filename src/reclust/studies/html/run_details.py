@@ -20,12 +20,12 @@ def samples_in(folder: str | os.PathLike[str] | None) -> Callable[[str], Found]:
     """Return a function that loads data sets from this folder, without downloading."""
 
     @lru_cache(maxsize=1)
-    def found(name: str) -> Found:
+    def load_set(name: str) -> Found:
         try:
             return load(name, folder=folder, download=False)
         except (DataError, OSError):
             return f"No images and true classes: {name} was not found when this report was written."
-    return found
+    return load_set
 
 
 class RunDetails:
@@ -44,20 +44,20 @@ class RunDetails:
         columns = self._store.history(run).get("clustering", {})
         labels = self._array(run, "labels")
         n = self._store.provenance(run)["data"]["samples"] if labels is None else len(labels)
-        made: dict[str, Any] = {"scene": _scene(columns, n, self._array(run, "shown_classes"))}
+        parts: dict[str, Any] = {"scene": _scene(columns, n, self._array(run, "shown_classes"))}
         if labels is None:
             why = "The labels of this run are not in the store: `reclust study compact` drops them."
-            made |= {"sheet": why, "confusion": why}
+            parts |= {"sheet": why, "confusion": why}
         else:
             data = _trained_on(self._samples(dataset), labels, accuracies)
-            made |= {"sheet": _sheet(columns, labels, data), "confusion": _confusion(labels, data)}
-        for part, content in made.items():
+            parts |= {"sheet": _sheet(columns, labels, data), "confusion": _confusion(labels, data)}
+        for part, content in parts.items():
             if not isinstance(content, str) and self._left[part] == 0:
-                made[part] = ("Left out to keep this file small: this is shown for "
-                              f"{self._limits[part]} runs.")
+                parts[part] = ("Left out to keep this file small: this is shown for "
+                               f"{self._limits[part]} runs.")
             elif not isinstance(content, str):
                 self._left[part] -= 1
-        self.runs[run] = made
+        self.runs[run] = parts
 
     def _array(self, run: str, name: str) -> np.ndarray | None:
         try:
@@ -66,25 +66,25 @@ class RunDetails:
             return None
 
 
-def _trained_on(found: Found, labels: np.ndarray, accuracies: Collection[float]) -> Found:
+def _trained_on(data: Found, labels: np.ndarray, accuracies: Collection[float]) -> Found:
     """Return the first samples, or those of the training part, that give a recorded accuracy."""
-    if isinstance(found, str) or found.labels is None:
-        return found
-    for part in (found, *([found.train] if found.split is not None else ())):
+    if isinstance(data, str) or data.labels is None:
+        return data
+    for part in (data, *([data.train] if data.split is not None else ())):
         first = part.take(slice(len(labels)))
         if first.labels is not None and len(first) == len(labels):
             accuracy = metrics.accuracy(first.labels, labels)
             if any(abs(accuracy - known) < 1e-6 for known in accuracies):
                 return first
-    return f"The {found.name} found here is not the one that the run was trained on."
+    return f"The {data.name} found here is not the one that the run was trained on."
 
 
 def _scene(columns: Mapping[str, Curve], n: int,
            classes: np.ndarray | None) -> dict[str, Any] | str:
     if "embedding" not in columns:
         return 'This study does not record embeddings (measures = ["embeddings"]).'
-    made = report.scene(columns, shown_rows(n), classes=classes)
-    return made or "The embeddings of this run are not finite."
+    scene = report.scene(columns, shown_rows(n), classes=classes)
+    return scene or "The embeddings of this run are not finite."
 
 
 def _sheet(columns: Mapping[str, Curve], labels: np.ndarray, data: Found) -> dict[str, Any] | str:
@@ -96,7 +96,7 @@ def _sheet(columns: Mapping[str, Curve], labels: np.ndarray, data: Found) -> dic
         return f"The samples of {data.name} are rows of a table, not images."
     nearest, farthest = (columns[name].values[-1].astype(np.int64)
                          for name in ("nearest", "farthest"))
-    if any((labels[own[own >= 0]] != cluster).any() for cluster, own in enumerate(nearest)):
+    if any((labels[rows[rows >= 0]] != cluster).any() for cluster, rows in enumerate(nearest)):
         return "Labels were trained further after clustering and no longer belong to the centers."
     return report.sheet(data, labels, nearest, farthest)
 

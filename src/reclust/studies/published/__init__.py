@@ -75,10 +75,10 @@ def as_published(study: str, protocol: Mapping[str, Any] | None) -> bool:
     if protocol is None:
         return False
     # Both readings are of the same paper. Older files lack newer fields, which had their default.
-    fields = {name: own for name, own in protocol["fields"].items()
+    fields = {name: field for name, field in protocol["fields"].items()
               if name not in ("reading", "images")}
-    return any(protocol["kind"] == one["kind"] and fields.items() <= one["fields"].items()
-               for one in candidates)
+    return any(protocol["kind"] == paper["kind"] and fields.items() <= paper["fields"].items()
+               for paper in candidates)
 
 
 def catalog() -> list[dict[str, str]]:

@@ -139,15 +139,15 @@ class StoreReader:
         cells: dict[tuple, list[tuple]] = {}
         for row in self.finished(study, by, measures):
             cells.setdefault(row[: len(by)], []).append(row[len(by) :])
-        made = []
+        entries = []
         for cell, rows in cells.items():
-            entry = {name: bool(given) if name == "pretrained" else given
-                     for name, given in zip(by, cell, strict=True)}
+            entry = {name: bool(part) if name == "pretrained" else part
+                     for name, part in zip(by, cell, strict=True)}
             entry["runs"] = len(rows)
             for name, values in zip(measures, zip(*rows, strict=True), strict=True):
                 entry |= {f"{name}_{what}": number for what, number in spread(values).items()}
-            made.append(entry)
-        return made
+            entries.append(entry)
+        return entries
 
     def finished(self, study: str, columns: Sequence[str], measures: Sequence[str],
                  variants: Sequence[str] | None = None) -> list[tuple]:
@@ -155,10 +155,11 @@ class StoreReader:
         self._check_study(study)
         wanted = [*(self._column(study, name) for name in columns), *map(_measure, measures)]
         some = "" if variants is None else f"AND p.variant IN ({marks(variants)})"
+        parameters = [name for _, *names in wanted for name in names]
         return self._db.execute(
             f"SELECT {', '.join(sql for sql, *_ in wanted)} FROM plan p JOIN runs r USING (run) "
             f"WHERE p.study = ? AND r.state = 'finished' {some} ORDER BY p.position",
-            (*(name for _, *own in wanted for name in own), study, *(variants or ()))).fetchall()
+            (*parameters, study, *(variants or ()))).fetchall()
 
     def has(self, study: str, variant: str) -> bool:
         return bool(self.finished(study, (), ("run",), [variant]))

@@ -39,10 +39,10 @@ def gathered(stores: Iterable[str | os.PathLike[str]], *,
     """
     plans: dict[str, dict[tuple, list[tuple]]] = {}
     specs: dict[str, str] = {}
-    with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "gathered.sqlite") as made:
-        for one in stores:
-            made.merge(one)
-            with StoreReader(one) as reader:
+    with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "gathered.sqlite") as store:
+        for path in stores:
+            store.merge(path)
+            with StoreReader(path) as reader:
                 for name, spec in list(reader._db.execute("SELECT * FROM studies ORDER BY name")):
                     if (new := study(reader, name)) is None:
                         continue
@@ -51,7 +51,7 @@ def gathered(stores: Iterable[str | os.PathLike[str]], *,
                             "SELECT * FROM plan WHERE study = ? ORDER BY position", (name,)):
                         cells = plans.setdefault(new, {})
                         cells.setdefault(tuple(cell), []).append((run, group))
-        rows = made._db.execute("SELECT run FROM runs WHERE state = 'finished'")
+        rows = store._db.execute("SELECT run FROM runs WHERE state = 'finished'")
         finished = {run for (run,) in rows}
         unfinished = Counter(group for cells in plans.values() for runs in cells.values()
                              for run, group in runs if run not in finished)
@@ -59,14 +59,14 @@ def gathered(stores: Iterable[str | os.PathLike[str]], *,
         def best(runs: Sequence[tuple]) -> tuple:
             return min(runs, key=lambda run: (run[0] not in finished, unfinished[run[1]]))
 
-        with made._transaction() as db:
+        with store._transaction() as db:
             db.execute("DELETE FROM plan")
             db.execute("DELETE FROM studies")
             insert(db, "studies", list(specs.items()))
             insert(db, "plan", [
                 (name, position, *best(runs), *cell) for name, cells in plans.items()
                 for position, (cell, runs) in enumerate(cells.items())], "OR IGNORE")
-        yield made
+        yield store
 
 
 def compact(stores: Paths, path: str | os.PathLike[str], *, every: int = 10,
@@ -94,7 +94,7 @@ def compact(stores: Paths, path: str | os.PathLike[str], *, every: int = 10,
                "group_key, name"))
     with tempfile.TemporaryDirectory() as folder, schema.explain_errors(path):
         whole = Path(folder) / path.name
-        with gathered(stores) as reader, Store(whole) as made, made._transaction() as db:
+        with gathered(stores) as reader, Store(whole) as store, store._transaction() as db:
             known = {name for (name,) in reader._db.execute("SELECT DISTINCT name FROM curves")}
             for name in curves or () if known else ():
                 reader.check_known("curve", name, sorted(known))
@@ -103,10 +103,10 @@ def compact(stores: Paths, path: str | os.PathLike[str], *, every: int = 10,
                     f"SELECT * FROM {table} WHERE {some} ORDER BY {order}").fetchall())
             for (group,) in reader._db.execute(f"{planned} GROUP BY 1 ORDER BY 1").fetchall():
                 insert(db, "curves", list(_smaller_curves(reader, group, every, curves)))
-        with Store(whole) as made:  # one file without a log
+        with Store(whole) as store:  # one file without a log
             for statement in ("PRAGMA journal_mode = DELETE", f"PRAGMA page_size = {PAGE_BYTES}",
                               "VACUUM"):
-                made._db.execute(statement)
+                store._db.execute(statement)
         write_bytes(path, whole.read_bytes())
 
 
@@ -127,14 +127,14 @@ def _smaller_curves(reader: StoreReader, group: str, every: int,
 
 
 def _kept_epochs(epochs: np.ndarray, fired: Sequence[int], width: int, every: int) -> set[int]:
-    kept = set(epochs[[0, -1]].tolist())
+    chosen = set(epochs[[0, -1]].tolist())
     if width > SMALL:  # embeddings, as figures show them: around the first and a middle reset
         ends = [*fired[1:], int(epochs[-1]) + 1]
         for reset in {fired[0], fired[len(fired) // 2]} if fired else ():
-            kept |= {reset - 1, reset, min(end for end in ends if end > reset) - 1}
-        return kept
-    kept |= {reset + step for reset in fired for step in AROUND}
-    return kept | ({e for e in epochs.tolist() if (e + 1) % every == 0} if width == 1 else set())
+            chosen |= {reset - 1, reset, min(end for end in ends if end > reset) - 1}
+        return chosen
+    chosen |= {reset + step for reset in fired for step in AROUND}
+    return chosen | ({e for e in epochs.tolist() if (e + 1) % every == 0} if width == 1 else set())
 
 
 def _rounded(values: np.ndarray, bits: int) -> np.ndarray:

@@ -76,8 +76,8 @@ def explained(cls: type[T]) -> type[T]:
     """Wrap the public methods of a store with `explain_errors`."""
 
     def explain(method: Callable[..., Any]) -> Callable[..., Any]:
-        return wraps(method)(lambda self, *given, **options: explain_errors(self.path)(method)(
-            self, *given, **options))
+        return wraps(method)(lambda self, *args, **options: explain_errors(self.path)(method)(
+            self, *args, **options))
 
     for name, method in list(vars(cls).items()):
         if isfunction(method) and name[0] != "_":

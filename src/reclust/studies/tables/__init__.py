@@ -50,9 +50,9 @@ def tables(reader: StoreReader, study: str) -> list[Table]:
     makers = STUDY_TABLES.get(base_name(study), (Layout(),))
     layouts = [maker for maker in makers if isinstance(maker, Layout)]
     with explain_errors(reader.path):
-        made = score_tables(reader, study, *layouts) if layouts else []
+        result = score_tables(reader, study, *layouts) if layouts else []
         for maker in makers:
-            made += [] if isinstance(maker, Layout) else maker(reader, study)
+            result += [] if isinstance(maker, Layout) else maker(reader, study)
         if all(reader.has(study, name) for name in ("none", "brb")):
-            made.append(comparison_table(reader, study))
-    return made
+            result.append(comparison_table(reader, study))
+    return result

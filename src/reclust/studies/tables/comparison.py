@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
@@ -38,44 +39,44 @@ class Comparison:
 def compare(reader: StoreReader, study: str, *, variant: str = "brb", baseline: str = "none",
             measure: str = "acc") -> list[Comparison]:
     """Compare every cell in which both variants have finished runs of the same seeds."""
-    found: dict[tuple, dict[str, dict[int, float]]] = {}
+    scores: dict[tuple, dict[str, dict[int, float]]] = {}
     for *cell, name, seed, score in reader.finished(study, (*CELL, "seed"), (measure,),
                                                     (variant, baseline)):
-        found.setdefault(tuple(cell), {variant: {}, baseline: {}})[name][seed] = score
-    made = []
-    for (dataset, algorithm, pretrained), own in found.items():
-        seeds = [seed for seed in own[baseline] if seed in own[variant]]
+        scores.setdefault(tuple(cell), {variant: {}, baseline: {}})[name][seed] = score
+    comparisons = []
+    for (dataset, algorithm, pretrained), cell_scores in scores.items():
+        seeds = [seed for seed in cell_scores[baseline] if seed in cell_scores[variant]]
         if seeds:
-            before, after = (100 * np.array([own[name][seed] for seed in seeds])
+            before, after = (100 * np.array([cell_scores[name][seed] for seed in seeds])
                              for name in (baseline, variant))
             change = after - before
-            made.append(Comparison(
+            comparisons.append(Comparison(
                 dataset, algorithm, bool(pretrained), len(seeds), int((change > 0).sum()),
                 int((change < 0).sum()), float(before.mean()), float(after.mean()),
                 float(change.mean()), *mean_interval(change, 0.95),
                 signed_rank_test(change), t_test(change)))
-    return made
+    return comparisons
 
 
 def comparison_table(reader: StoreReader, study: str) -> Table:
     """Tabulate BRB against its baseline, with a block for each algorithm and start."""
-    found = sorted(compare(reader, study), key=lambda one: one.pretrained)
-    blocks = grouped(found, lambda one: (one.pretrained, one.algorithm)).values()
-    better = sum(one.difference > 0 for one in found)
+    comparisons = sorted(compare(reader, study), key=attrgetter("pretrained"))
+    blocks = grouped(comparisons, attrgetter("pretrained", "algorithm")).values()
+    better = sum(comparison.difference > 0 for comparison in comparisons)
     return Table(
         f"{study}: BRB against the baseline",
         ("", "pairs", "wins", "baseline ACC", "BRB ACC", "difference", "95 % interval",
          "p (Wilcoxon)", "p (paired t)"), tuple(tuple(map(_row, block)) for block in blocks),
-        f"Paired by seed, in percent. BRB has the higher mean in {better} of {len(found)} rows; "
-        "differences whose interval excludes 0 are bold.")
+        f"Paired by seed, in percent. BRB has the higher mean in {better} of {len(comparisons)} "
+        "rows; differences whose interval excludes 0 are bold.")
 
 
-def _row(one: Comparison) -> Row:
-    method = labels.method(one.algorithm, "none", pretrained=one.pretrained)
-    return Row(f"{method}, {labels.dataset(one.dataset)}", (
-        number(one.pairs, 0), number(one.wins, 0), number(one.baseline), number(one.variant),
-        Cell(signed(one.difference), numbers={"": one.difference}, best=one.sign != "open"),
-        interval_cell(one.low, one.high), _probability(one.p_wilcoxon), _probability(one.p_t)))
+def _row(cell: Comparison) -> Row:
+    method = labels.method(cell.algorithm, "none", pretrained=cell.pretrained)
+    return Row(f"{method}, {labels.dataset(cell.dataset)}", (
+        number(cell.pairs, 0), number(cell.wins, 0), number(cell.baseline), number(cell.variant),
+        Cell(signed(cell.difference), numbers={"": cell.difference}, best=cell.sign != "open"),
+        interval_cell(cell.low, cell.high), _probability(cell.p_wilcoxon), _probability(cell.p_t)))
 
 
 def interval_cell(low: float, high: float) -> Cell:
@@ -107,12 +108,12 @@ def _mean_and_error(differences: np.ndarray) -> tuple[float, float]:
 
 def signed_rank_test(differences: np.ndarray) -> float:
     """Two-sided exact p of Wilcoxon's test; importing scipy.stats takes longer than a table."""
-    own = differences[differences != 0]
-    if not len(own) or len(differences) < 2:
+    nonzero = differences[differences != 0]
+    if not len(nonzero) or len(differences) < 2:
         return math.nan
-    _, which, counts = np.unique(np.abs(own), return_inverse=True, return_counts=True)
+    _, which, counts = np.unique(np.abs(nonzero), return_inverse=True, return_counts=True)
     doubled = (2 * np.cumsum(counts) - counts + 1)[which]  # twice the mean rank: an integer
-    positive = int(doubled[own > 0].sum())
+    positive = int(doubled[nonzero > 0].sum())
     p = _rank_sum_distribution(tuple(sorted(doubled.tolist())))
     return min(1.0, 2 * float(min(p[: positive + 1].sum(), p[positive:].sum())))
 

@@ -43,13 +43,13 @@ def measure(name: str) -> str:
     return MEASURES.get(name, name.replace("_", " "))
 
 
-def value(column: str, given: Any) -> str:
+def value(column: str, content: Any) -> str:
     """Format any entry of a study's row as a heading."""
     if column in ("dataset", "algorithm", "variant"):
-        return {"dataset": dataset, "algorithm": algorithm, "variant": variant}[column](given)
+        return {"dataset": dataset, "algorithm": algorithm, "variant": variant}[column](content)
     if column == "pretrained":
-        return "with pretraining" if given else "from scratch"
-    named = f"{given:g}" if isinstance(given, float) else str(given)
+        return "with pretraining" if content else "from scratch"
+    named = f"{content:g}" if isinstance(content, float) else str(content)
     return named if column == "method" else f"{column} {named}"
 
 

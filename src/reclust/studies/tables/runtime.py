@@ -46,22 +46,23 @@ def cell_times(reader: StoreReader, study: str) -> list[CellTime]:
             trained[tuple(cell)] = _epochs_and_firings(reader, min(run for *_, run in members))
         fired_in.setdefault(group, []).append((trained[tuple(cell)][1], len(members)))
     # All runs of a group share its time equally, including those that never fire.
-    fired = {group: _mean(own) for group, own in fired_in.items()}
-    shares, made = reader.shares(), []
+    fired = {group: _mean(counts) for group, counts in fired_in.items()}
+    shares, times = reader.shares(), []
 
     def seconds(group: str, *parts: str) -> float:
         return sum(shares[group].get(f"clustering.{part}", 0.0) for part in parts)
 
-    for key, own in groups.items():
+    for key, members in groups.items():
         epochs, firings = trained[key]
         if firings:
             dataset, algorithm, pretrained, variant = key
             parts = {part: _mean([(seconds(group, part) / fired[group], count)
-                                  for group, count in own]) for part in PARTS}
-            whole = _mean([(seconds(group, "training", "centers"), count) for group, count in own])
-            made.append(
+                                  for group, count in members]) for part in PARTS}
+            whole = _mean([(seconds(group, "training", "centers"), count)
+                           for group, count in members])
+            times.append(
                 CellTime(dataset, algorithm, bool(pretrained), variant, parts, whole / epochs))
-    return made
+    return times
 
 
 def _epochs_and_firings(reader: StoreReader, run: str) -> tuple[int, int]:
@@ -72,33 +73,33 @@ def _epochs_and_firings(reader: StoreReader, run: str) -> tuple[int, int]:
 
 
 def _mean(weighted: list[tuple[float, int]]) -> float:
-    return fsum(given * count for given, count in weighted) / sum(count for _, count in weighted)
+    return fsum(number * count for number, count in weighted) / sum(count for _, count in weighted)
 
 
 def runtime_tables(reader: StoreReader, study: str) -> list[Table]:
     """Tabulate seconds by part, one table for each data set and algorithm."""
     tables: dict[str, list[Row]] = {}
-    for one in cell_times(reader, study):
-        method = labels.method(one.algorithm, "none", pretrained=one.pretrained)
-        total = one.epoch + one.firing
-        numbers = {**one.parts, "brb": one.firing, "epoch": one.epoch, "total": total,
-                   "share": 100 * one.firing / total, "overhead": one.overhead}
-        tables.setdefault(f"{study}: {method} on {labels.dataset(one.dataset)}", []).append(
-            Row(labels.variant(one.variant), tuple(
-                _cell(study, one, name, given) for name, given in numbers.items())))
+    for times in cell_times(reader, study):
+        method = labels.method(times.algorithm, "none", pretrained=times.pretrained)
+        total = times.epoch + times.firing
+        numbers = {**times.parts, "brb": times.firing, "epoch": times.epoch, "total": total,
+                   "share": 100 * times.firing / total, "overhead": times.overhead}
+        tables.setdefault(f"{study}: {method} on {labels.dataset(times.dataset)}", []).append(
+            Row(labels.variant(times.variant), tuple(
+                _cell(study, times, name, seconds) for name, seconds in numbers.items())))
     headings = ("", *PARTS, "BRB", "epoch", "both", "BRB, % of both", "overhead %")
     note = ("Mean seconds of one firing of BRB by part and of one epoch of training. Overhead: "
             "what one firing adds to 20 epochs. In parentheses the paper's number.")
     return [Table(title, headings, (tuple(rows),), note) for title, rows in tables.items()]
 
 
-def _cell(study: str, one: CellTime, name: str, given: float) -> Cell:
-    paper = published.find(study, vars(one), name)
+def _cell(study: str, times: CellTime, name: str, seconds: float) -> Cell:
+    paper = published.find(study, vars(times), name)
     digits = 2 if name in ("share", "overhead") else 4
     if paper is None:
-        return number(given, digits)
-    return Cell(f"{given:.{digits}f}", f"{paper.mean:g}",
-                {"": given, "paper": paper.mean, "difference": given - paper.mean})
+        return number(seconds, digits)
+    return Cell(f"{seconds:.{digits}f}", f"{paper.mean:g}",
+                {"": seconds, "paper": paper.mean, "difference": seconds - paper.mean})
 
 
 def run_times(reader: StoreReader, study: str) -> list[Table]:

@@ -45,30 +45,30 @@ class Layout:
 def score_tables(reader: StoreReader, study: str, *layouts: Layout) -> list[Table]:
     """Tabulate a study's finished runs, beside the paper's numbers and below the baselines."""
     layouts = layouts or (Layout(),)
-    entries = [reader.means(study, by=one.by, measures=one.measures) for one in layouts]
-    count, planned = sum(one["runs"] for one in entries[0]), reader.planned(study)
+    entries = [reader.means(study, by=layout.by, measures=layout.measures) for layout in layouts]
+    count, planned = sum(entry["runs"] for entry in entries[0]), reader.planned(study)
     if not count:
         raise ValueError(f"No run of {study} has finished yet in {reader.path}: "
                          f"`reclust study run {study}` continues it.")
     finished = f"{count} runs." if count == planned else f"{count} of {planned} runs finished."
     compared = published.as_published(study, reader.protocol(study))
-    return [table for layout, own in zip(layouts, entries, strict=True) for table in _laid_out(
-        study, layout, own, _baselines(reader, study, layout), finished, compared=compared)]
+    return [table for layout, rows in zip(layouts, entries, strict=True) for table in _laid_out(
+        study, layout, rows, _baselines(reader, study, layout), finished, compared=compared)]
 
 
 def _laid_out(study: str, layout: Layout, entries: Sequence[Entry], above: Sequence[Entry],
               finished: str, *, compared: bool) -> list[Table]:
-    made = []
+    tables = []
     for which, members in _sorted_groups(entries, layout.tables):
         columns = list(dict.fromkeys(entry[layout.columns] for entry in members))
         builder = _Builder(published.base_name(study), layout, columns, compared=compared)
-        blocks = [builder.block(own) for _, own in _sorted_groups(members, layout.blocks)]
-        fitting = [one for one in above if one["dataset"] in columns]
+        blocks = [builder.block(block) for _, block in _sorted_groups(members, layout.blocks)]
+        fitting = [entry for entry in above if entry["dataset"] in columns]
         title = ", ".join([study, *map(labels.value, layout.tables, which),
                            "/".join(map(labels.measure, layout.measures))])
         shown = tuple(filter(None, (builder.block(fitting), *blocks, builder.others())))
-        made.append(Table(title, builder.headings, shown, f"{_note(layout, shown)} {finished}"))
-    return made
+        tables.append(Table(title, builder.headings, shown, f"{_note(layout, shown)} {finished}"))
+    return tables
 
 
 class _Builder:
@@ -90,9 +90,9 @@ class _Builder:
     def block(self, entries: Sequence[Entry]) -> tuple[Row, ...]:
         rows = []
         for which, members in _sorted_groups(entries, self.layout.rows):
-            own = {entry[self.layout.columns]: entry for entry in members}
+            by_column = {entry[self.layout.columns]: entry for entry in members}
             rows.append(Row(_label(dict(zip(self.layout.rows, which, strict=True))), tuple(
-                self._cell(own, column, measure) for column in self.columns
+                self._cell(by_column, column, measure) for column in self.columns
                 for measure in self.layout.measures)))
         if len(rows) < 2:
             return tuple(rows)
@@ -102,34 +102,34 @@ class _Builder:
             replace(cell, best=cell.numbers.get("", math.nan) == top)
             for cell, top in zip(row.cells, best, strict=True))) for row in rows)
 
-    def _cell(self, own: Mapping[Any, Entry], column: Any, measure: str) -> Cell:
+    def _cell(self, entries: Mapping[Any, Entry], column: Any, measure: str) -> Cell:
         if column == AVERAGE:
-            parts = [self._cell(own, each, measure).numbers for each in self.named]
+            parts = [self._cell(entries, name, measure).numbers for name in self.named]
             mean, paper = (sum(float(part.get(name, math.nan)) for part in parts) / len(parts)
                            for name in ("", "paper"))
             return _score(mean, math.nan, paper, {})
-        entry, show = own.get(column), self.layout.show
+        entry, show = entries.get(column), self.layout.show
         if entry is None:
             return Cell()
         factor = 100 if measure in labels.PERCENT else 1
         mean = factor * entry[f"{measure}_{'best' if show == 'best' else 'mean'}"]
         spread = math.nan if show == "best" else factor * entry[f"{measure}_{show}"]
         comparable = self.compared and set(CELL) <= set(entry)
-        found = published.find(self.paper, entry, measure) if comparable else None
+        number = published.find(self.paper, entry, measure) if comparable else None
         extra = {"runs": float(entry["runs"])} | ({} if show == "best" else {show: spread})
-        return _score(mean, spread, math.nan if found is None else found.mean, extra)
+        return _score(mean, spread, math.nan if number is None else number.mean, extra)
 
     def others(self) -> tuple[Row, ...]:
         if self.layout.columns != "dataset" or not self.compared:
             return ()
-        found = {measure: published.others(self.paper, labels.DEEP, measure)
-                 for measure in self.layout.measures}
-        names = dict.fromkeys(name for own in found.values() for name, dataset in own
+        numbers = {measure: published.others(self.paper, labels.DEEP, measure)
+                   for measure in self.layout.measures}
+        names = dict.fromkeys(name for by_cell in numbers.values() for name, dataset in by_cell
                               if dataset in self.named)
         return tuple(Row(f"{name} (paper)", tuple(
-            Cell(f"{own[name, column].mean:.2f}", numbers={"": own[name, column].mean})
-            if (name, column) in own else Cell()
-            for column in self.columns for own in found.values())) for name in names)
+            Cell(f"{by_cell[name, column].mean:.2f}", numbers={"": by_cell[name, column].mean})
+            if (name, column) in by_cell else Cell()
+            for column in self.columns for by_cell in numbers.values())) for name in names)
 
 
 def _score(mean: float, spread: float, paper: float, extra: Mapping[str, float]) -> Cell:
@@ -169,7 +169,7 @@ def _note(layout: Layout, blocks: Sequence[Sequence[Row]]) -> str:
 
 def _sorted_groups(entries: Sequence[Entry], by: Sequence[str]) -> list[tuple[tuple, list[Any]]]:
     """Group entries by these columns, sorted by each in the order of its first appearance."""
-    found = grouped(entries, lambda entry: tuple(entry[name] for name in by))
-    order = [list(dict.fromkeys(column)) for column in zip(*found, strict=True)]
-    return sorted(found.items(), key=lambda item: [
-        known.index(given) for known, given in zip(order, item[0], strict=True)])
+    groups = grouped(entries, lambda entry: tuple(entry[name] for name in by))
+    order = [list(dict.fromkeys(column)) for column in zip(*groups, strict=True)]
+    return sorted(groups.items(), key=lambda item: [
+        known.index(key) for known, key in zip(order, item[0], strict=True)])

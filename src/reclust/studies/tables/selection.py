@@ -36,13 +36,13 @@ class Repetition:
 
 def repetitions(reader: StoreReader, study: str, prepared: str = "") -> list[Repetition]:
     rows = reader.finished(study, ("dataset", "variant", "group"), ("acc", "seconds", *SCORES))
-    made = []
+    result = []
     for (dataset, variant, _), members in grouped(rows, lambda row: row[:3]).items():
         acc, seconds, *scores = np.array([row[3:] for row in members], float).T
-        known = [np.where(np.isnan(own), -np.inf, own) for own in scores]
-        made.append(Repetition(dataset, variant, 100 * acc, dict(zip(SCORES, known, strict=True)),
-                               float(seconds.sum()), prepared))
-    return made
+        known = [np.where(np.isnan(values), -np.inf, values) for values in scores]
+        result.append(Repetition(dataset, variant, 100 * acc, dict(zip(SCORES, known, strict=True)),
+                                 float(seconds.sum()), prepared))
+    return result
 
 
 def selection_tables(reader: StoreReader, study: str) -> list[Table]:
@@ -56,9 +56,9 @@ def selection_tables(reader: StoreReader, study: str) -> list[Table]:
         "named after a score shows the replica it rates highest. Seconds: of one repetition.")]
 
 
-def _selection_row(own: list[Repetition]) -> list[Cell]:
-    columns = [[one.acc.mean() for one in own], [one.acc.max() for one in own],
-               *([one.kept(name) for one in own] for name in SCORES)]
+def _selection_row(members: list[Repetition]) -> list[Cell]:
+    columns = [[fit.acc.mean() for fit in members], [fit.acc.max() for fit in members],
+               *([fit.kept(name) for fit in members] for name in SCORES)]
     highest = max(np.mean(column) for column in columns[2:])
     return [mean(column, best=i >= 2 and math.isclose(float(np.mean(column)), highest))
             for i, column in enumerate(columns)]
@@ -68,10 +68,10 @@ def blocks(every: Sequence[Repetition],
            cells: Callable[[list[Repetition]], list[Cell]]) -> tuple[tuple[Row, ...], ...]:
     return tuple(
         tuple(Row(f"{samples}, {variant}", (
-            number(len(own), 0), *cells(own),
-            number(float(np.mean([one.seconds for one in own])), 0)))
-            for variant, own in grouped(members, lambda one: one.variant).items())
-        for samples, members in grouped(every, lambda one: one.samples).items())
+            number(len(fits), 0), *cells(fits),
+            number(float(np.mean([fit.seconds for fit in fits])), 0)))
+            for variant, fits in grouped(members, lambda fit: fit.variant).items())
+        for samples, members in grouped(every, lambda fit: fit.samples).items())
 
 
 @dataclass(frozen=True)
@@ -105,10 +105,10 @@ def _best_of(values: np.ndarray, scores: np.ndarray, n: int) -> tuple[float, flo
 
 
 def pools(every: Iterable[Repetition], variant: str = "independent") -> list[Pool]:
-    found = grouped((one for one in every if one.variant == variant), lambda one: one.dataset)
-    return [Pool(dataset, np.concatenate([one.acc for one in own]),
-                 np.concatenate([one.scores[DEFAULT_SCORE] for one in own]))
-            for dataset, own in found.items()]
+    by_dataset = grouped((fit for fit in every if fit.variant == variant), lambda fit: fit.dataset)
+    return [Pool(dataset, np.concatenate([fit.acc for fit in fits]),
+                 np.concatenate([fit.scores[DEFAULT_SCORE] for fit in fits]))
+            for dataset, fits in by_dataset.items()]
 
 
 def mean(values: Sequence[float], digits: int = 2, *, best: bool = False) -> Cell:

@@ -52,10 +52,10 @@ class Table:
 
 
 def grouped(members: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
-    found: dict[Any, list[Any]] = {}
+    groups: dict[Any, list[Any]] = {}
     for member in members:
-        found.setdefault(key(member), []).append(member)
-    return found
+        groups.setdefault(key(member), []).append(member)
+    return groups
 
 
 def plus_minus(mean: float, spread: float, digits: int = 2) -> str:
@@ -67,12 +67,12 @@ def signed(number: float, digits: int = 2) -> str:
     return ("" if float(text) == 0 else "+" if number > 0 else MINUS) + text
 
 
-def number(given: float, digits: int = 2) -> Cell:
+def number(value: float, digits: int = 2) -> Cell:
     """Format a number; NaN gives an empty cell."""
-    if math.isnan(given):
-        return Cell(numbers={"": given})
-    text = f"{given:.{digits}f}" if given >= 0 else signed(given, digits)
-    return Cell(text, numbers={"": given})
+    if math.isnan(value):
+        return Cell(numbers={"": value})
+    text = f"{value:.{digits}f}" if value >= 0 else signed(value, digits)
+    return Cell(text, numbers={"": value})
 
 
 def markdown(table: Table) -> str:
@@ -89,7 +89,7 @@ def markdown(table: Table) -> str:
     numeric = [any(row.cells[i].numbers for row in table.rows)
                for i in range(len(table.columns) - 1)]
     lines = [f"**{_markdown(table.title)}**", "", piped(map(_markdown, table.columns)),
-             piped(["---", *("---:" if one else "---" for one in numeric)])]
+             piped(["---", *("---:" if right else "---" for right in numeric)])]
     lines += [piped([_markdown(row.label), *map(shown, row.cells)]) for row in table.rows]
     return "\n".join([*lines, *(["", _markdown(table.note)] if table.note else []), ""])
 
@@ -114,15 +114,15 @@ def latex(table: Table) -> str:
 
 def csv_text(*tables: Table) -> str:
     """Render all tables under one header: title, row label, and every number of each column."""
-    made, header = [], dict.fromkeys(["table", ""])
+    rows, header = [], dict.fromkeys(["table", ""])
     for table in tables:
         for row in table.rows:
             numbers = {f"{_one_line(column)} {name}".strip(): _plain(row.cells[i].numbers.get(name))
                        for i, column in enumerate(table.columns[1:])
                        for name in _suffixes(table, i)}
-            made.append({"table": _one_line(table.title), "": _one_line(row.label), **numbers})
+            rows.append({"table": _one_line(table.title), "": _one_line(row.label), **numbers})
             header |= dict.fromkeys(numbers)
-    return files.csv_text([header, *([row.get(name, "") for name in header] for row in made)])
+    return files.csv_text([header, *([row.get(name, "") for name in header] for row in rows)])
 
 
 def terminal(table: Table, *, bold: tuple[str, str] = (BOLD, PLAIN)) -> str:
@@ -168,8 +168,8 @@ def write(tables: Iterable[Table], path: str | os.PathLike[str]) -> None:
 
 
 def _suffixes(table: Table, column: int) -> list[str]:
-    found = dict.fromkeys(name for row in table.rows for name in row.cells[column].numbers)
-    return sorted(found, key=lambda name: name != "") or [""]  # the main number first
+    names = dict.fromkeys(name for row in table.rows for name in row.cells[column].numbers)
+    return sorted(names, key=lambda name: name != "") or [""]  # the main number first
 
 
 def _plain(number: float | str | None) -> str:
