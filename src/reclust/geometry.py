@@ -42,13 +42,13 @@ def class_distances(z: Tensor, labels: Tensor) -> ClassDistances:
     """
     _check(z, labels)
     unit = normalize(z.double(), dim=-1, eps=1e-300)  # not exact in float32
-    own = torch.unique(labels, return_inverse=True)[1]
-    sizes = cluster_sizes(own, int(own.max()) + 1)  # classes may be empty in some labelings
+    classes = torch.unique(labels, return_inverse=True)[1]
+    sizes = cluster_sizes(classes, int(classes.max()) + 1)  # classes may be empty in some labelings
     sums = unit.new_zeros(*sizes.shape, z.shape[-1])
-    sums.scatter_add_(-2, _each(own, z.shape[-1]), unit)
+    sums.scatter_add_(-2, _each(classes, z.shape[-1]), unit)
     intra, inter = torch.empty_like(unit[..., 0]), torch.empty_like(unit[..., 0])
     size = _rows(sizes.numel(), z.device)
-    parts = (tensor.split(size, -1) for tensor in (own, intra, inter))
+    parts = (tensor.split(size, -1) for tensor in (classes, intra, inter))
     for u, label, near, far in zip(unit.split(size, -2), *parts, strict=True):
         others = (sizes.gather(-1, label) - 1).double()  # without the sample itself
         alike = ((sums.gather(-2, _each(label, z.shape[-1])) - u) * u).sum(-1)
@@ -58,7 +58,7 @@ def class_distances(z: Tensor, labels: Tensor) -> ClassDistances:
     intra, inter = intra.clamp_(min=0), inter.clamp_(min=0).masked_fill_(inter.isinf(), torch.nan)
     widest = torch.maximum(intra, inter)
     silhouette = torch.where(widest == 0, 0.0, (inter - intra) / widest)
-    alone = (sizes.gather(-1, own) == 1) & ~inter.isnan()
+    alone = (sizes.gather(-1, classes) == 1) & ~inter.isnan()
     return ClassDistances(intra, inter, torch.where(alone, 0.0, silhouette))
 
 
@@ -75,11 +75,12 @@ def squared_silhouette(z: Tensor, labels: Tensor) -> Tensor:
     """
     _check(z, labels)
     x = z.double() - z.double().mean(0)
-    own, sizes = torch.unique(labels, return_inverse=True, return_counts=True)[1:]
-    means = x.new_zeros(len(sizes), x.shape[-1]).index_add_(0, own, x) / sizes[:, None]
-    spread = x.new_zeros(len(sizes)).index_add_(0, own, (x - means[own]).square().sum(-1)) / sizes
+    classes, sizes = torch.unique(labels, return_inverse=True, return_counts=True)[1:]
+    means = x.new_zeros(len(sizes), x.shape[-1]).index_add_(0, classes, x) / sizes[:, None]
+    squares = (x - means[classes]).square().sum(-1)
+    spread = x.new_zeros(len(sizes)).index_add_(0, classes, squares) / sizes
     parts, size = [], _rows(len(sizes), z.device)
-    for some, label in zip(x.split(size), own.split(size), strict=True):
+    for some, label in zip(x.split(size), classes.split(size), strict=True):
         distance = torch.cdist(some, means).square() + spread
         # In its own class without the sample itself: the same sum over one member less.
         near = distance.gather(1, label[:, None])[:, 0] * sizes[label]
@@ -90,7 +91,7 @@ def squared_silhouette(z: Tensor, labels: Tensor) -> Tensor:
     silhouette = torch.cat(parts)
     if len(sizes) == 1:
         return torch.full_like(silhouette, torch.nan)
-    return torch.where(sizes[own] == 1, 0.0, silhouette)
+    return torch.where(sizes[classes] == 1, 0.0, silhouette)
 
 
 @torch.no_grad()
@@ -153,18 +154,17 @@ def extremes(z: Tensor, labels: Tensor, centers: Tensor, *, count: int) -> tuple
 
     z (..., n, d), labels (..., n), centers (..., k, d) -> two of (..., k, count), padded with -1.
     """
-    own = centers.gather(-2, _each(labels, centers.shape[-1]))
-    distances = (z - own).norm(dim=-1)
-    found = []
+    distances = (z - centers.gather(-2, _each(labels, centers.shape[-1]))).norm(dim=-1)
+    result = []
     for sign in (1, -1):
-        each = []
+        clusters = []
         for cluster in range(centers.shape[-2]):
             among = torch.where(labels == cluster, sign * distances, torch.inf)
             least, rows = among.topk(min(count, among.shape[-1]), largest=False)
             rows = torch.where(least.isinf(), -1, rows)
-            each.append(pad(rows, (0, count - rows.shape[-1]), value=-1))
-        found.append(torch.stack(each, dim=-2))
-    return found[0], found[1]
+            clusters.append(pad(rows, (0, count - rows.shape[-1]), value=-1))
+        result.append(torch.stack(clusters, dim=-2))
+    return result[0], result[1]
 
 
 def _at_least_float32(x: Tensor) -> Tensor:
@@ -184,9 +184,9 @@ def _check(z: Tensor, labels: Tensor) -> None:
 def nearest_neighbors(x: Tensor, k: int, *, values: int = 2**26) -> Tensor:
     """Return the rows of the k nearest other samples, nearest first: (n, d) -> (n, k)."""
     x, n = x - x.mean(0), len(x)
-    squares, found = x.square().sum(-1), []
+    squares, neighbors = x.square().sum(-1), []
     for rows in torch.arange(n, device=x.device).split(max(1, values // n)):
         costs = torch.addmm(squares, x[rows], x.mT, alpha=-2)  # squared distance less |row|²
         costs[torch.arange(len(rows), device=x.device), rows] = torch.inf
-        found.append(costs.topk(min(k, n - 1), largest=False).indices)
-    return torch.cat(found)
+        neighbors.append(costs.topk(min(k, n - 1), largest=False).indices)
+    return torch.cat(neighbors)

@@ -80,9 +80,9 @@ def check_paths(inputs: Iterable[str], outputs: Iterable[str | Path | None]) -> 
     from ..data.formats.images import holds_images
 
     beside = ("", "-wal", "-shm", "-journal")  # files of a store
-    taken = [Path(f"{given}{end}").expanduser() for given in inputs for end in beside]
-    for given in [one for one in outputs if one is not None]:
-        output = Path(given)
+    taken = [Path(f"{path}{end}").expanduser() for path in inputs for end in beside]
+    for path in filter(None, outputs):
+        output = Path(path)
         for other in taken if output.is_file() or not output.exists() else ():  # not /dev/null
             in_folder = (other.is_dir() and holds_images(output)
                          and other.resolve() in output.resolve().parents)
@@ -91,8 +91,8 @@ def check_paths(inputs: Iterable[str], outputs: Iterable[str | Path | None]) -> 
                 raise FileExistsError(f"{output} is an input or another output of this command and "
                                       "would be overwritten: choose another name.")
         taken.append(output)
-        if isinstance(given, str):  # not in a folder that the command makes
-            check_writable(given)
+        if isinstance(path, str):  # not in a folder that the command makes
+            check_writable(path)
 
 
 def read_data(arguments: argparse.Namespace) -> Dataset:

@@ -155,7 +155,7 @@ def _print_summary(arguments: argparse.Namespace, dataset: Dataset, model: Any, 
         baseline = scores(dataset.labels, model.baseline_.labels_)
         summary |= {f"k-means {name}": score for name, score in baseline.items()}
     if arguments.json:
-        summary["descriptions"] = [one["description"] for one in described]
+        summary["descriptions"] = [cluster["description"] for cluster in described]
         show([summary], as_json=True)
         return
     print(f"{len(dataset)} samples in {model.n_clusters_} clusters of "
@@ -163,9 +163,10 @@ def _print_summary(arguments: argparse.Namespace, dataset: Dataset, model: Any, 
     if dataset.labels is not None:
         for name in ("accuracy", "nmi", "ari"):
             print(f"{name:8}  {summary[name]:.3f}   (k-means: {baseline[name]:.3f})")
-    for one in described:
-        if one["description"]:
-            print(printable(f"cluster {one['cluster']} ({one['share']:.0%}): {one['description']}"))
+    for cluster in described:
+        if cluster["description"]:
+            heading = f"cluster {cluster['cluster']} ({cluster['share']:.0%})"
+            print(printable(f"{heading}: {cluster['description']}"))
     print(f"labels and model: {arguments.output}")
     if arguments.report is not None:
         print(f"report: {arguments.report}")

@@ -65,12 +65,12 @@ def _state(name: str, folder: str | os.PathLike[str] | None, *, download: bool) 
     from ..data.sets.load import SETS, local_files
 
     try:
-        found = data.load(name, folder=folder, download=download)
+        dataset = data.load(name, folder=folder, download=download)
     except (data.DataError, ImportError) as error:
         here = name in SETS and local_files(name, folder=folder) is not None
         state = "broken" if here and isinstance(error, data.DataError) else "missing"
         return {"name": name, "state": state, "samples": 0, "note": str(error)}
-    return {"name": name, "state": "complete", "samples": len(found), "note": found.licence}
+    return {"name": name, "state": "complete", "samples": len(dataset), "note": dataset.licence}
 
 
 class Check(NamedTuple):
@@ -97,7 +97,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
 def examine(*, folder: str | os.PathLike[str] | None = None) -> list[Check]:
     areas = {"versions": _versions(), "devices": _devices(), "folders": _folders(folder),
              "data": _data(folder), "extras": _extras()}
-    return [Check(area, *found) for area, checks in areas.items() for found in checks]
+    return [Check(area, *check) for area, checks in areas.items() for check in checks]
 
 
 def _versions() -> Found:
@@ -126,10 +126,10 @@ def _devices() -> Found:
     if not torch.cuda.device_count():
         yield "cuda", "missing", "no GPU: everything runs on the CPU"
     compiler = next(filter(shutil.which, ("c++", "g++", "clang++")), None)
-    for name, found, note in (
+    for name, version, note in (
             ("triton", _version("triton"), "faster on a GPU, not required"),
             ("torch.compile", compiler, "no C++ compiler: residual networks train without it")):
-        yield name, "fine" if found else "missing", found or note
+        yield name, "fine" if version else "missing", version or note
 
 
 def _folders(folder: str | os.PathLike[str] | None) -> Found:
@@ -147,12 +147,12 @@ def _folders(folder: str | os.PathLike[str] | None) -> Found:
 
 def _data(folder: str | os.PathLike[str] | None) -> Found:
     for name in data.names():
-        found = _state(name, folder, download=False)
-        if found["state"] == "complete":
-            yield name, "fine", f"{found['samples']} samples"
+        row = _state(name, folder, download=False)
+        if row["state"] == "complete":
+            yield name, "fine", f"{row['samples']} samples"
         else:
-            advice = "delete it, then run" if found["state"] == "broken" else "to download it"
-            yield name, found["state"], f"{found['note']} ({advice}: reclust data fetch {name})"
+            advice = "delete it, then run" if row["state"] == "broken" else "to download it"
+            yield name, row["state"], f"{row['note']} ({advice}: reclust data fetch {name})"
 
 
 def _extras() -> Found:
@@ -178,7 +178,7 @@ def _requirements() -> dict[str, list[str]]:
 
 
 def _version(package: str) -> str | None:
-    return next((found.version for found in metadata.distributions(name=package)), None)
+    return next((copy.version for copy in metadata.distributions(name=package)), None)
 
 
 def _completion(arguments: argparse.Namespace) -> None:

@@ -192,8 +192,8 @@ def _by_reason(failures: Sequence[studies.Failure]) -> Iterator[tuple[str, studi
     reasons: dict[str, list[studies.Failure]] = {}
     for failure in failures:
         reasons.setdefault(failure.error.strip().splitlines()[-1], []).append(failure)
-    for run, *others in reasons.values():
-        more = f" and {len(others)} more" if others else ""
+    for run, *rest in reasons.values():
+        more = f" and {len(rest)} more" if rest else ""
         yield f"{run.dataset} {run.algorithm} {run.variant}, seed {run.seed}{more}", run
 
 
@@ -224,7 +224,8 @@ def _status(arguments: argparse.Namespace) -> int:
         if not arguments.json:
             row["time"] = duration(row.pop("seconds"))
         elif arguments.failures:
-            row["failures"] = [asdict(one) for one in failures if one.study == row["study"]]
+            row["failures"] = [asdict(failure) for failure in failures
+                               if failure.study == row["study"]]
     show(rows, as_json=arguments.json, empty="no study was planned yet")
     if arguments.failures and not arguments.json:
         for example, failure in _by_reason(failures):
@@ -235,7 +236,7 @@ def _status(arguments: argparse.Namespace) -> int:
 def _merge(arguments: argparse.Namespace) -> None:
     common.check_paths(arguments.others, [arguments.store])
     with studies.Store(arguments.store) as store:
-        show([{"store": other, "runs copied": store.merge(other)} for other in arguments.others],
+        show([{"store": path, "runs copied": store.merge(path)} for path in arguments.others],
              as_json=arguments.json)
 
 
@@ -263,16 +264,16 @@ def _table(arguments: argparse.Namespace) -> int:
         names = [arguments.study] if arguments.study else [
             status.study for status in store.status()
             if status.finished and not status.study.startswith("baselines")]
-        made = [table for name in names for table in tables(store, name)]
-    if not made:
+        result = [table for name in names for table in tables(store, name)]
+    if not result:
         print(f"reclust: error: {arguments.store} has no finished runs yet", file=sys.stderr)
         return 1
     if arguments.output:
-        write(made, arguments.output)
-        print(f"{arguments.output}: {len(made)} tables")
+        write(result, arguments.output)
+        print(f"{arguments.output}: {len(result)} tables")
     else:
         bold = ("\033[1m", "\033[0m") if sys.stdout.isatty() else ("*", "*")
-        print(render(made, EXTENSIONS[arguments.format], bold=bold), end="")
+        print(render(result, EXTENSIONS[arguments.format], bold=bold), end="")
     return 0
 
 

@@ -87,7 +87,7 @@ def _encode(table: Any, names: Sequence[str] | None, ids: np.ndarray | None,
                  f"{listed(map(repr, encoder.left_out))}.")
     unique = (table[name] for name in encoder.left_out if name in table)
     named = next((cells.to_numpy() for cells in unique if cells.is_unique), None)
-    return SampleSet(encoder.encode(table), None, tuple(one.name for one in encoder.features),
+    return SampleSet(encoder.encode(table), None, tuple(x.name for x in encoder.features),
                      as_names(named) if ids is None and named is not None else ids, encoder)
 
 
@@ -119,8 +119,8 @@ def select_columns(dataset: Dataset, columns: Sequence[str]) -> Dataset:
     if names is None or list(names) == list(columns):
         return dataset
     place, wanted = {name: i for i, name in enumerate(names)}, set(columns)
-    missing, more = ([repr(name) for name in one if name not in other]
-                     for one, other in ((columns, place), (names, wanted)))
+    missing, more = ([repr(name) for name in first if name not in second]
+                     for first, second in ((columns, place), (names, wanted)))
     if missing:
         raise ValueError(f"{dataset.name} lacks columns that the model was fitted on: "
                          f"{listed(missing)}.")
@@ -165,11 +165,11 @@ def _channels_last(X: np.ndarray, image_shape: Sequence[int] | None) -> np.ndarr
 
 
 def full_image_shape(sample_shape: tuple[int, ...],
-                     given: Sequence[int] | None) -> tuple[int, int, int] | None:
+                     image_shape: Sequence[int] | None) -> tuple[int, int, int] | None:
     """Return (h, w, channels) of images or of images in flat rows; None for a table."""
-    if given is None and len(sample_shape) == 1:
+    if image_shape is None and len(sample_shape) == 1:
         return None
-    sides = check_ints("image_shape", sample_shape if given is None else given, 1)
+    sides = check_ints("image_shape", sample_shape if image_shape is None else image_shape, 1)
     height, width, channels = (*sides, 1)[:3] if len(sides) in (2, 3) else (0, 0, 0)
     shape = (height, width, channels)
     grey = {(height, width)} if channels == 1 else set()

@@ -92,8 +92,8 @@ class Dataset:
         """Select samples by a slice, integers or a mask, with their labels, split and ids."""
         fields = ("samples", "labels", "split", "ids")
         values = {name: getattr(self, name) for name in fields}
-        chosen: dict[str, Any] = {name: getattr(one, "iloc", one)[index]
-                                  for name, one in values.items() if one is not None}
+        chosen: dict[str, Any] = {name: getattr(value, "iloc", value)[index]
+                                  for name, value in values.items() if value is not None}
         return replace(self, **chosen)
 
     def rows(self, index: Any) -> NDArray[Any]:
@@ -161,7 +161,7 @@ def as_integers(labels: NDArray[Any], where: str) -> NDArray[np.int64]:
     """Return integers as they are and number other labels in sorted order."""
     if labels.dtype.kind in "OU":
         # Text such as "None" and "NA" may be the name of a class.
-        missing = np.flatnonzero([is_missing(one) or not str(one).strip() for one in labels.flat])
+        missing = np.flatnonzero([is_missing(x) or not str(x).strip() for x in labels.flat])
         if len(missing):
             raise DataError(f"{where}: {len(missing)} of {labels.size} labels are missing, the "
                             f"first in row {missing[0] + 1}; fill them in or drop those rows.")
@@ -187,8 +187,8 @@ def as_text(values: NDArray[Any]) -> NDArray[Any]:
     """Return strings as objects: in a fixed width all would be as long as the longest."""
     if values.dtype.kind == "M":
         values = np.datetime_as_string(values, unit="auto")
-    text = [one.decode(errors="replace") if isinstance(one, bytes) else str(one)
-            for one in values.ravel().tolist()]
+    text = [value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+            for value in values.ravel().tolist()]
     return np.array(text, dtype=object).reshape(values.shape)
 
 

@@ -115,7 +115,7 @@ class StreamedInputs:
         n = self.n_samples
         length = max(1, RUN_SIZE // max(1, int(np.prod(self.sample_shape))))
         runs = torch.arange(n, device=key.device) // length
-        return torch.stack([_shuffle(one, runs) for one in key.reshape(-1)]).reshape(*key.shape, n)
+        return torch.stack([_shuffle(k, runs) for k in key.reshape(-1)]).reshape(*key.shape, n)
 
     def take(self, rows: Tensor) -> Tensor:
         wanted = rows.cpu().numpy()

@@ -55,8 +55,8 @@ class Lens:
         if sides == [height, width]:
             return images
         is_tensor = isinstance(images, torch.Tensor)
-        rows, columns = (torch.from_numpy(one).to(images) if is_tensor else one.astype(images.dtype)
-                         for one in map(bicubic, (height, width), sides))
+        rows, columns = (torch.from_numpy(w).to(images) if is_tensor else w.astype(images.dtype)
+                         for w in map(bicubic, (height, width), sides))
         return (rows @ images @ columns.T).clip(0, 1)
 
 

@@ -49,8 +49,8 @@ class Preparation:
             # A feature that was constant in the fit has no trained weights: it stays 0 in predict.
             scaling = z_score(X, constant=np.inf)
             if samples.encoder is not None:
-                own = np.array([feature.scale for feature in samples.encoder.features])
-                scaling = Scaling(scaling.shift, np.where(np.isnan(own), scaling.scale, own))
+                scales = np.array([feature.scale for feature in samples.encoder.features])
+                scaling = Scaling(scaling.shift, np.where(np.isnan(scales), scaling.scale, scales))
             return cls(None, scaling, IDENTITY, encoder=samples.encoder)
         first = to_unit_range(X)
         if not standardize:
@@ -102,10 +102,10 @@ class Preparation:
             if 0 < brightest < high / times or brightest > times * high > 0:
                 warn(f"The brightest pixel is {brightest:g}, but the model was fitted on values "
                      f"from {low:g} to {high:g}: use the same scale, such as 0 to 255 or 0 to 1.")
-        elif (self.first.scale != 1).any() and len(rows) >= MIN_ROWS:  # standardised
+        elif (self.first.scale != 1).any() and len(rows) >= MIN_ROWS:  # standardized
             far = np.flatnonzero(np.median(np.abs(self.first(rows)), axis=0) > FAR).tolist()
             names = samples.feature_names or [f"feature {i}" for i in range(rows.shape[1])]
-            found = [f"{names[i]!r} (about {np.median(rows[:, i]):.3g}, in the fit "
-                     f"{self.first.shift[i]:.3g} ± {self.first.scale[i]:.3g})" for i in far]
-            if found:
-                warn(f"Columns differ a lot from the fit: {listed(found)}. Use the same units.")
+            columns = [f"{names[i]!r} (about {np.median(rows[:, i]):.3g}, in the fit "
+                       f"{self.first.shift[i]:.3g} ± {self.first.scale[i]:.3g})" for i in far]
+            if columns:
+                warn(f"Columns differ a lot from the fit: {listed(columns)}. Use the same units.")

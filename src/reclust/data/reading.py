@@ -60,9 +60,9 @@ def read(source: Any, *, key: str | None = None, labels: PerSample = None, ids: 
     >>> read(np.zeros((10, 4)), labels=["a", "b"] * 5)
     Dataset('data', (10, 4) float64, n_clusters=2)
     """
-    given = {"labels": labels, "ids": ids}
-    names = {name: value for name, value in given.items() if isinstance(value, str)}
-    values = {name: np.asarray(value) for name, value in given.items()
+    annotations = {"labels": labels, "ids": ids}
+    names = {name: value for name, value in annotations.items() if isinstance(value, str)}
+    values = {name: np.asarray(value) for name, value in annotations.items()
               if value is not None and name not in names}
     left_out = (drop,) if isinstance(drop, str) else tuple(drop or ()) or None
     options = ReadOptions(key=key, size=size, on_error=on_error, drop=left_out, **names)
@@ -118,15 +118,15 @@ def _from_images(path: Path, options: ReadOptions) -> dict[str, Any]:
     if options.labels not in (None, "folder"):
         raise DataError(f"labels={options.labels!r} for images; needed: 'folder' or one for each.")
     images, names = read_images(path, size=options.size, on_error=options.on_error)
-    found: dict[str, Any] = {"samples": images, "max_value": 255.0,
-                             "ids": np.array(names, dtype=object)}
+    fields: dict[str, Any] = {"samples": images, "max_value": 255.0,
+                              "ids": np.array(names, dtype=object)}
     outside = [name for name in names if "/" not in name]
     if options.labels and outside:
         raise DataError(f"{path}: {len(outside)} of {len(names)} images are in no folder below it, "
                         f"such as {outside[0]}; labels='folder' needs a folder per class.")
     if options.labels:
-        found["labels"] = np.array([name.partition("/")[0] for name in names], dtype=object)
-    return found
+        fields["labels"] = np.array([name.partition("/")[0] for name in names], dtype=object)
+    return fields
 
 
 def _pick(arrays: Mapping[str, Any], options: ReadOptions, path: Path) -> dict[str, Any]:
@@ -140,20 +140,20 @@ def _pick(arrays: Mapping[str, Any], options: ReadOptions, path: Path) -> dict[s
     if options.key is None and len(usual) != 1:
         raise DataError(f"{path} holds {listed}; choose the samples with key= (--key).")
     key = options.key or usual[0]
-    found: dict[str, Any] = {"samples": load_array(arrays[key])}
+    fields: dict[str, Any] = {"samples": load_array(arrays[key])}
     chosen = {"labels": options.labels, "ids": options.ids or ("ids" if "ids" in arrays else None)}
-    found |= {field: load_array(arrays[name]) for field, name in chosen.items()
-              if name is not None and name != key}
+    fields |= {field: load_array(arrays[name]) for field, name in chosen.items()
+               if name is not None and name != key}
     for field, candidates in (("labels", _LABELS), ("split", ("split",))):
         name = next((name for name in candidates if name in arrays), None)
-        if name is None or name == key or field in found:
+        if name is None or name == key or field in fields:
             continue
-        values, needed = load_array(arrays[name]), found["samples"].shape[:1]
+        values, needed = load_array(arrays[name]), fields["samples"].shape[:1]
         try:
             if values.shape != needed:
                 raise DataError(f"its shape is {values.shape}, needed: {needed}.")
             (as_integers if field == "labels" else as_split)(values, "it")
-            found[field] = values
+            fields[field] = values
         except DataError as error:
             warn(f"{path}: {name!r} is ignored because it does not hold {field}: {error}")
-    return found
+    return fields

@@ -79,8 +79,8 @@ def mixture_members(views: Mapping[str, np.ndarray], covariance: str,
                                    for view in views.values()])).to(device)
     for seed in seeds:
         labels = mixture.labels(x, k, draws.key([seed] * len(x), device=device))[:, 0]
-        for name, own in zip(views, labels.cpu().numpy(), strict=True):
-            yield Member(f"mixture, {covariance} covariance", name, seed, own)
+        for name, view_labels in zip(views, labels.cpu().numpy(), strict=True):
+            yield Member(f"mixture, {covariance} covariance", name, seed, view_labels)
 
 
 def mixed_members(rows: np.ndarray, features: Sequence[Feature], views: Mapping[str, Tensor],

@@ -105,8 +105,8 @@ class _UnderPerturbation:
         augment = self.augment or trained or perturbation_of(candidates.inputs.sample_shape)
         key = draws.fold(draws.key(self.seed, device=candidates.inputs.device), "consistency")
         views = [candidates.perturbed(augment, key, repeat) for repeat in range(self.repeats)]
-        return {replica: (own.repeat(self.repeats), torch.cat([view[replica] for view in views]))
-                for replica, own in candidates.labels.items()}
+        return {replica: (labels.repeat(self.repeats), torch.cat([view[replica] for view in views]))
+                for replica, labels in candidates.labels.items()}
 
 
 @value
@@ -130,8 +130,8 @@ class SharedInformation(_UnderPerturbation):
         pairs, k = self.pairs(candidates), candidates.result.n_clusters
 
         def score(replica: int) -> float:
-            own, view = pairs[replica]
-            table = metrics.batched_contingency(own, view[None], k, k)[0]
+            labels, view = pairs[replica]
+            table = metrics.batched_contingency(labels, view[None], k, k)[0]
             return metrics.information_of_table(table.cpu().numpy()) / math.log(max(k, 2))
 
         return candidates.scores(score)
@@ -159,9 +159,9 @@ class Silhouette:
     def __call__(self, candidates: Candidates) -> Tensor:
         def score(replica: int) -> Tensor:
             z, labels = candidates.embeddings[replica], candidates.labels[replica]
-            each = (squared_silhouette(z, labels) if self.distance == "squared"
-                    else class_distances(z, labels).silhouette)
-            return each.mean().nan_to_num(0.0)
+            values = (squared_silhouette(z, labels) if self.distance == "squared"
+                      else class_distances(z, labels).silhouette)
+            return values.mean().nan_to_num(0.0)
 
         return candidates.scores(score)
 
@@ -190,4 +190,5 @@ def better_half(candidates: Sequence[ScoredT]) -> list[ScoredT]:
     scores = np.array([candidate.score for candidate in candidates])
     known = scores[np.isfinite(scores)]
     middle = np.median(known) if len(known) else -np.inf
-    return [one for one, score in zip(candidates, scores, strict=True) if not score < middle]
+    return [candidate for candidate, score in zip(candidates, scores, strict=True)
+            if not score < middle]

@@ -58,8 +58,8 @@ def scaled_views(x: np.ndarray, scales: np.ndarray | None = None) -> dict[str, n
     z = z[:, varying] if varying.any() or fixed.any() else z[:, :1]
     if not fixed.any():
         return {name: view(z) for name, view in VIEWS.items()}
-    given = (x - x.mean(0))[:, fixed] / scales[fixed]  # type: ignore[index]
-    return {name: np.concatenate([view(z) if z.size else z, given], 1)
+    scaled = (x - x.mean(0))[:, fixed] / scales[fixed]  # type: ignore[index]
+    return {name: np.concatenate([view(z) if z.size else z, scaled], 1)
             for name, view in VIEWS.items()}
 
 

@@ -88,16 +88,17 @@ class WhenSettled(Intervention):
     def _take(self, epoch: int, target: Target, firing: np.ndarray, change: Tensor) -> None:
         due = [(change, target)]
         if target.peers is not None and self.decide == "alone":
-            due = [(change[own], target.peers.only(own)) for own in self._slices(firing)]
-        take_steps(epoch, [(self._scaled(share.mean().item()), own) for share, own in due])
+            due = [(change[replicas], target.peers.only(replicas))
+                   for replicas in self._slices(firing)]
+        take_steps(epoch, [(self._scaled(share.mean().item()), part) for share, part in due])
 
     def _slices(self, firing: np.ndarray) -> Iterator[slice]:
         """Yield slices of neighboring replicas that fire, one each if steps are scaled."""
         groups = [(fires, i if self.keep == "scaled" else 0) for i, fires in enumerate(firing)]
         for (fires, _), members in groupby(range(len(firing)), key=groups.__getitem__):
-            first, *others = members
+            first, *rest = members
             if fires:
-                yield slice(first, first + len(others) + 1)
+                yield slice(first, first + len(rest) + 1)
 
     def _scaled(self, change: float) -> tuple[Step, ...]:
         if self.keep == "given":

@@ -47,13 +47,13 @@ class DisentangledReset(OnSamples):
     def __call__(self, target: Target) -> None:
         # Weights are reset in place and restored, since a copy would need its own embedder.
         reset = SoftReset(self.keep, self.noise)
-        weights = [own for layer, _ in reset.layers(target.blocks)
-                   for own in layer.parameters.values()]
-        saved = [own.clone() for own in weights]
+        weights = [weight for layer, _ in reset.layers(target.blocks)
+                   for weight in layer.parameters.values()]
+        saved = [weight.clone() for weight in weights]
         try:
             reset(target)
             labels = target.assigner(self.embed(target))
         finally:
-            for own, before in zip(weights, saved, strict=True):
-                own.copy_(before)
+            for weight, before in zip(weights, saved, strict=True):
+                weight.copy_(before)
         target.centers.copy_(group_means(self.embed(target), labels, target.centers))

@@ -54,7 +54,8 @@ class Exchange(Step):
         z = target.embed(rows)
         labels = target.assigner(z)
         keys = [key, *(draws.fold(key, view) for view in range(1, self.views))]
-        views = (target.assigner(target.peers.embed_views(rows, own, self.augment)) for own in keys)
+        views = (target.assigner(target.peers.embed_views(rows, view_key, self.augment))
+                 for view_key in keys)
         tables = np.sum([metrics.batched_contingency(labels, view, k, k).cpu().numpy()
                          for view in views], axis=0)
         finite = torch.stack([part.flatten(1).isfinite().all(1) for part in (z, target.centers)])

@@ -100,7 +100,7 @@ class ByBlock(Step):
     def gentler(self, share: float) -> Self:
         """Return a copy whose factors have moved this share of the way to 1."""
         if isinstance(self.keep, Mapping):
-            moved = {block: own + share * (1 - own) for block, own in self.keep.items()}
+            moved = {block: keep + share * (1 - keep) for block, keep in self.keep.items()}
             return replace(self, keep=moved)
         return replace(self, keep=self.keep + share * (1 - self.keep))
 

@@ -52,9 +52,9 @@ class SplitMerge(OnSamples):
         scatter[replicas, first] = scatter[replicas, second] = -torch.inf
         wide = self._choose(scatter, chance[:, 1])
         changed = means.clone()
-        own, other = sizes[replicas, first, None].clamp(min=1), sizes[replicas, second, None]
-        total = own * means[replicas, first] + other * means[replicas, second]
-        changed[replicas, first] = total / (own + other)
+        size, other_size = sizes[replicas, first, None].clamp(min=1), sizes[replicas, second, None]
+        total = size * means[replicas, first] + other_size * means[replicas, second]
+        changed[replicas, first] = total / (size + other_size)
         offset = widths[replicas, wide].unsqueeze(-1) * directions[replicas, wide]
         changed[replicas, wide] = means[replicas, wide] - offset
         changed[replicas, second] = means[replicas, wide] + offset
@@ -77,12 +77,13 @@ def _merge_costs(means: Tensor, sizes: Tensor) -> Tensor:
 
 def _shapes(z: Tensor, labels: Tensor, means: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return sizes (r, k), largest standard deviations (r, k) and their directions (r, k, d)."""
-    own = z - means.take_along_dim(labels.unsqueeze(-1), -2)
+    centered = z - means.take_along_dim(labels.unsqueeze(-1), -2)
     # One cluster after another: (r, n, k, d) would be large.
     members = [(labels == cluster).to(z.dtype) for cluster in range(means.shape[-2])]
     sizes = torch.stack([member.sum(-1) for member in members], -1)
     with torch.autocast(z.device.type, enabled=False):
-        scatter = torch.stack([(own * member.unsqueeze(-1)).mT @ own for member in members], 1)
+        scatter = torch.stack([(centered * member.unsqueeze(-1)).mT @ centered
+                               for member in members], 1)
     # Without NaN, so that a failed replica does not stop the others.
     scatter = (scatter / sizes.clamp(min=1)[..., None, None]).nan_to_num(0, 0, 0)
     values, vectors = torch.linalg.eigh(scatter)

@@ -85,8 +85,8 @@ class Intervention(ABC):
         return None
 
 
-def as_steps(given: Any) -> tuple[Step, ...]:
-    steps = tuple(given) if isinstance(given, Iterable) else (given,)
+def as_steps(steps: Any) -> tuple[Step, ...]:
+    steps = tuple(steps) if isinstance(steps, Iterable) else (steps,)
     for step in steps:
         if not isinstance(step, Step):
             raise TypeError("steps must be one or several instances of reclust.Step, such as "
@@ -174,7 +174,7 @@ def intervene(epoch: int, due: Sequence[tuple[Intervention, Target]]) -> list[bo
     """Run the interventions of one epoch; return whether each of them did anything."""
     steps = [intervention.steps_at(epoch) for intervention, _ in due]
     with torch.no_grad():
-        take_steps(epoch, [(own, target) for own, (_, target) in zip(steps, due, strict=True)
-                           if own is not None])
-    return [intervention(epoch, target) if own is None else bool(own)
-            for own, (intervention, target) in zip(steps, due, strict=True)]
+        take_steps(epoch, [(now, target) for now, (_, target) in zip(steps, due, strict=True)
+                           if now is not None])
+    return [intervention(epoch, target) if now is None else bool(now)
+            for now, (intervention, target) in zip(steps, due, strict=True)]

@@ -140,8 +140,8 @@ class Target:
         moments : collection of str
             Names of moments in the state of an optimizer that is not PyTorch's.
         """
-        if optimizer is not None and not any(
-                own is centers for group in optimizer.param_groups for own in group["params"]):
+        groups = [] if optimizer is None else optimizer.param_groups
+        if groups and not any(x is centers for group in groups for x in group["params"]):
             raise ValueError("The optimizer does not train these centers: pass the Parameter it "
                              "was given, or no optimizer.")
 
@@ -205,5 +205,6 @@ def _blocks_of(encoder: nn.Module, blocks: Mapping[str, nn.Module] | None) -> Bl
 def _layer(name: str, module: nn.Module) -> Layer:
     # Noise is drawn by name, and torch.compile and DataParallel prefix names.
     name = name.removeprefix("_orig_mod.").removeprefix("module.")
-    return Layer(name, module, {leaf: own for leaf, own in module.named_parameters(recurse=False)
-                                if own.requires_grad})
+    parameters = module.named_parameters(recurse=False)
+    return Layer(name, module, {leaf: parameter for leaf, parameter in parameters
+                                if parameter.requires_grad})

@@ -54,8 +54,8 @@ class DCNObjective:
         return {"centers": centers.clone(), "count": count}
 
     def loss(self, state: State, z: Tensor) -> Tensor:
-        own = state["centers"][self.assign(state, z[0].detach())]
-        squared = (z - own).pow(2).sum(-1).mean(0)
+        assigned = state["centers"][self.assign(state, z[0].detach())]
+        squared = (z - assigned).pow(2).sum(-1).mean(0)
         if self.reduction == "half_sum":
             return squared.sum() / 2
         k = len(state["centers"]) if self.reduction == "mean_over_clusters" else 1

@@ -18,10 +18,10 @@ def findings(*, requested: int, sizes: np.ndarray, replicas: int, failed: int, n
              dimensions: float, ratio: float | None, label_change: Curve | None, epochs: int,
              planned: int, batch_size: int) -> list[dict[str, str]]:
     """Return probable problems (level "warning"), then what is good to know ("note")."""
-    found = []
+    entries = []
 
     def warn(title: str, text: str, level: str = "warning") -> None:
-        found.append({"level": level, "title": title, "text": text})
+        entries.append({"level": level, "title": title, "text": text})
 
     n, k = int(sizes.sum()), len(sizes)
     if k < requested:
@@ -60,4 +60,4 @@ def findings(*, requested: int, sizes: np.ndarray, replicas: int, failed: int, n
     if nmi is None:
         warn("One replica only", "Other seeds may find other clusters. Use n_init=4 or more to "
              "find out, and to keep the best.", level="note")
-    return found
+    return entries

@@ -50,7 +50,7 @@ def fit_data(model: FittedModel, X: Any, y: Any = None, *, title: str) -> Plain:
     provenance = result.provenance | {"seeds": result.seeds, "seconds": seconds}
     return {
         "title": title, "facts": _facts(fit), "findings": _findings(fit),
-        "described": [{name: one[name] for name in DESCRIBED} for one in describe(model, X)],
+        "described": [{name: entry[name] for name in DESCRIBED} for entry in describe(model, X)],
         "verdict": {"kind": kind, "words": words, "rows": comparison.rows(), "caveat": CAVEAT},
         "clusters": _clusters(fit), "samples": _sheet(fit) if images else _profiles(fit, names),
         "map": _map(fit), "confidence": parts.histogram(fit.confidence),
@@ -120,7 +120,7 @@ class FitSample:
     @cached_property
     def nmi(self) -> np.ndarray:
         labelings = self.labelings.values()
-        return np.array([[metrics.nmi(one, other) for other in labelings] for one in labelings])
+        return np.array([[metrics.nmi(a, b) for b in labelings] for a in labelings])
 
     @cached_property
     def agreement(self) -> np.ndarray | None:
@@ -161,17 +161,17 @@ def _clusters(fit: FitSample) -> list[Plain]:
                "agreement": fit.agreement}
     rows = []
     for cluster, size in enumerate(fit.sizes):
-        own = fit.labels == cluster
-        means = {name: None if values is None or not own.any() else values[own].mean()
+        members = fit.labels == cluster
+        means = {name: None if values is None or not members.any() else values[members].mean()
                  for name, values in columns.items()}
         rows.append({"cluster": cluster, "size": size, **means})
     return rows
 
 
 def _map(fit: FitSample) -> Plain:
-    made = parts.embedding_map(fit.z, fit.model.cluster_centers_, fit.labels, fit.rows,
-                               classes=None if fit.classes is None else fit.classes[fit.rows])
-    return made | {"names": fit.ids(made["rows"])}
+    scene = parts.embedding_map(fit.z, fit.model.cluster_centers_, fit.labels, fit.rows,
+                                classes=None if fit.classes is None else fit.classes[fit.rows])
+    return scene | {"names": fit.ids(scene["rows"])}
 
 
 def _sheet(fit: FitSample) -> Plain | str:
@@ -182,14 +182,14 @@ def _sheet(fit: FitSample) -> Plain | str:
         return f"Images with {channels} channels cannot be shown, only with 1 or 3."
     z, labels = torch.from_numpy(fit.z), torch.from_numpy(fit.labels)
     centers = torch.from_numpy(fit.model.cluster_centers_)
-    found = torch.cat(extremes(z, labels, centers, count=SHOWN), 1).numpy()
-    shown = np.where(found < 0, -1, fit.rows[found])
+    rows = torch.cat(extremes(z, labels, centers, count=SHOWN), 1).numpy()
+    shown = np.where(rows < 0, -1, fit.rows[rows])
     images = dense_rows(fit.X, np.maximum(shown, 0).reshape(-1))
     images = preparation.first(images.reshape(*shown.shape, height, width, channels))
-    made = parts.contact_sheet(images, shown, fit.model.labels_, classes=fit.classes)
-    for cluster in made["clusters"]:
+    sheet = parts.contact_sheet(images, shown, fit.model.labels_, classes=fit.classes)
+    for cluster in sheet["clusters"]:
         cluster["names"] = fit.ids(cluster["samples"])
-    return {"kind": "sheet", "nearest": SHOWN, **made}
+    return {"kind": "sheet", "nearest": SHOWN, **sheet}
 
 
 def _profiles(fit: FitSample, names: Any) -> Plain:
@@ -201,19 +201,20 @@ def _profiles(fit: FitSample, names: Any) -> Plain:
 
 
 def _curves(fit: FitSample) -> Plain:
-    result, kept = fit.model.result_, fit.model.best_replica_
+    result, best = fit.model.result_, fit.model.best_replica_
     lines, resets = {}, []
     for phase, columns in result.history.items():
-        flat = {name: one for name, one in columns.items() if one.values.ndim == 2}
-        own = {name: type(one)(one.epochs, one.values[:, [kept]]) for name, one in flat.items()}
+        flat = {name: curve for name, curve in columns.items() if curve.values.ndim == 2}
+        best_curves = {name: type(curve)(curve.epochs, curve.values[:, [best]])
+                       for name, curve in flat.items()}
         for name in flat:
             shown = name != "fired" and not name.endswith(AFTER_RESET)
-            if shown and (line := parts.curve(own, name)) is not None:
+            if shown and (line := parts.curve(best_curves, name)) is not None:
                 mean = parts.curve(flat, name) if len(result) > 1 else None
                 lines[f"{phase}.{name}"] = {"kept": line, "all": mean}
-        if "fired" in own:
-            fired = np.nan_to_num(own["fired"].values).any(axis=1)
-            resets = own["fired"].epochs[fired].tolist()
+        if "fired" in best_curves:
+            fired = np.nan_to_num(best_curves["fired"].values).any(axis=1)
+            resets = best_curves["fired"].epochs[fired].tolist()
     return {"lines": lines, "resets": resets}
 
 

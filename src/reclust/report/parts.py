@@ -25,8 +25,8 @@ THUMBNAIL = 32  # largest side in pixels
 def curve(columns: Mapping[str, Curve], name: str, *, limit: int = 100) -> dict[str, Any] | None:
     """Compute mean and deviation over replicas of a history column, None if nothing is finite."""
     # x counts trained epochs, so that values before and right after a reset share one x.
-    own, after = columns[name], columns.get(name + AFTER_RESET)
-    x, values = own.epochs + 1, own.values
+    before, after = columns[name], columns.get(name + AFTER_RESET)
+    x, values = before.epochs + 1, before.values
     if after is not None and len(x) + len(after.epochs) <= limit:
         order = np.argsort(np.concatenate([x, after.epochs]), kind="stable")
         x = np.concatenate([x, after.epochs])[order]
@@ -34,9 +34,9 @@ def curve(columns: Mapping[str, Curve], name: str, *, limit: int = 100) -> dict[
     known = np.flatnonzero(np.isfinite(values).any(axis=1))
     if not len(known):
         return None
-    kept = known[spread(len(known), limit)]
-    finite = np.ma.masked_invalid(values[kept].astype(np.float64))
-    return {"x": x[kept], "mean": finite.mean(axis=1).data,
+    shown = known[spread(len(known), limit)]
+    finite = np.ma.masked_invalid(values[shown].astype(np.float64))
+    return {"x": x[shown], "mean": finite.mean(axis=1).data,
             "std": finite.std(axis=1, ddof=1).filled(0.0)}
 
 
@@ -50,57 +50,57 @@ def scene(columns: Mapping[str, Curve], rows: np.ndarray, *, classes: np.ndarray
     taken = _frames(columns, frames)
     if not taken:
         return None
-    kept = spread(len(rows), samples)
-    z = [points[kept].astype(np.float64) for _, points, _ in taken]
+    shown = spread(len(rows), samples)
+    z = [points[shown].astype(np.float64) for _, points, _ in taken]
     centers = [points.astype(np.float64) for _, _, points in taken]
-    clusters = [((points[:, None] - own) ** 2).sum(-1).argmin(1)
-                for points, own in zip(z, centers, strict=True)]
-    placed = [_standardized(points, own) for points, own in zip(z, centers, strict=True)]
+    clusters = [((points[:, None] - c) ** 2).sum(-1).argmin(1)
+                for points, c in zip(z, centers, strict=True)]
+    placed = [_standardized(points, c) for points, c in zip(z, centers, strict=True)]
     directions = _plane(np.concatenate([points for points, _ in placed]))
     flat = np.stack([np.concatenate(pair) @ directions for pair in placed])
     # Outliers are clipped to the border.
-    reach = 1.15 * float(np.quantile(np.abs(flat[:, : len(kept)]), 0.995)) or 1.0
+    reach = 1.15 * float(np.quantile(np.abs(flat[:, : len(shown)]), 0.995)) or 1.0
     return {
         "frames": [{"epoch": epoch, "reset": moment == 1} for (epoch, moment), _, _ in taken],
         "points": _as_bytes(np.clip(flat / reach * 127 + 128, 0, 255)),
-        "clusters": _as_bytes(np.stack(clusters)), "rows": rows[kept],
-        "n_clusters": len(centers[0]), "classes": None if classes is None else classes[kept]}
+        "clusters": _as_bytes(np.stack(clusters)), "rows": rows[shown],
+        "n_clusters": len(centers[0]), "classes": None if classes is None else classes[shown]}
 
 
 def embedding_map(z: np.ndarray, centers: np.ndarray, labels: np.ndarray, rows: np.ndarray, *,
                   classes: np.ndarray | None = None, samples: int = 1500) -> dict[str, Any]:
     """Project embeddings (m, d) and centers (k, d) onto a plane, as a scene of one frame."""
-    kept = spread(len(z), samples)
-    points, middles = _standardized(z[kept].astype(np.float64), centers.astype(np.float64))
+    shown = spread(len(z), samples)
+    points, middles = _standardized(z[shown].astype(np.float64), centers.astype(np.float64))
     flat = np.concatenate([points, middles]) @ _plane(points)
-    reach = 1.1 * float(np.quantile(np.abs(flat[: len(kept)]), 0.998)) or 1.0
+    reach = 1.1 * float(np.quantile(np.abs(flat[: len(shown)]), 0.998)) or 1.0
     total = float((points**2).sum())
     return {
         "frames": [{"epoch": -1, "reset": False}],
         "points": _as_bytes(np.clip(flat / reach * 127 + 128, 0, 255)),
-        "clusters": labels[kept], "rows": rows[kept], "n_clusters": len(centers),
-        "classes": None if classes is None else [str(name) for name in classes[kept]],
-        "share": float((flat[: len(kept)] ** 2).sum()) / total if total else 1.0}  # of variance
+        "clusters": labels[shown], "rows": rows[shown], "n_clusters": len(centers),
+        "classes": None if classes is None else [str(name) for name in classes[shown]],
+        "share": float((flat[: len(shown)] ** 2).sum()) / total if total else 1.0}  # of variance
 
 
 def _frames(columns: Mapping[str, Curve], limit: int) -> list[Frame]:
     """Select frames in order of time; those around a reset are kept or dropped together."""
-    found: list[Frame] = []
+    frames: list[Frame] = []
     for moment, ending in enumerate(("", AFTER_RESET)):
         if "embedding" + ending in columns:
             z, centers = columns["embedding" + ending], columns["centers" + ending]
             places = {epoch: i for i, epoch in enumerate(centers.epochs.tolist())}
             for epoch, points in zip(z.epochs.tolist(), z.values, strict=True):
-                own = centers.values[places[epoch]]
-                if np.isfinite(points).all() and np.isfinite(own).all():
-                    found.append(((epoch + 1 - moment, moment), points, own))
-    found.sort(key=lambda frame: frame[0])
-    if len(found) <= limit:
-        return found
-    resets = [epoch for (epoch, moment), *_ in found if moment == 1]
+                middles = centers.values[places[epoch]]
+                if np.isfinite(points).all() and np.isfinite(middles).all():
+                    frames.append(((epoch + 1 - moment, moment), points, middles))
+    frames.sort(key=lambda frame: frame[0])
+    if len(frames) <= limit:
+        return frames
+    resets = [epoch for (epoch, moment), *_ in frames if moment == 1]
     chosen = {resets[i] for i in spread(len(resets), (limit - 2) // 3)}
-    ends = (found[0][0], found[-1][0])
-    return [frame for frame in found if frame[0] in ends or frame[0][0] in chosen
+    ends = (frames[0][0], frames[-1][0])
+    return [frame for frame in frames if frame[0] in ends or frame[0][0] in chosen
             or (frame[0][0] - 1 in chosen and frame[0][1] == 0)]
 
 
@@ -167,7 +167,7 @@ def png(pixels: np.ndarray) -> bytes:
 def confusion(classes: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
     """Count samples by class (rows) and cluster (columns), with matched pairs on the diagonal."""
     table = metrics.contingency(classes, labels)
-    rows, columns = (found.tolist() for found in linear_sum_assignment(table, maximize=True))
+    rows, columns = (indices.tolist() for indices in linear_sum_assignment(table, maximize=True))
     rows += sorted({*range(table.shape[0])} - {*rows})
     columns += sorted({*range(table.shape[1])} - {*columns})
     names, clusters = np.unique(classes), np.unique(labels)
@@ -189,15 +189,15 @@ def profiles(x: np.ndarray, labels: np.ndarray, k: int, names: Sequence[str], *,
     x = x.astype(np.float64)
     mean, std = x.mean(0), x.std(0)
     varying = std > 1e-12 * np.maximum(np.abs(mean), 1e-300)
-    made = []
+    result = []
     for cluster in range(k):
         members = x[labels == cluster]
-        own = members.mean(0) if len(members) else mean
-        deviation = np.where(varying, (own - mean) / np.where(varying, std, 1.0), 0.0)
+        cluster_mean = members.mean(0) if len(members) else mean
+        deviation = np.where(varying, (cluster_mean - mean) / np.where(varying, std, 1.0), 0.0)
         order = np.argsort(-np.abs(deviation), kind="stable")[:count]
-        made.append([{"name": str(names[i]), "deviation": deviation[i], "mean": own[i],
-                      "overall": mean[i]} for i in order if varying[i]])
-    return made
+        result.append([{"name": str(names[i]), "deviation": deviation[i], "mean": cluster_mean[i],
+                        "overall": mean[i]} for i in order if varying[i]])
+    return result
 
 
 def effective_dimensions(z: np.ndarray) -> float:

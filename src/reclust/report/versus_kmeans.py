@@ -113,14 +113,15 @@ def compare(model: FittedModel, X: Any, rows: np.ndarray) -> KMeansComparison:
     labelings = [torch.from_numpy(labels[rows].astype(np.int64))
                  for labels in (model.labels_, model.baseline_.labels_)]
     copied, augmented = exchanged(model), model.result_.settings[model.best_replica_].augmentations
-    replicas = [one.labels[rows] for one in model.candidates_ if one.failed is None]
+    replicas = [candidate.labels[rows] for candidate in model.candidates_
+                if candidate.failed is None]
     neighbors = min(10, len(rows) - 1)
     return KMeansComparison(
         agreement=metrics.ari(*labelings), views=_stability_under_views(model, X, rows),
         refits=(None if copied else _mean_ari(replicas), _kmeans_stability(model, x)),
-        neighbors=_means(local_purity(x, own, neighbors=neighbors) for own in labelings),
-        silhouettes_input=_means(squared_silhouette(x, own) for own in labelings),
-        silhouettes_embedding=_means(squared_silhouette(z, own) for own in labelings),
+        neighbors=_means(local_purity(x, labels, neighbors=neighbors) for labels in labelings),
+        silhouettes_input=_means(squared_silhouette(x, labels) for labels in labelings),
+        silhouettes_embedding=_means(squared_silhouette(z, labels) for labels in labelings),
         unfair={**({"views": SELECTED, "refits": COPIED} if copied else {}),
                 **({"views": TRAINED} if augmented else {})})
 
@@ -141,12 +142,12 @@ def _stability_under_views(model: FittedModel, X: Any, rows: np.ndarray) -> tupl
             key = draws.fold(_key("views"), batch, repeat)
             yield inputs.normalize(augment(inputs.take(batch), key))
 
-    found = []
+    scores = []
     for repeat in range(VIEWS):
         plain = torch.cat([model.baseline_.assign(view.flatten(1)) for view in views(repeat)])
-        found.append((metrics.ari(labels, model.map_batches(views(repeat), Model.assign)),
-                      metrics.ari(baseline, plain.numpy())))
-    return tuple(np.mean(found, axis=0).tolist())
+        scores.append((metrics.ari(labels, model.map_batches(views(repeat), Model.assign)),
+                       metrics.ari(baseline, plain.numpy())))
+    return tuple(np.mean(scores, axis=0).tolist())
 
 
 def _kmeans_stability(model: FittedModel, x: Tensor) -> float:
@@ -162,7 +163,7 @@ def _mean_ari(labelings: Sequence[np.ndarray]) -> float | None:
 
 
 def _means(values: Iterable[Tensor]) -> tuple[float, float]:
-    deep, plain = (float(one.mean()) for one in values)
+    deep, plain = (float(value.mean()) for value in values)
     return deep, plain
 
 

@@ -59,14 +59,14 @@ class Autoencoder(Reconstruction):
 
     def _layers(self, sizes: tuple[int, ...]) -> list[nn.Module]:
         *hidden, last = pairwise(sizes)
-        made: list[nn.Module] = []
+        layers: list[nn.Module] = []
         for n_in, n_out in hidden:
             if self.batch_norm:
                 layer = uninitialized(Linear, n_in, n_out)
-                made += [layer, BatchNormReLU(n_out), nn.Identity()]  # named as in older files
+                layers += [layer, BatchNormReLU(n_out), nn.Identity()]  # named as in older files
             else:
-                made.append(uninitialized(LinearReLU, n_in, n_out))
-        return [*made, uninitialized(Linear, *last)]
+                layers.append(uninitialized(LinearReLU, n_in, n_out))
+        return [*layers, uninitialized(Linear, *last)]
 
 
 @value

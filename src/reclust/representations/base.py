@@ -92,15 +92,15 @@ def build_network(representation: Representation, sample_shape: tuple[int, ...],
     return copy.deepcopy(net).to(dtype).eval()
 
 
-def try_forward(part: str, call: Callable[[Tensor], Tensor], given: Tensor) -> Tensor:
+def try_forward(part: str, call: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """Call the encoder, decoder or projector with an error message that names it."""
     try:
-        output = call(given)
+        output = call(x)
     except torch.OutOfMemoryError:
         raise
     except (RuntimeError, ValueError, IndexError) as error:
         hint = "; nn.Flatten() turns images into rows" if part == "encoder" else ""
-        raise ValueError(f"The {part} cannot take a tensor of shape {tuple(given.shape)}: "
+        raise ValueError(f"The {part} cannot take a tensor of shape {tuple(x.shape)}: "
                          f"{first_line(error).rstrip('.')}. Fit its first layer{hint}.") from error
     if not isinstance(output, Tensor):
         raise ValueError(f"The {part} must return one tensor, got {type(output).__name__}.")
@@ -132,7 +132,7 @@ def encoder_blocks(encoder: nn.Module, *, prefix: str = "") -> dict[str, tuple[s
 
 def _only_scales(layer: nn.Module) -> bool:
     return isinstance(layer, (*NORMS, nn.PReLU)) or (
-        not is_parametrized(layer) and all(own.ndim < 2 for own in layer.parameters(recurse=False)))
+        not is_parametrized(layer) and all(x.ndim < 2 for x in layer.parameters(recurse=False)))
 
 
 def layers_of(net: nn.Module, place: str) -> tuple[str, ...]:

@@ -26,8 +26,8 @@ def nt_xent(projected: Tensor, temperature: float | Tensor) -> Tensor:
         both = nn.functional.normalize(both, dim=-1)
         similarity = both @ both.mT / temperature
         itself = torch.eye(len(both), dtype=torch.bool, device=both.device)
-        other = torch.arange(len(both), device=both.device).roll(len(both) // 2)
-        return nn.functional.cross_entropy(similarity.masked_fill(itself, -torch.inf), other)
+        partner = torch.arange(len(both), device=both.device).roll(len(both) // 2)
+        return nn.functional.cross_entropy(similarity.masked_fill(itself, -torch.inf), partner)
 
 
 class EncoderProjector(nn.Module):
@@ -176,8 +176,8 @@ class OwnSimCLR(Contrastive):
 
 def mlp(sizes: tuple[int, ...], *, batch_norm: bool) -> list[nn.Module]:
     """Make linear layers with ReLU, and optionally BatchNorm, between them."""
-    made: list[nn.Module] = []
+    layers: list[nn.Module] = []
     for n_in, n_out in pairwise(sizes):
         norm = [nn.BatchNorm1d(n_out)] if batch_norm else []
-        made += [uninitialized(nn.Linear, n_in, n_out), *norm, nn.ReLU()]
-    return made[: -2 if batch_norm else -1]
+        layers += [uninitialized(nn.Linear, n_in, n_out), *norm, nn.ReLU()]
+    return layers[: -2 if batch_norm else -1]

@@ -179,4 +179,4 @@ class ConvAutoencoder(Reconstruction):
     def blocks(self, net: EncoderDecoder) -> dict[str, tuple[str, ...]]:
         names = {name: layers_of(net, f"encoder.{name}")
                  for name, _ in net.encoder.named_children()}
-        return {block: own for block, own in names.items() if own}
+        return {block: layers for block, layers in names.items() if layers}

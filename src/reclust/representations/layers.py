@@ -16,8 +16,8 @@ class Linear(nn.Linear):
     """`nn.Linear` whose gradient under vmap needs no copy, as torch's transposed one does."""
 
     def forward(self, x: Tensor) -> Tensor:
-        given = _cast(x, self.weight, self.bias)
-        return nn.functional.linear(*given) if _plain(x) else _Linear.apply(*given)
+        arguments = _cast(x, self.weight, self.bias)
+        return nn.functional.linear(*arguments) if _plain(x) else _Linear.apply(*arguments)
 
 
 class LinearReLU(Linear):

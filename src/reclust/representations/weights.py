@@ -134,4 +134,4 @@ def decaying_weights(net: nn.Module, *, prefix: str = "") -> frozenset[str]:
     """Name the parameters for weight decay: no biases, no norms, nothing with one axis."""
     return frozenset(prefix + f"{layer_name}.{name}".lstrip(".")
                      for layer_name, layer in layers(net) if not isinstance(layer, NORMS)
-                     for name, own in layer.named_parameters(recurse=False) if own.ndim > 1)
+                     for name, weight in layer.named_parameters(recurse=False) if weight.ndim > 1)

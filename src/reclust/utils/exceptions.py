@@ -70,7 +70,7 @@ def collected_warnings() -> Iterator[list[str]]:
 
 def printable(text: str) -> str:
     """Show control characters but line ends, which a terminal would obey, as escapes."""
-    return re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", lambda found: f"\\x{ord(found[0]):02x}", text)
+    return re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def first_line(error: BaseException) -> str:

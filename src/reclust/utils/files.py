@@ -65,14 +65,14 @@ def write_bytes(path: str | os.PathLike[str], content: bytes | bytearray | memor
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     """Write rows as CSV, quoted as RFC 4180 says, with line feeds."""
-    cells = ([str(no_formula(given)) for given in row] for row in rows)
+    cells = ([str(no_formula(cell)) for cell in row] for row in rows)
     return "".join(",".join('"' + text.replace('"', '""') + '"' if re.search('[",\r\n]', text)
                             else text for text in row) + "\n" for row in cells)
 
 
-def no_formula(given: Any) -> Any:
+def no_formula(cell: Any) -> Any:
     """Put an apostrophe before text that a spreadsheet would compute as a formula."""
-    return f"'{given}" if isinstance(given, str) and _FORMULA.match(given) else given
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
 @contextmanager
@@ -103,7 +103,9 @@ def exclusive_lock(path: Path, message: str) -> Iterator[None]:
         connection = sqlite3.connect(path, timeout=0, isolation_level=None)
         connection.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError as error:
-        other = f"{path} could not be locked ({error}): use a writable folder that supports locks."
-        raise RuntimeError(message if "is locked" in str(error) else other) from error
+        if "is locked" not in str(error):
+            message = (f"{path} could not be locked ({error}): use a writable folder that supports "
+                       "locks.")
+        raise RuntimeError(message) from error
     with closing(connection):
         yield

@@ -66,23 +66,24 @@ def squared_norms(gradients: list[Tensor]) -> Tensor:
     if fast := triton(gradients[0]):
         return fast.squared_norms(gradients)
     exact = torch.promote_types(gradients[0].dtype, torch.float32)
-    norms = [torch.linalg.vector_norm(one.flatten(1), dim=1, dtype=exact) for one in gradients]
+    norms = [torch.linalg.vector_norm(gradient.flatten(1), dim=1, dtype=exact)
+             for gradient in gradients]
     return torch.stack(norms).square().sum(0)
 
 
-def squared_error(made: Tensor, x: Tensor) -> Tensor:
+def squared_error(output: Tensor, x: Tensor) -> Tensor:
     """Sum squared differences for each replica: (r, ...), (r, ...) -> (r,)."""
-    if fast := triton(made):
-        return fast.squared_error(made.contiguous(), x.contiguous())
-    return (made.to(x.dtype) - x).square().flatten(1).sum(1)
+    if fast := triton(output):
+        return fast.squared_error(output.contiguous(), x.contiguous())
+    return (output.to(x.dtype) - x).square().flatten(1).sum(1)
 
 
-def squared_error_backward(made: Tensor, x: Tensor, grad: Tensor) -> Tensor:
+def squared_error_backward(output: Tensor, x: Tensor, grad: Tensor) -> Tensor:
     """Return the gradient of `squared_error` for `made`, given that of the sums, (r,)."""
-    if fast := triton(made):
-        return fast.squared_error_backward(made.contiguous(), x.contiguous(), grad)
+    if fast := triton(output):
+        return fast.squared_error_backward(output.contiguous(), x.contiguous(), grad)
     scale = 2 * grad.reshape(-1, *[1] * (x.ndim - 1))
-    return (made.to(x.dtype) - x).mul_(scale).to(made.dtype)
+    return (output.to(x.dtype) - x).mul_(scale).to(output.dtype)
 
 
 def triton(like: Tensor) -> ModuleType | None:

@@ -40,8 +40,8 @@ def _relu_backward(grad, y, through, sums, batch, width, ROWS: tl.constexpr,
         row = first + tl.arange(0, ROWS)
         inside = (row < batch)[:, None] & (column < width)[None, :]
         at = (replica * batch + row)[:, None] * width + column[None, :]
-        own = tl.load(grad + at, inside, other=0)
-        passed = tl.where(tl.load(y + at, inside, other=0) <= 0, 0, own)
+        value = tl.load(grad + at, inside, other=0)
+        passed = tl.where(tl.load(y + at, inside, other=0) <= 0, 0, value)
         tl.store(through + at, passed, inside)
         total += tl.sum(passed.to(EXACT), 0)
     tl.store(sums + replica * width + column, total, column < width)
@@ -64,7 +64,7 @@ def _batch_norm_relu(y, weight, bias, running_mean, running_var, out, means, sca
                      COLUMNS: tl.constexpr, EXACT: tl.constexpr):
     replica = tl.program_id(1).to(tl.int64)
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
-    known, own = column < width, replica * width + column
+    known, place = column < width, replica * width + column
     mean = tl.zeros((COLUMNS,), EXACT)
     for first in range(0, batch, ROWS):  # later passes find the columns in the cache
         row = first + tl.arange(0, ROWS)
@@ -81,13 +81,13 @@ def _batch_norm_relu(y, weight, bias, running_mean, running_var, out, means, sca
         var += tl.sum(tl.where(inside, centered * centered, 0), 0)
     var /= batch
     scale = 1 / tl.sqrt(var + EPS)
-    tl.store(means + own, mean, known)
-    tl.store(scales + own, scale, known)
-    moved = tl.load(running_mean + own, known, other=0)
-    tl.store(running_mean + own, moved + MOMENTUM * (mean - moved), known)
-    moved = tl.load(running_var + own, known, other=0)
-    tl.store(running_var + own, moved + MOMENTUM * (var * batch / (batch - 1) - moved), known)
-    factor, shift = tl.load(weight + own, known, other=0), tl.load(bias + own, known, other=0)
+    tl.store(means + place, mean, known)
+    tl.store(scales + place, scale, known)
+    moved = tl.load(running_mean + place, known, other=0)
+    tl.store(running_mean + place, moved + MOMENTUM * (mean - moved), known)
+    moved = tl.load(running_var + place, known, other=0)
+    tl.store(running_var + place, moved + MOMENTUM * (var * batch / (batch - 1) - moved), known)
+    factor, shift = tl.load(weight + place, known, other=0), tl.load(bias + place, known, other=0)
     for first in range(0, batch, ROWS):
         row = first + tl.arange(0, ROWS)
         inside = (row < batch)[:, None] & known[None, :]
@@ -103,9 +103,9 @@ def _batch_norm_relu_backward(grad, y, weight, bias, means, scales, y_grad, weig
                               EXACT: tl.constexpr):
     replica = tl.program_id(1).to(tl.int64)
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
-    known, own = column < width, replica * width + column
-    factor, shift = tl.load(weight + own, known, other=0), tl.load(bias + own, known, other=0)
-    mean, scale = tl.load(means + own, known, other=0), tl.load(scales + own, known, other=0)
+    known, place = column < width, replica * width + column
+    factor, shift = tl.load(weight + place, known, other=0), tl.load(bias + place, known, other=0)
+    mean, scale = tl.load(means + place, known, other=0), tl.load(scales + place, known, other=0)
     total, product = tl.zeros((COLUMNS,), EXACT), tl.zeros((COLUMNS,), EXACT)
     for first in range(0, batch, ROWS):
         row = first + tl.arange(0, ROWS)
@@ -116,8 +116,8 @@ def _batch_norm_relu_backward(grad, y, weight, bias, means, scales, y_grad, weig
         through = tl.where(passed, tl.load(grad + at, inside, other=0).to(EXACT), 0)
         total += tl.sum(through, 0)
         product += tl.sum(through * normal, 0)
-    tl.store(bias_grad + own, total, known)
-    tl.store(weight_grad + own, product, known)
+    tl.store(bias_grad + place, total, known)
+    tl.store(weight_grad + place, product, known)
     for first in range(0, batch, ROWS):
         row = first + tl.arange(0, ROWS)
         inside = (row < batch)[:, None] & known[None, :]
@@ -140,7 +140,7 @@ def batch_norm_relu(y: Tensor, weight: Tensor, bias: Tensor, running_mean: Tenso
 
 def batch_norm_relu_backward(grad: Tensor, y: Tensor, weight: Tensor, bias: Tensor, mean: Tensor,
                              scale: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    y_grad, weight_grad, bias_grad = (torch.empty_like(one) for one in (y, weight, bias))
+    y_grad, weight_grad, bias_grad = (torch.empty_like(tensor) for tensor in (y, weight, bias))
     _columns(_batch_norm_relu_backward, grad, y, weight.contiguous(), bias.contiguous(), mean,
              scale, y_grad, weight_grad, bias_grad, like=y)
     return y_grad, weight_grad, bias_grad
@@ -183,7 +183,7 @@ def squared_norms(gradients: list[Tensor]) -> Tensor:
 
 
 @triton.jit
-def _squared_error(made, x, sums, size, stride, BLOCK: tl.constexpr, STEP: tl.constexpr,
+def _squared_error(output, x, sums, size, stride, BLOCK: tl.constexpr, STEP: tl.constexpr,
                    EXACT: tl.constexpr):
     replica, block = tl.program_id(1).to(tl.int64), tl.program_id(0)
     total = tl.zeros((STEP,), EXACT)
@@ -191,37 +191,38 @@ def _squared_error(made, x, sums, size, stride, BLOCK: tl.constexpr, STEP: tl.co
         at = block * BLOCK + start + tl.arange(0, STEP)
         inside, place = at < size, replica * size + at
         target = tl.load(x + place, inside, other=0).to(EXACT)
-        off = tl.load(made + place, inside, other=0).to(EXACT) - target
+        off = tl.load(output + place, inside, other=0).to(EXACT) - target
         total += off * off
     tl.store(sums + replica * stride + block, tl.sum(total, 0))
 
 
-def squared_error(made: Tensor, x: Tensor) -> Tensor:
-    size = made[0].numel()
+def squared_error(output: Tensor, x: Tensor) -> Tensor:
+    size = output[0].numel()
     blocks = triton.cdiv(size, NORM_BLOCK)
     exact = torch.promote_types(x.dtype, torch.float32)
-    sums = torch.empty(len(made), blocks, device=made.device, dtype=exact)
-    _squared_error[(blocks, len(made))](made, x, sums, size, blocks, BLOCK=NORM_BLOCK, STEP=1024,
-                                        EXACT=_exact(x))
+    sums = torch.empty(len(output), blocks, device=output.device, dtype=exact)
+    _squared_error[(blocks, len(output))](output, x, sums, size, blocks, BLOCK=NORM_BLOCK,
+                                          STEP=1024, EXACT=_exact(x))
     return sums.sum(1)
 
 
 @triton.jit
-def _squared_error_backward(made, x, grad, to_made, size, BLOCK: tl.constexpr, EXACT: tl.constexpr):
+def _squared_error_backward(output, x, grad, output_grad, size, BLOCK: tl.constexpr,
+                            EXACT: tl.constexpr):
     replica = tl.program_id(1).to(tl.int64)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside, place = at < size, replica * size + at
     target = tl.load(x + place, inside, other=0).to(EXACT)
-    off = tl.load(made + place, inside, other=0).to(EXACT) - target
-    tl.store(to_made + place, 2 * tl.load(grad + replica).to(EXACT) * off, inside)
+    off = tl.load(output + place, inside, other=0).to(EXACT) - target
+    tl.store(output_grad + place, 2 * tl.load(grad + replica).to(EXACT) * off, inside)
 
 
-def squared_error_backward(made: Tensor, x: Tensor, grad: Tensor) -> Tensor:
-    size, to_made = made[0].numel(), torch.empty_like(made)
-    grid = (triton.cdiv(size, BLOCK), len(made))
-    _squared_error_backward[grid](made, x, grad.contiguous(), to_made, size, BLOCK=BLOCK,
+def squared_error_backward(output: Tensor, x: Tensor, grad: Tensor) -> Tensor:
+    size, output_grad = output[0].numel(), torch.empty_like(output)
+    grid = (triton.cdiv(size, BLOCK), len(output))
+    _squared_error_backward[grid](output, x, grad.contiguous(), output_grad, size, BLOCK=BLOCK,
                                   EXACT=_exact(x))
-    return to_made
+    return output_grad
 
 
 @triton.jit
@@ -233,21 +234,21 @@ def _adam(weight, working, gradient, first, second, steps, lr, squared_norm, siz
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < size
     at += replica * size
-    own = weight.dtype.element_ty
+    dtype = weight.dtype.element_ty
     # In double precision, since 1 - beta2^t loses half of its digits at the first steps.
     count, speed = tl.load(steps + replica).to(tl.float64), tl.load(lr)
-    rate = (speed / (1 - tl.exp(count * LOG_BETA1))).to(own)
-    root = tl.sqrt(1 - tl.exp(count * LOG_BETA2)).to(own)
-    g = tl.load(gradient + at, inside, other=0).to(own)
+    rate = (speed / (1 - tl.exp(count * LOG_BETA1))).to(dtype)
+    root = tl.sqrt(1 - tl.exp(count * LOG_BETA2)).to(dtype)
+    g = tl.load(gradient + at, inside, other=0).to(dtype)
     if CLIP > 0:
         norm = tl.sqrt(tl.load(squared_norm + replica))
-        g *= tl.minimum(CLIP / (norm + 1e-6), 1).to(own)
+        g *= tl.minimum(CLIP / (norm + 1e-6), 1).to(dtype)
     m = tl.load(first + at, inside, other=0)
     m += (1 - BETA1) * (g - m)
     v = tl.load(second + at, inside, other=0) * BETA2 + (1 - BETA2) * g * g
     w = tl.load(weight + at, inside, other=0)
     if DECAY > 0:
-        w -= (speed * DECAY).to(own) * w
+        w -= (speed * DECAY).to(dtype) * w
     w -= rate * m / (tl.sqrt(v) / root + EPS)
     tl.store(first + at, m, inside)
     tl.store(second + at, v, inside)

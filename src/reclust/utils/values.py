@@ -39,9 +39,9 @@ def number(*, default: Any = MISSING, least: float = -inf, above: float = -inf, 
     needed = " and ".join(f"{word} {bound:g}" for word, (bound, _) in finite.items())
 
     def check(name: str, given: Any) -> float:
-        found = check_float(name, given)
-        _check(all(fits(found, bound) for bound, fits in finite.values()), name, needed, given)
-        return found if convert else given
+        checked = check_float(name, given)
+        _check(all(fits(checked, bound) for bound, fits in finite.values()), name, needed, given)
+        return checked if convert else given
 
     return _checked(check, default, optional)
 
@@ -132,31 +132,32 @@ def value(cls: type[T]) -> type[T]:
         finish(self)
 
     cls.__post_init__ = check_fields  # type: ignore[attr-defined]
-    made = dataclasses.dataclass(frozen=True, eq=not issubclass(cls, Shorthand))(cls)
-    known = _KINDS.get(made.__name__, made)
-    if _full_name(known) != _full_name(made):  # a notebook cell that runs again redefines classes
-        raise ValueError(f"A value named {made.__name__} already exists in {known.__module__}: "
+    kind = dataclasses.dataclass(frozen=True, eq=not issubclass(cls, Shorthand))(cls)
+    known = _KINDS.get(kind.__name__, kind)
+    if _full_name(known) != _full_name(kind):  # a notebook cell that runs again redefines classes
+        raise ValueError(f"A value named {kind.__name__} already exists in {known.__module__}: "
                          "choose another name.")
-    _KINDS[made.__name__] = made
-    return made
+    _KINDS[kind.__name__] = kind
+    return kind
 
 
 def _full_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def same(one: Any, other: Any) -> bool:
+def same(first: Any, second: Any) -> bool:
     """Compare two objects that may hold tensors or arrays."""
     with suppress(RuntimeError, ValueError):  # tensors and arrays have no single truth value
-        return one is other or bool(one == other)
-    if type(one) is not type(other):
+        return first is second or bool(first == second)
+    if type(first) is not type(second):
         return False
-    if dataclasses.is_dataclass(one):
-        return all(same(getattr(one, field.name), getattr(other, field.name))
-                   for field in dataclasses.fields(one))
-    if isinstance(one, (tuple, list)):
-        return len(one) == len(other) and all(map(same, one, other))
-    return getattr(one, "shape", None) == getattr(other, "shape", 0) and bool((one == other).all())
+    if dataclasses.is_dataclass(first):
+        return all(same(getattr(first, field.name), getattr(second, field.name))
+                   for field in dataclasses.fields(first))
+    if isinstance(first, (tuple, list)):
+        return len(first) == len(second) and all(map(same, first, second))
+    equal_shapes = getattr(first, "shape", None) == getattr(second, "shape", 0)
+    return equal_shapes and bool((first == second).all())
 
 
 @value
@@ -216,7 +217,7 @@ def kind_named(name: str) -> type:
         if name not in _KINDS:
             import_all(package)
     if name not in _KINDS:
-        near = "".join(f"Did you mean {one!r}? " for one in get_close_matches(name, _KINDS, n=1))
+        near = "".join(f"Did you mean {kind!r}? " for kind in get_close_matches(name, _KINDS, n=1))
         raise ValueError(f"Unknown kind of value {name!r}. {near}Import the module that defines it "
                          "first, on the command line with reclust --import MODULE.")
     return _KINDS[name]
@@ -234,6 +235,6 @@ def import_all(package: str) -> None:
         getattr(module, name)
 
 
-def is_missing(one: Any) -> bool:
+def is_missing(cell: Any) -> bool:
     """Tell whether it is None, NaN or a missing value of pandas, which cannot be compared."""
-    return not isinstance(one, str) and str(one) in ("None", "nan", "<NA>", "NaT")
+    return not isinstance(cell, str) and str(cell) in ("None", "nan", "<NA>", "NaT")

@@ -89,19 +89,19 @@ def read_images(place: Path, *, size: Sequence[int] | None = None,
 
 
 def _find_images(place: Path) -> list[Path]:
-    found = sorted(_walk(place)) if place.is_dir() else [place]
-    unsupported = [path for path in found if path.suffix.lower() in UNSUPPORTED]
+    paths = sorted(_walk(place)) if place.is_dir() else [place]
+    unsupported = [path for path in paths if path.suffix.lower() in UNSUPPORTED]
     left_out = ""
     if unsupported:
         endings = ", ".join(sorted({path.suffix.lower() for path in unsupported}))
         left_out = (f"{len(unsupported)} photos in {place} are left out because of their format "
                     f"({endings}): convert them to JPEG or PNG first.")
-    if len(unsupported) == len(found):
+    if len(unsupported) == len(paths):
         raise DataError(f"{place} holds no images; looked for {', '.join(sorted(SUFFIXES))}. "
                         + left_out)
     if unsupported:
         warn(left_out)
-    return [path for path in found if path not in unsupported]
+    return [path for path in paths if path not in unsupported]
 
 
 def _walk(folder: Path) -> Iterator[Path]:

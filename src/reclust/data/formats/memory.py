@@ -97,10 +97,10 @@ def _from_torch(source: Any) -> dict[str, Any]:
     if len(shapes) != 1:
         problem = f"holds items of different shapes, such as {sorted(shapes)[:2]}: resize them"
         raise DataError(f"The {type(source).__name__} {problem if items else 'is empty'}.")
-    found: dict[str, Any] = {"samples": np.stack(samples)}
+    fields: dict[str, Any] = {"samples": np.stack(samples)}
     if paired and len(items[0]) > 1 and np.ndim(items[0][1]) == 0:
-        found["labels"] = np.array([np.asarray(item[1]).item() for item in items])
-    return found
+        fields["labels"] = np.array([np.asarray(item[1]).item() for item in items])
+    return fields
 
 
 def as_numpy(item: Any) -> NDArray[Any]:

@@ -154,9 +154,9 @@ def check_finite(values: NDArray[Any], names: Sequence[str], where: Path | str) 
     """Raise if columns (n, d) have missing or infinite values."""
     counts = (~np.isfinite(values)).sum(axis=0)
     if counts.any():
-        found = listed(f"{name!r} ({count} of {len(values)} rows)"
-                      for name, count in zip(names, counts.tolist(), strict=True) if count)
-        raise DataError(f"{where}: missing or infinite values in {found}; fill them in "
+        columns = listed(f"{name!r} ({count} of {len(values)} rows)"
+                         for name, count in zip(names, counts.tolist(), strict=True) if count)
+        raise DataError(f"{where}: missing or infinite values in {columns}; fill them in "
                         "(SimpleImputer), or give a DataFrame, whose missing values are filled in.")
 
 
@@ -178,16 +178,17 @@ def read_parquet(path: Path, *, labels: str | None = None, ids: str | None = Non
     with explain_read_errors(path):
         schema = parquet.read_schema(path)
     check_names(schema.names, (labels, ids, *drop), path)
-    kept = {field.name: field.type for field in schema if field.name not in drop}
-    _refuse({name: f"{kind!s:.80}" for name, kind in kept.items() if types.is_nested(kind)}, path)
+    columns = {field.name: field.type for field in schema if field.name not in drop}
+    _refuse({name: f"{kind!s:.80}" for name, kind in columns.items() if types.is_nested(kind)}, path)
     # Equal strings share memory in a dictionary, as they do in the file.
-    text = [name for name, kind in kept.items() if types.is_string(kind) or types.is_binary(kind)]
+    text = [name for name, kind in columns.items()
+            if types.is_string(kind) or types.is_binary(kind)]
     with explain_read_errors(path), parquet.ParquetFile(path, read_dictionary=text) as file:
-        content = 8 * file.metadata.num_rows * len(kept)
+        content = 8 * file.metadata.num_rows * len(columns)
         check_size(path, content, path.stat().st_size)
         if content > IN_MEMORY:
-            return _map_parquet(file, path, labels, ids, list(kept))
-        frame = file.read(columns=list(kept)).to_pandas()
+            return _map_parquet(file, path, labels, ids, list(columns))
+        frame = file.read(columns=list(columns)).to_pandas()
     return from_frame(frame, labels=labels, ids=ids, where=str(path))
 
 

@@ -137,27 +137,27 @@ def _from_form(known: NamedSet, form: Form, paths: Sequence[Path]) -> Dataset:
 
 
 def _from_npz(name: str, path: Path) -> Dataset:
-    found = replace(read(path), name=name)
+    dataset = replace(read(path), name=name)
     family = max((known for known in SETS if name == known or name.startswith(known + "_")),
                  key=len, default=None)
     if family is None:
-        return found
+        return dataset
     known = SETS[family]
-    if found.labels is None:
+    if dataset.labels is None:
         raise DataError(f"{path} has no `labels`; a file of the set {family} needs them.")
     if name == family:
         # Without a split in the file, the set is checked as one part.
-        first = np.full(len(found), True) if found.split is None else found.split == TRAIN
-        parts = [SetPart(np.asarray(found.samples)[mask], found.labels[mask])
+        first = np.full(len(dataset), True) if dataset.split is None else dataset.split == TRAIN
+        parts = [SetPart(np.asarray(dataset.samples)[mask], dataset.labels[mask])
                  for mask in (first, ~first) if mask.any()]
         whole = replace(known, counts=(sum(known.counts),)) if len(parts) == 1 else known
         whole.check_whole(parts, where=str(path), exact=True)
     else:
-        known.check_images(np.asarray(found.samples), found.labels, where=str(path))
-    return _described(found, known, len(np.unique(found.labels)))
+        known.check_images(np.asarray(dataset.samples), dataset.labels, where=str(path))
+    return _described(dataset, known, len(np.unique(dataset.labels)))
 
 
-def _described(found: Dataset, known: NamedSet, n_clusters: int) -> Dataset:
-    return replace(found, n_clusters=n_clusters, max_value=float(known.max_value),
+def _described(dataset: Dataset, known: NamedSet, n_clusters: int) -> Dataset:
+    return replace(dataset, n_clusters=n_clusters, max_value=float(known.max_value),
                    resize_to=known.resize_to, equalize=known.equalize, citation=known.citation,
                    licence=known.licence)

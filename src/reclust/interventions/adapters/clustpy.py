@@ -37,8 +37,8 @@ def intervene(estimator: E, intervention: Intervention = BRB(), *, seed: int = 0
 
     module = _with_action(function.__globals__[name], act)
     fit = _with_globals(kind.fit, {trainer: _with_globals(function, {name: module})})
-    made = type(kind.__name__, (kind,), {"fit": fit, "__doc__": kind.__doc__})
-    return made(**clone(estimator).get_params(deep=False))
+    subclass = type(kind.__name__, (kind,), {"fit": fit, "__doc__": kind.__doc__})
+    return subclass(**clone(estimator).get_params(deep=False))
 
 
 @torch.no_grad()
@@ -53,17 +53,17 @@ def _embeddings(module: Any, network: Any, loader: Any) -> Tensor:
 
 def _with_globals(function: FunctionType, names: dict[str, Any]) -> FunctionType:
     """Copy a function, with other objects under some of its global names."""
-    made = FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__,
+    copy = FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__,
                         function.__defaults__, function.__closure__)
-    made.__kwdefaults__ = function.__kwdefaults__
-    return made
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
 
 
 def _with_action(kind: Any, act: Callable[..., None]) -> type[nn.Module]:
     """Return a subclass of the module whose `fit` calls `act` before each pass over the data."""
 
     def fit(self: Any, neural_network: nn.Module, trainloader: Any, *rest: Any) -> Any:
-        optimizer = next(one for one in rest if isinstance(one, torch.optim.Optimizer))
+        optimizer = next(x for x in rest if isinstance(x, torch.optim.Optimizer))
         memory: dict[str, Tensor] = {}
         loader = _Loader(trainloader, lambda epoch: act(epoch, memory, self, neural_network,
                                                         trainloader, optimizer))

@@ -80,8 +80,8 @@ class KMeans:
             (*lead, n, d), limits = z.shape, _limits(z.device)
             rows = max(1, limits.block // (n * k))
             problems = max(1, limits.piece // (self.n_init * n * k))
-            fits = [reduce(_better, self._restarts(x, k, own.split(rows, dim=1)))
-                    for x, own in _together(problems, points, keys)]
+            fits = [reduce(_better, self._restarts(x, k, restart_keys.split(rows, dim=1)))
+                    for x, restart_keys in _together(problems, points, keys)]
             centers, labels, inertia = (torch.cat(field) for field in zip(*fits, strict=True))
             centers = (centers + mean).to(z.dtype).reshape(*lead, k, d)
         return KMeansFit(centers, labels.reshape(*lead, n), inertia.to(points.dtype).reshape(lead))
@@ -90,8 +90,8 @@ class KMeans:
         """Yield the fit of each restart; keys (p, s) come in groups that fit into memory."""
         for group in keys:
             centers = _lloyd(points, _seed(points, k, group), max_iter=self.max_iter, tol=self.tol)
-            for one in centers.unbind(1):
-                yield _judge(points, one)
+            for start in centers.unbind(1):
+                yield _judge(points, start)
 
 
 @value
@@ -103,7 +103,7 @@ class KMeansPlusPlus:
             points, mean, keys = _prepare(z, k, key, n_init=1)
             *lead, n, d = z.shape
             parts = _together(max(1, _limits(z.device).block // (n * k)), points, keys)
-            centers = torch.cat([_seed(x, k, own)[:, 0] for x, own in parts])
+            centers = torch.cat([_seed(x, k, seed_keys)[:, 0] for x, seed_keys in parts])
             return (centers + mean).to(z.dtype).reshape(*lead, k, d)
 
 
@@ -184,8 +184,8 @@ class _Rows:
         if width == self.running.shape[1] and bool(busy.all()):
             return self
         keep = self.running[busy].int().argsort(dim=1, descending=True, stable=True)[:, :width]
-        restart, steps, running = (own[busy].gather(1, keep)
-                                   for own in (self.restart, self.steps, self.running))
+        restart, steps, running = (field[busy].gather(1, keep)
+                                   for field in (self.restart, self.steps, self.running))
         return _Rows(self.points if bool(busy.all()) else self.points[busy], self.limit[busy],
                      self.problem[busy], restart,
                      self.centers[busy].take_along_dim(keep[..., None, None], 1), steps, running)

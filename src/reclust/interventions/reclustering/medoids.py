@@ -34,8 +34,8 @@ class KMedoids:
             seeds = [KMeansPlusPlus()(z, k, draws.fold(key, "medoids", i))
                      for i in range(self.n_init)]
             starts = torch.stack(seeds, -3).reshape(-1, self.n_init, k, z.shape[-1])
-        found = [self._best(x, own) for x, own in zip(problems, starts, strict=True)]
-        return torch.stack(found).reshape(*z.shape[:-2], k, z.shape[-1])
+        medoids = [self._best(x, seeds) for x, seeds in zip(problems, starts, strict=True)]
+        return torch.stack(medoids).reshape(*z.shape[:-2], k, z.shape[-1])
 
     def _best(self, x: Tensor, starts: Tensor) -> Tensor:
         """Return the best medoids: (n, d), (n_init, k, d) -> (k, d)."""
@@ -49,7 +49,7 @@ class KMedoids:
             moving = moving[(medoids[moving] != old).any(1)]
             if not len(moving):
                 break
-        costs = torch.stack([torch.cdist(x, x[own]).amin(1).sum() for own in medoids])
+        costs = torch.stack([torch.cdist(x, x[rows]).amin(1).sum() for rows in medoids])
         return samples[medoids[costs.argmin()]]
 
 
@@ -66,11 +66,11 @@ def _summed_distances(x: Tensor) -> Tensor:
 
 def _moved(x: Tensor, medoids: Tensor) -> Tensor:
     """Move each medoid (s, k) to the member of its cluster with the least summed distance."""
-    labels = torch.stack([nearest(x, x[own]) for own in medoids])
+    labels = torch.stack([nearest(x, x[rows]) for rows in medoids])
     clusters = torch.arange(medoids.shape[1], device=x.device)
     members = labels.unsqueeze(1) == clusters.unsqueeze(1)
     sums = torch.full(members.shape, torch.inf, dtype=x.dtype, device=x.device)
-    for made, chosen in zip(sums.flatten(0, 1), members.flatten(0, 1), strict=True):
-        made[chosen] = _summed_distances(x[chosen])
+    for cluster_sums, chosen in zip(sums.flatten(0, 1), members.flatten(0, 1), strict=True):
+        cluster_sums[chosen] = _summed_distances(x[chosen])
     # A cluster is empty if another medoid is equal.
     return torch.where(members.any(-1), sums.argmin(-1), medoids)

@@ -60,8 +60,8 @@ class GaussianMixture:
         x, together = x - shift, 1 if z.device.type == "cpu" else len(x)
         labels = labels.reshape(len(x), self.restarts, -1)
         problems = zip(x.split(together), labels.split(together), strict=True)
-        found = [self._maximize(own, groups, k) for own, groups in problems]
-        moments, likelihood = (torch.cat(part) for part in zip(*found, strict=True))
+        fits = [self._maximize(part, groups, k) for part, groups in problems]
+        moments, likelihood = (torch.cat(field) for field in zip(*fits, strict=True))
         return x, shift, moments, likelihood
 
     def _maximize(self, x: Tensor, labels: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -84,8 +84,8 @@ class GaussianMixture:
     def _first_moments(self, x: Tensor, labels: Tensor, k: int) -> Tensor:
         clusters, size = torch.arange(k, device=x.device), _piece(x, labels.shape[1] * k)
         parts = zip(x.split(size, dim=1), labels.mT.split(size, dim=1), strict=True)
-        sums = [self._gather(part, (own.unsqueeze(-1) == clusters).to(x.dtype))
-                for part, own in parts]
+        sums = [self._gather(part, (part_labels.unsqueeze(-1) == clusters).to(x.dtype))
+                for part, part_labels in parts]
         return torch.stack(sums).sum(0)
 
     def _improve(self, x: Tensor, moments: Tensor) -> tuple[Tensor, Tensor]:
@@ -133,8 +133,8 @@ class GaussianMixture:
         covariance[..., i, j] = covariance[..., j, i] = second
         covariance.diagonal(dim1=-2, dim2=-1).add_(self.regularization)
         factor, _ = torch.linalg.cholesky_ex(covariance)  # failures show as NaN
-        one = torch.eye(d, dtype=factor.dtype, device=factor.device).expand_as(factor)
-        precision = torch.cholesky_solve(one, factor)  # cholesky_inverse would raise on NaN
+        identity = torch.eye(d, dtype=factor.dtype, device=factor.device).expand_as(factor)
+        precision = torch.cholesky_solve(identity, factor)  # cholesky_inverse would raise on NaN
         linear = (precision @ mean.unsqueeze(-1)).squeeze(-1)
         half_log_det = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1, keepdim=True)
         squares = d * math.log(2 * math.pi) + (linear * mean).sum(-1, keepdim=True)

@@ -89,7 +89,7 @@ class Recluster(OnSamples):
         together: list[tuple[Target, Tensor]] = []
         for target in targets:
             z = self.embed(target)
-            if together and z.numel() + sum(other.numel() for _, other in together) > MOST_NUMBERS:
+            if together and z.numel() + sum(x.numel() for _, x in together) > MOST_NUMBERS:
                 place_centers(self.method, *zip(*together, strict=True))
                 together = []
             together.append((target, z))
@@ -103,18 +103,18 @@ def place_centers(method: Method, targets: Sequence[Target], embeddings: Sequenc
     if z.ndim > 2 and finite.any() and not finite.all():  # failed replicas must not stop others
         z = z.where(finite[:, None, None], z[finite.nonzero()[0]])
     shape = (*z.shape[:-2], *targets[0].centers.shape[-2:])
-    found = method(z, shape[-2], draws.fold(key, "recluster"))
-    if found.shape != shape:
-        raise ValueError(f"{method!r} returned centers of shape {tuple(found.shape)} for "
+    centers = method(z, shape[-2], draws.fold(key, "recluster"))
+    if centers.shape != shape:
+        raise ValueError(f"{method!r} returned centers of shape {tuple(centers.shape)} for "
                          f"embeddings of shape {tuple(z.shape)}, expected {shape}.")
-    if (finite & ~found.isfinite().flatten(-2).all(-1)).any():
+    if (finite & ~centers.isfinite().flatten(-2).all(-1)).any():
         raise ValueError(f"{method!r} returned centers that are not finite, for example the mean "
                          "of an empty cluster.")
     if not finite.all():
-        found = found.where(finite[..., None, None], torch.nan)
+        centers = centers.where(finite[..., None, None], torch.nan)
     sizes = [len(target.centers) for target in targets]
-    for target, centers in zip(targets, found.split(sizes), strict=True):
-        target.centers.copy_(centers)
+    for target, part in zip(targets, centers.split(sizes), strict=True):
+        target.centers.copy_(part)
 
 
 def _joined(parts: Sequence[Tensor]) -> Tensor:
