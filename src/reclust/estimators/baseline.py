@@ -35,8 +35,8 @@ class Baseline:
 
     def assign(self, x: Tensor) -> Tensor:
         """Label standardized samples: (B, features) -> (B,)."""
-        weights, centers = (torch.from_numpy(one).to(x) for one in (self.weights_,
-                                                                    self.cluster_centers_))
+        weights, centers = (torch.from_numpy(array).to(x)
+                            for array in (self.weights_, self.cluster_centers_))
         return nearest(x * weights, centers * weights)
 
 
@@ -89,5 +89,5 @@ def structure(x: Tensor, k: int, key: Tensor) -> float:
     order = draws.bits(draws.fold(key, "shuffled"), (x.shape[1], len(x))).argsort(-1)
     both = torch.stack([x, x.T.gather(1, order).T])
     fit = KMeans(n_init=3).fit(both, min(k, len(x)), key.expand(2))
-    own, shuffled = (fit.inertia / x.square().sum().clamp(min=1e-30)).tolist()
-    return shuffled - own
+    unexplained, shuffled = (fit.inertia / x.square().sum().clamp(min=1e-30)).tolist()
+    return shuffled - unexplained

@@ -267,18 +267,18 @@ class DeepClustering(FittedClustering):
             return recipe(self.preset, self.n_clusters, objective, channels=channels,
                           representation=self.representation, n_samples=n_samples,
                           device=choose_device(self.device).type)
-        given = Recipe(self.preset) if isinstance(self.preset, Settings) else self.preset
-        of_preset, own = given.settings.objective, self._default_objective
-        if self.objective is None and own is not None and _kind(of_preset) != _kind(own):
+        preset = Recipe(self.preset) if isinstance(self.preset, Settings) else self.preset
+        of_preset, usual = preset.settings.objective, self._default_objective
+        if self.objective is None and usual is not None and _kind(of_preset) != _kind(usual):
             raise ValueError(f"The preset is for {type(of_preset).__name__}, not for "
                              f"{type(self).__name__}: use DeepClustering or its own estimator.")
-        settings = replace(given.settings, n_clusters=self.n_clusters,
+        settings = replace(preset.settings, n_clusters=self.n_clusters,
                            objective=self.objective or of_preset)
-        return replace(given, settings=settings)
+        return replace(preset, settings=settings)
 
     def _schedule(self, base: Schedule, epochs: int | None) -> Schedule:
-        given: dict[str, Any] = {"epochs": epochs, "batch_size": self.batch_size, "lr": self.lr}
-        schedule = replace(base, **{name: one for name, one in given.items() if one is not None})
+        changes: dict[str, Any] = {"epochs": epochs, "batch_size": self.batch_size, "lr": self.lr}
+        schedule = replace(base, **{name: new for name, new in changes.items() if new is not None})
         if epochs is None:
             return schedule
         return replace(schedule, warmup_epochs=min(schedule.warmup_epochs, schedule.epochs // 5))

@@ -51,8 +51,8 @@ def load(path: str | os.PathLike[str], *, representation: Representation | None 
             raise ValueError(f"unknown estimator {estimator!r}; import its module first.")
         result = fitted["result_"]
         if representation is not None:
-            result.settings = [replace(one, representation=representation)
-                               for one in result.settings]
+            result.settings = [replace(item, representation=representation)
+                               for item in result.settings]
             if "representation" in parameters:
                 parameters["representation"] = representation
         custom = result.settings[0].representation

@@ -32,12 +32,13 @@ def write_model(path: str | os.PathLike[str], estimator: str, parameters: dict[s
     (header, tensors), ids = result.pack(), fitted["ids_"]
     header |= {
         "estimator": estimator,
-        "parameters": to_json({name: storable(given) for name, given in parameters.items()}),
+        "parameters": to_json({name: storable(part) for name, part in parameters.items()}),
         "n_features_in": fitted["n_features_in_"],
         "feature_names_in": list(fitted.get("feature_names_in_", [])),
         "ids": None if ids is None else ids.tolist(),
         "best_replica": fitted["best_replica_"],
-        "scores": [None if math.isnan(one.score) else one.score for one in fitted["replicas_"]],
+        "scores": [None if math.isnan(replica.score) else replica.score
+                   for replica in fitted["replicas_"]],
         "image_shape": preparation.image_shape,
         "lens": to_json(preparation.lens),
         "encoder": to_json(preparation.encoder),
@@ -49,8 +50,9 @@ def write_model(path: str | os.PathLike[str], estimator: str, parameters: dict[s
                "fitted/baseline_weights": baseline.weights_}
     if "members_" in fitted:
         members = fitted["members_"]
-        header["members"] = [[one.method, one.view, one.seed, one.score] for one in members]
-        arrays["fitted/members"] = np.stack([one.labels for one in members])
+        header["members"] = [[member.method, member.view, member.seed, member.score]
+                             for member in members]
+        arrays["fitted/members"] = np.stack([member.labels for member in members])
     for name in SCALINGS:
         which, field = name.split(".")
         arrays[f"scaling/{name}"] = getattr(getattr(preparation, which), field)

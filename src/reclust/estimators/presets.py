@@ -95,9 +95,9 @@ def paper(dataset: str, algorithm: Literal["dec", "idec", "dcn"], *, pretrained:
         interventions = PAPER_INTERVENTIONS
         protocol = paper_protocol(CLUSTERS[dataset], OBJECTIVES[algorithm],
                                   channels=3 if dataset == "gtsrb" else 1)
-    made = replace(protocol, intervention=interventions[intervention],
-                   pretraining=protocol.pretraining if pretrained else None)
-    return made if reading == "text" else as_program(made)
+    settings = replace(protocol, intervention=interventions[intervention],
+                       pretraining=protocol.pretraining if pretrained else None)
+    return settings if reading == "text" else as_program(settings)
 
 
 def as_program(settings: Settings) -> Settings:
@@ -132,7 +132,7 @@ def as_in_program(part: Any) -> Any:
     if isinstance(part, tuple):
         return tuple(map(as_in_program, part))
     if isinstance(part, (Every, SoftReset, Recluster)):
-        return replace(part, **{name: as_in_program(own) for name, own in vars(part).items()})
+        return replace(part, **{name: as_in_program(field) for name, field in vars(part).items()})
     return part
 
 
@@ -154,11 +154,12 @@ def paper_data(dataset: Dataset, *, images: Literal["resized", "native"] = "resi
     if images == "resized":
         return prepare(dataset, statistics="before_resize", max_value=twice)
     assert dataset.image_shape is not None
-    made = prepare(dataset, size=dataset.image_shape[1:], max_value=twice)
+    prepared = prepare(dataset, size=dataset.image_shape[1:], max_value=twice)
     if dataset.name not in ("optdigits", "digits"):
-        return made
+        return prepared
     counts = np.float32(dataset.max_value)
-    return Prepared(made.samples * counts, np.zeros_like(made.mean), np.ones_like(made.std))
+    return Prepared(prepared.samples * counts, np.zeros_like(prepared.mean),
+                    np.ones_like(prepared.std))
 
 
 def paper_protocol(n_clusters: int, objective: Objective, *, channels: int | None = None,
@@ -289,19 +290,19 @@ def recipe(preset: str, n_clusters: int, objective: Any, *, channels: int | None
     """Return the preset of this name for such data and for "cpu" or "cuda"."""
     check_known("preset", preset, choices.PRESETS)
     check_part("objective", objective, Objective)
-    given: dict[str, Any] = {"channels": channels, "representation": representation}
+    options: dict[str, Any] = {"channels": channels, "representation": representation}
     if preset == "paper":
-        made = Recipe(paper_protocol(n_clusters, objective, **given))
+        result = Recipe(paper_protocol(n_clusters, objective, **options))
     elif preset == "everyday":
-        made = Recipe(everyday(n_clusters, objective, **given, n_samples=n_samples))
+        result = Recipe(everyday(n_clusters, objective, **options, n_samples=n_samples))
     else:
-        made = best(n_clusters, objective, **given, n_samples=n_samples, device=device)
+        result = best(n_clusters, objective, **options, n_samples=n_samples, device=device)
     if not isinstance(representation, Neighbors):
-        return made
-    settings = made.settings
+        return result
+    settings = result.settings
     pairs: tuple[View, ...] = ("clean", "neighbor")
     assert settings.pretraining is not None and settings.clustering is not None
-    return replace(made, settings=replace(
+    return replace(result, settings=replace(
         settings, pretraining=replace(settings.pretraining, views=pairs, decay="cosine"),
         clustering=replace(settings.clustering, views=pairs)))
 

@@ -184,7 +184,8 @@ class Reclust(FittedClustering):
             self._adopt(result, preparation, [float("nan")], 0)
             self.ids_ = samples.ids
             self._label(samples.array, k)
-            self.members_ = [_finished(one, agreed, rows, samples.n_samples) for one in members]
+            self.members_ = [_finished(member, agreed, rows, samples.n_samples)
+                             for member in members]
             self.baseline_ = k_means_baseline(samples.array, preparation, k, seed=seed,
                                               device=device)
         if self.agreement_ < LOW_AGREEMENT and k > 1:

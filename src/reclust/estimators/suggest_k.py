@@ -169,7 +169,7 @@ def suggest_k(X: Any, ks: Iterable[int] | None = None, *, n_init: int = 3, split
                                   lens=lens or Lens())
     settings = settings or _short_settings(len(X) // 2)
     everything = preparation.inputs(X).to(choose_device(device), torch.float32)
-    found: list[list[tuple[np.ndarray, ...]]] = [[] for _ in ks]
+    compared: list[list[tuple[np.ndarray, ...]]] = [[] for _ in ks]
     with progress_bar(2 * splits * len(ks), progress, desc="suggest_k", unit="fit", delay=1.0,
                       leave=False) as bar:
         for split_key in (draws.fold(key, split) for split in range(splits)):
@@ -178,14 +178,14 @@ def suggest_k(X: Any, ks: Iterable[int] | None = None, *, n_init: int = 3, split
             models: list[list[_Models]] = [[], []]
             for number, rows in enumerate(halves):
                 seeds = draws.integers(draws.fold(split_key, "seeds", number), 2**31 - 1, (n_init,))
-                for one in _train(preparation.inputs(X[rows]), ks, settings, seeds.tolist(),
-                                  Execution(device=device), everything):
-                    models[number].append(one)
+                for model in _train(preparation.inputs(X[rows]), ks, settings, seeds.tolist(),
+                                    Execution(device=device), everything):
+                    models[number].append(model)
                     bar.update()
             for i, k in enumerate(ks):
-                found[i].append(_compare(k, halves, models[0][i], models[1][i]))
+                compared[i].append(_compare(k, halves, models[0][i], models[1][i]))
     strength, agreement, resets, silhouette = (
-        np.stack([_mean_and_error([split[measure] for split in own]) for own in found])
+        np.stack([_mean_and_error([split[measure] for split in by_split]) for by_split in compared])
         for measure in range(4))
     return KSuggestion(ks, strength, agreement, resets, silhouette, len(X))
 
@@ -212,53 +212,53 @@ def _train(inputs: Inputs, ks: Sequence[int], settings: Settings, seeds: list[in
     if settings.pretraining is not None:
         start = train(inputs, replace(settings, clustering=None), seeds=seeds, execution=execution)
     for k in ks:
-        kept: list[np.ndarray] = []
+        labelings: list[np.ndarray] = []
         result = train(inputs, replace(settings, n_clusters=k), seeds=seeds, start=start,
-                       monitors=[partial(_keep_labels, kept)], execution=execution)
-        living, device = result.living, everything.device
-        labels = [result.model(i).to(device, torch.float32).predict(everything) for i in living]
+                       monitors=[partial(_keep_labels, labelings)], execution=execution)
+        trained, device = result.living, everything.device
+        labels = [result.model(i).to(device, torch.float32).predict(everything) for i in trained]
         scores = Silhouette()(Candidates(result, inputs.to(device, torch.float32)))
-        yield _Models(np.stack(labels), _mean_ari(kept)[living], scores[living].numpy())
+        yield _Models(np.stack(labels), _mean_ari(labelings)[trained], scores[trained].numpy())
 
 
-def _keep_labels(kept: list[np.ndarray], snapshot: Snapshot) -> None:
+def _keep_labels(labelings: list[np.ndarray], snapshot: Snapshot) -> None:
     """Keep the labels before each reset and at the end; a monitor."""
     last = snapshot.epoch == snapshot.epochs - 1
     if (snapshot.phase == "clustering" and snapshot.moment == "epoch"
             and (last or snapshot.fires_next.any())):
-        kept.append(snapshot.labels.cpu().numpy())
+        labelings.append(snapshot.labels.cpu().numpy())
 
 
-def _mean_ari(kept: Sequence[np.ndarray]) -> np.ndarray:
+def _mean_ari(labelings: Sequence[np.ndarray]) -> np.ndarray:
     """Return the mean ARI of successive labels (r, n) for each replica, (r,); NaN for one."""
-    if len(kept) < 2:
-        return np.full(len(kept[0]), np.nan)
-    return np.mean([[metrics.ari(*both) for both in zip(one, other, strict=True)]
-                    for one, other in pairwise(kept)], axis=0)
+    if len(labelings) < 2:
+        return np.full(len(labelings[0]), np.nan)
+    return np.mean([[metrics.ari(*both) for both in zip(before, after, strict=True)]
+                    for before, after in pairwise(labelings)], axis=0)
 
 
-def _compare(k: int, halves: Sequence[np.ndarray], one: _Models,
-             other: _Models) -> tuple[np.ndarray, ...]:
+def _compare(k: int, halves: Sequence[np.ndarray], first: _Models,
+             second: _Models) -> tuple[np.ndarray, ...]:
     """Return strength and agreement of each pair of models (r, r), resets and silhouette (2 r,)."""
-    first, second = halves
-    strength, agreement = np.zeros((2, len(one.labels), len(other.labels)))
-    for (i, a), (j, b) in product(enumerate(one.labels), enumerate(other.labels)):
-        strength[i, j] = np.mean([prediction_strength(a[first], b[first], k),
-                                  prediction_strength(b[second], a[second], k)])
+    first_half, second_half = halves
+    strength, agreement = np.zeros((2, len(first.labels), len(second.labels)))
+    for (i, a), (j, b) in product(enumerate(first.labels), enumerate(second.labels)):
+        strength[i, j] = np.mean([prediction_strength(a[first_half], b[first_half], k),
+                                  prediction_strength(b[second_half], a[second_half], k)])
         agreement[i, j] = metrics.ari(a, b)
-    return (strength, agreement, np.concatenate([one.resets, other.resets]),
-            np.concatenate([one.silhouette, other.silhouette]))
+    return (strength, agreement, np.concatenate([first.resets, second.resets]),
+            np.concatenate([first.silhouette, second.silhouette]))
 
 
 def _mean_and_error(measured: Sequence[np.ndarray]) -> np.ndarray:
     """Return the mean over splits and models and its jackknife error."""
     # Models are left out one by one, since pairs that share a model are not independent.
-    everything = np.concatenate([one.ravel() for one in measured])
+    everything = np.concatenate([values.ravel() for values in measured])
     means = []
-    for i, one in enumerate(measured):
-        rest = [other.ravel() for j, other in enumerate(measured) if j != i]
-        for axis, size in enumerate(one.shape):
-            left = [np.concatenate([*rest, np.delete(one, place, axis).ravel()])
+    for i, values in enumerate(measured):
+        rest = [others.ravel() for j, others in enumerate(measured) if j != i]
+        for axis, size in enumerate(values.shape):
+            left = [np.concatenate([*rest, np.delete(values, place, axis).ravel()])
                     for place in range(size)]
             means += [numbers.mean() for numbers in left if len(numbers)]
     m = len(means)

@@ -52,20 +52,20 @@ class Checkpoint:
     all_seeds: tuple[int, ...] = ()
 
     @classmethod
-    def at(cls, given: Checkpoint | str | os.PathLike[str] | None,
+    def at(cls, checkpoint: Checkpoint | str | os.PathLike[str] | None,
            every: int | None = None) -> Checkpoint | None:
         """Make a checkpoint from a path: a file if it has a suffix, otherwise a folder."""
-        if given is None or isinstance(given, Checkpoint):
-            return given
-        path = Path(given)
+        if checkpoint is None or isinstance(checkpoint, Checkpoint):
+            return checkpoint
+        path = Path(checkpoint)
         if path.is_dir() or not path.suffix:
             path.mkdir(exist_ok=True)
             path = path / "fit.checkpoint"
         return cls(path, 10 if every is None else every)
 
     def for_group(self, part: slice, seeds: Sequence[int]) -> Checkpoint:
-        own = self.named(f"{part.start or 0}-{part.stop or ''}")
-        return dataclasses.replace(own, all_seeds=self.all_seeds or tuple(seeds))
+        group = self.named(f"{part.start or 0}-{part.stop or ''}")
+        return dataclasses.replace(group, all_seeds=self.all_seeds or tuple(seeds))
 
     def named(self, suffix: str) -> Checkpoint:
         return dataclasses.replace(self, path=Path(f"{self.path}.{suffix}"))
@@ -90,10 +90,10 @@ class Checkpoint:
         except ValueError as error:
             if not self.previous.is_file():
                 raise
-            kept = tensor_file.read(self.previous, "checkpoint")
+            state = tensor_file.read(self.previous, "checkpoint")
             warn(f"{str(error).rstrip('.')}. Continuing from the previous state.")
         os.replace(self.previous, self.path)  # otherwise the next write would keep the damaged file
-        return kept
+        return state
 
     def remove(self) -> None:
         """Delete all files of this checkpoint, including those of groups and stages."""
@@ -104,7 +104,7 @@ class Checkpoint:
     def _files(self, suffixes: str) -> list[Path]:
         path = Path(self.path)
         name = re.compile(rf"\.?{re.escape(path.name)}{suffixes}")  # temporary files are hidden
-        return [one for one in path.parent.glob("*") if name.fullmatch(one.name)]
+        return [file for file in path.parent.glob("*") if name.fullmatch(file.name)]
 
 
 class CheckpointMismatch(ValueError):

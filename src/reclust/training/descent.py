@@ -65,10 +65,10 @@ class GradientDescent:
         decay, replicas = self.schedule.weight_decay, self.replicas
         names = replicas.representation.decaying(replicas.net) if decay else ()
         decaying = {f"{NETWORK}/{name}" for name in names}
-        return {name: Leaf(kept, None if working is kept else working,
+        return {name: Leaf(stored, None if working is stored else working,
                            decay=decay if name in decaying else 0.0,
                            clipped=name.startswith(NETWORK))
-                for name, (kept, working) in learned.items()}
+                for name, (stored, working) in learned.items()}
 
     def train_epoch(self, epoch: int) -> dict[str, np.ndarray]:
         """Take one gradient step per batch; return the mean losses, (r,) each."""

@@ -71,15 +71,15 @@ def fingerprint(thing: Any) -> Any:
 
 def code_of(thing: Any) -> dict[str, str]:
     """Hash the source of every custom class in a value and its parts, by class name."""
-    thing, found = expanded(thing), {}
+    thing, hashes = expanded(thing), {}
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         if _is_custom(type(thing)):
-            found[type(thing).__name__] = _digest(_source(type(thing)))
+            hashes[type(thing).__name__] = _digest(_source(type(thing)))
         thing = _fields(thing)
     parts = list(thing.values()) if isinstance(thing, Mapping) else thing
     for part in parts if isinstance(parts, (tuple, list)) else ():
-        found |= code_of(part)
-    return found
+        hashes |= code_of(part)
+    return hashes
 
 
 def _fields(thing: Any) -> dict[str, Any]:
@@ -105,14 +105,14 @@ def _text(part: Any) -> Any:
         return inspect.getsource(part)
     except (OSError, TypeError):  # a class in a notebook: only its methods have source
         members = vars(part).values() if isinstance(part, type) else ()
-        return [part.__qualname__, *(_text(one) for one in members if inspect.isfunction(one))]
+        return [part.__qualname__, *map(_text, filter(inspect.isfunction, members))]
 
 
 def _network(net: nn.Module, *, fresh: bool = False) -> Any:
     """Describe layers, code, plain attributes and tensors; if fresh, not those that seeds draw."""
-    drawn = {name for name, own in net.named_parameters(remove_duplicate=False)
-             if fresh and own.requires_grad}
-    tensors = {name: own for name, own in net.state_dict().items() if name not in drawn}
+    drawn = {name for name, tensor in net.named_parameters(remove_duplicate=False)
+             if fresh and tensor.requires_grad}
+    tensors = {name: tensor for name, tensor in net.state_dict().items() if name not in drawn}
     kinds = (int, float, str, tuple, types.FunctionType, types.BuiltinFunctionType, type(None))
     layers = {}
     for name, layer in net.named_modules():

@@ -71,7 +71,7 @@ class Phase:
             with self.timer("centers"):
                 self.descent.move_centers(epoch)
             self.trained = epoch + 1
-            self.recorder.drop_failed(self.title, epoch, losses["loss"], self.schedule.lr)
+            self.recorder.record_failures(self.title, epoch, losses["loss"], self.schedule.lr)
             self._warn_of_explosion(epoch, losses.get("gradient_norm"))
             self.recorder.add(self.title, epoch, losses | ({"fired": fired} if fired.any() else {}))
             self._observe("epoch", epoch, losses, fired)
@@ -83,7 +83,7 @@ class Phase:
                  f"of {self.title}.")
             self._save(self.trained, force=True)
         # Losses are computed before each step, so only the weights show what the last step did.
-        self._drop_failed(self.context.replicas.finite())
+        self._record_failures(self.context.replicas.finite())
         return finished
 
     def _warn_of_explosion(self, epoch: int, norm: np.ndarray | None) -> None:
@@ -132,16 +132,16 @@ class Phase:
                            self.interventions.notes, last=next_epoch == self.schedule.epochs,
                            force=force)
 
-    def _drop_failed(self, finite: np.ndarray) -> None:
+    def _record_failures(self, finite: np.ndarray) -> None:
         loss = np.where(finite, 0.0, np.nan)
-        self.recorder.drop_failed(self.title, self.trained - 1, loss, self.schedule.lr)
+        self.recorder.record_failures(self.title, self.trained - 1, loss, self.schedule.lr)
 
     @torch.no_grad()
     def find_centers(self, method: Recluster, n_clusters: int) -> Tensor:
         """Cluster the embeddings of all samples; return the centers, (r, k, d)."""
         replicas, dtype = self.context.replicas, self.context.precision.dtype
-        one = self.embedder.embed(replicas.key.new_zeros(len(replicas), 1))  # tells the size d
-        centers = one.new_zeros(len(replicas), n_clusters, one.shape[-1], dtype=dtype)
+        z = self.embedder.embed(replicas.key.new_zeros(len(replicas), 1))  # tells the size d
+        centers = z.new_zeros(len(replicas), n_clusters, z.shape[-1], dtype=dtype)
         if self.context.common.first_mode == "train":
             self.embedder.training_batch = self.schedule.batch_size
         with self.timer(method.part):
@@ -152,5 +152,5 @@ class Phase:
         """Assign all samples, (r, n)."""
         z = self.embedder.embed()
         # Weights may be finite and still too large for finite embeddings.
-        self._drop_failed(z.isfinite().all(-1).all(-1).cpu().numpy())
+        self._record_failures(z.isfinite().all(-1).all(-1).cpu().numpy())
         return self.embedder.assign(z).cpu().numpy()

@@ -20,10 +20,10 @@ from .settings import Settings
 
 
 @torch.no_grad()
-def check_data_and_parts(replicas: Replicas, each: Sequence[Settings], inputs: Inputs,
+def check_data_and_parts(replicas: Replicas, settings: Sequence[Settings], inputs: Inputs,
                          targets: Tensor | None = None, *, pretrains: bool) -> None:
     """Pass two samples through augmentations, network and objective, in eval mode."""
-    first, representation, device = each[0], replicas.representation, inputs.device
+    first, representation, device = settings[0], replicas.representation, inputs.device
     if inputs.n_samples < first.n_clusters:
         raise ValueError(f"n_clusters={first.n_clusters} needs at least {first.n_clusters} "
                          f"samples, X has {inputs.n_samples}.")
@@ -31,11 +31,11 @@ def check_data_and_parts(replicas: Replicas, each: Sequence[Settings], inputs: I
     for augment in first.augmentations:
         samples = inputs.take(rows)
         with forbid_global_draws("The augmentation", device):
-            made = augment(samples, draws.fold(draws.key(0, device=device), rows))
-        if made.shape != samples.shape or made.dtype != samples.dtype:
+            augmented = augment(samples, draws.fold(draws.key(0, device=device), rows))
+        if augmented.shape != samples.shape or augmented.dtype != samples.dtype:
             raise ValueError(f"The augmentation turned {samples.dtype} samples of shape "
-                             f"{tuple(samples.shape)} into {made.dtype} of shape "
-                             f"{tuple(made.shape)}: it must keep both.")
+                             f"{tuple(samples.shape)} into {augmented.dtype} of shape "
+                             f"{tuple(augmented.shape)}: it must keep both.")
     net, x = replicas.module(0, replicas.parameters).eval(), inputs.normalize(inputs.take(rows))
     z = try_forward("encoder", lambda samples: representation.encode(net, samples), x)
     if z.ndim != 2 or len(z) != len(x):
@@ -43,7 +43,7 @@ def check_data_and_parts(replicas: Replicas, each: Sequence[Settings], inputs: I
                          f"{tuple(z.shape)}: it must return one row per sample, ({len(x)}, d).")
     with forbid_global_draws("The encoder", device):  # in training mode, for dropout
         representation.encode(copy.deepcopy(net).train(), x)
-    if pretrains or any(settings.objective.representation_weight != 0 for settings in each):
+    if pretrains or any(item.objective.representation_weight != 0 for item in settings):
         _try_second_half(net, x, z)
     if first.clustering is not None:
         batches = Batches(inputs, first.clustering, first.augment)
@@ -57,10 +57,10 @@ def _try_second_half(net: nn.Module, x: Tensor, z: Tensor) -> None:
     if isinstance(net, EncoderProjector):
         try_forward("projector", net.projector, z)
     if isinstance(net, EncoderDecoder):
-        made = try_forward("decoder", net.decoder, z)
-        if made.numel() != x.numel():
+        decoded = try_forward("decoder", net.decoder, z)
+        if decoded.numel() != x.numel():
             raise ValueError(f"The decoder turned embeddings of shape {tuple(z.shape)} into "
-                             f"{tuple(made.shape)}: samples of shape {tuple(x.shape[1:])} need "
+                             f"{tuple(decoded.shape)}: samples of shape {tuple(x.shape[1:])} need "
                              f"{x[0].numel()} values each.")
 
 
@@ -79,8 +79,8 @@ def _try_objective(objective: Objective, k: int, views: Tensor, *targets: Tensor
         _check(f"{name}.update(state, z)[{part!r}]", moved[part], state[part].shape)
 
 
-def _check(name: str, made: Any, shape: tuple[int, ...], hint: str = "") -> None:
-    if not isinstance(made, Tensor) or made.shape != shape:
-        found = tuple(made.shape) if isinstance(made, Tensor) else type(made).__name__
-        raise ValueError(f"{name} must return a tensor of shape {tuple(shape)}, got {found}. {hint}"
+def _check(name: str, output: Any, shape: tuple[int, ...], hint: str = "") -> None:
+    if not isinstance(output, Tensor) or output.shape != shape:
+        got = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
+        raise ValueError(f"{name} must return a tensor of shape {tuple(shape)}, got {got}. {hint}"
                          .rstrip())

@@ -49,7 +49,7 @@ class Recorder:
             history.setdefault(phase, {})[column] = Curve(np.array(epochs), np.stack(values))
         return history
 
-    def drop_failed(self, phase: str, epoch: int, loss: np.ndarray, lr: float) -> None:
+    def record_failures(self, phase: str, epoch: int, loss: np.ndarray, lr: float) -> None:
         """Mark replicas whose loss is not finite; the others are not affected by them."""
         hint = f"Try a smaller lr (now {lr:g}) or clip_norm, and check the scale of the data."
         for replica in np.flatnonzero(~np.isfinite(loss)).tolist():
@@ -69,7 +69,8 @@ class Recorder:
         due = last or next_epoch % checkpoint.every == 0
         if force or (due and time.monotonic() - self._last_save >= checkpoint.seconds):
             self._last_save = time.monotonic()
-            memory = {name: one.memory for name, one in self._stateful_monitors.items()} | notes
+            memory = {name: monitor.memory
+                      for name, monitor in self._stateful_monitors.items()} | notes
             state = TrainingState(phase, next_epoch, replicas.tensors(), optimizer, memory,
                                   self.history, dict(self.clock.seconds), self.failed)
             state.write(checkpoint, self._identity, replicas.seeds, self.context.settings)

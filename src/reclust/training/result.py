@@ -153,17 +153,17 @@ class Result:
 
     def only(self, which: int | slice | list[int]) -> Result:
         """Select some replicas. `seconds` stay those of all replicas that trained together."""
-        kept = np.atleast_1d(np.arange(len(self))[which])
+        rows = np.atleast_1d(np.arange(len(self))[which])
         stacks: dict[str, Any] = {group: {
-            name: stack[kept] for name, stack in getattr(self, group).items()} for group in GROUPS}
+            name: stack[rows] for name, stack in getattr(self, group).items()} for group in GROUPS}
         return replace(
-            self, **stacks, settings=[self.settings[i] for i in kept],
-            seeds=tuple(self.seeds[i] for i in kept),
-            labels=None if self.labels is None else self.labels[kept],
-            history={phase: {column: Curve(curve.epochs, curve.values[:, kept])
+            self, **stacks, settings=[self.settings[i] for i in rows],
+            seeds=tuple(self.seeds[i] for i in rows),
+            labels=None if self.labels is None else self.labels[rows],
+            history={phase: {column: Curve(curve.epochs, curve.values[:, rows])
                              for column, curve in columns.items()}
                      for phase, columns in self.history.items()},
-            failed={i: self.failed[old] for i, old in enumerate(kept) if old in self.failed})
+            failed={i: self.failed[old] for i, old in enumerate(rows) if old in self.failed})
 
     def model(self, replica: int) -> Model:
         """Extract one replica, on the CPU."""
@@ -207,7 +207,7 @@ class Result:
     def unpack(cls, header: dict[str, Any], tensors: dict[str, Tensor]) -> Result:
         """Invert `pack`."""
         settings = list(from_json(header["settings"]))
-        made = cls(
+        result = cls(
             settings=settings * len(header["seeds"]) if len(settings) == 1 else settings,
             seeds=tuple(header["seeds"]), sample_shape=tuple(header["sample_shape"]),
             **{group: group_of(tensors, group) for group in GROUPS},
@@ -215,11 +215,11 @@ class Result:
             history=unpack_history(tensors), seconds=header["seconds"],
             failed={replica: (phase, epoch) for replica, phase, epoch in header["failed"]},
             provenance=header["provenance"])
-        if not isinstance(made.settings[0].representation, NotStored):
+        if not isinstance(result.settings[0].representation, NotStored):
             # A custom representation perhaps cannot be built on the meta device.
             with suppress(NotImplementedError, RuntimeError), _CallLimit(len(tensors)):
-                made._check_shapes(made._network("meta"))
-        return made
+                result._check_shapes(result._network("meta"))
+        return result
 
     def _network(self, device: str) -> nn.Module:
         settings, dtype = self.settings[0], next(iter(self.parameters.values())).dtype
@@ -231,51 +231,52 @@ class Result:
         needed = {name: (len(self), *tensor.shape) for name, tensor in tensors.items()}
         stacks = self.parameters | self.buffers
         stacked = all(stack.shape[:1] == (len(self),) for stack in self.state.values())
-        if not stacked or needed != {name: tuple(own.shape) for name, own in stacks.items()}:
+        if not stacked or needed != {name: tuple(stack.shape) for name, stack in stacks.items()}:
             raise ValueError("The representation builds another network than the trained one: the "
                              "names or shapes of its weights differ.")
 
 
-def concatenate(one: Result, other: Result) -> Result:
+def concatenate(first: Result, second: Result) -> Result:
     """Combine the replicas of two runs on the same data."""
     stacks: dict[str, Any] = {
-        group: {name: torch.cat([stack, getattr(other, group)[name]])
-                for name, stack in getattr(one, group).items()} for group in GROUPS}
+        group: {name: torch.cat([stack, getattr(second, group)[name]])
+                for name, stack in getattr(first, group).items()} for group in GROUPS}
     history: History = {
-        phase: {column: _concatenate_curves(one, other, phase, column)
-                for column in {**one.history.get(phase, {}), **other.history.get(phase, {})}}
-        for phase in {**one.history, **other.history}}
-    missing = one.labels is None or other.labels is None
+        phase: {column: _concatenate_curves(first, second, phase, column)
+                for column in {**first.history.get(phase, {}), **second.history.get(phase, {})}}
+        for phase in {**first.history, **second.history}}
+    missing = first.labels is None or second.labels is None
     return replace(
-        one, **stacks, settings=[*one.settings, *other.settings], seeds=(*one.seeds, *other.seeds),
-        history=history, labels=None if missing else np.concatenate([one.labels, other.labels]),
-        seconds={part: one.seconds.get(part, 0.0) + other.seconds.get(part, 0.0)
-                 for part in {**one.seconds, **other.seconds}},
-        failed=one.failed | {len(one) + i: when for i, when in other.failed.items()},
-        provenance={**other.provenance, "groups": [*one.groups, *other.groups]})
+        first, **stacks, settings=[*first.settings, *second.settings],
+        seeds=(*first.seeds, *second.seeds), history=history,
+        labels=None if missing else np.concatenate([first.labels, second.labels]),
+        seconds={part: first.seconds.get(part, 0.0) + second.seconds.get(part, 0.0)
+                 for part in {**first.seconds, **second.seconds}},
+        failed=first.failed | {len(first) + i: when for i, when in second.failed.items()},
+        provenance={**second.provenance, "groups": [*first.groups, *second.groups]})
 
 
-def _concatenate_curves(one: Result, other: Result, phase: str, column: str) -> Curve:
+def _concatenate_curves(first: Result, second: Result, phase: str, column: str) -> Curve:
     """Put both curves on the union of their epochs; gaps become False or NaN."""
-    curves = [result.history.get(phase, {}).get(column) for result in (one, other)]
+    curves = [result.history.get(phase, {}).get(column) for result in (first, second)]
     like = next(curve.values for curve in curves if curve is not None)
     epochs = np.unique(np.concatenate([curve.epochs for curve in curves if curve is not None]))
-    shape = (len(epochs), len(one) + len(other), *like.shape[2:])
+    shape = (len(epochs), len(first) + len(second), *like.shape[2:])
     kind = like.dtype.kind
     values = np.full(shape, False if kind == "b" else np.nan,
                      like.dtype if kind in "bf" else np.float64)
-    for curve, where in zip(curves, (slice(len(one)), slice(len(one), None)), strict=True):
+    for curve, where in zip(curves, (slice(len(first)), slice(len(first), None)), strict=True):
         if curve is not None:
             values[np.searchsorted(epochs, curve.epochs), where] = curve.values
     return Curve(epochs, values)
 
 
-def pack_settings(each: list[Settings]) -> Any:
+def pack_settings(settings: list[Settings]) -> Any:
     """Convert to JSON, once if all replicas agree; custom modules and functions are left out."""
-    alike = all(same(settings, each[0]) for settings in each)
-    return to_json([replace(one, **{part.name: storable(getattr(one, part.name))
-                                    for part in dataclasses.fields(one)})
-                    for one in (each[:1] if alike else each)])
+    alike = all(same(item, settings[0]) for item in settings)
+    return to_json([replace(item, **{part.name: storable(getattr(item, part.name))
+                                     for part in dataclasses.fields(item)})
+                    for item in (settings[:1] if alike else settings)])
 
 
 def group_of(tensors: dict[str, Tensor], group: str) -> State:
@@ -304,11 +305,11 @@ def unpack_history(tensors: dict[str, Tensor]) -> History:
 
 def provenance(device: torch.device) -> dict[str, Any]:
     """Versions and hardware that a result depends on, besides settings, data and seed."""
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "reclust": __version__, "torch": torch.__version__, "numpy": np.__version__,
         "python": platform.python_version(), "device": platform.processor() or platform.machine(),
         "threads": torch.get_num_threads()}
     if device.type == "cuda":
-        found |= {"device": torch.cuda.get_device_name(device),
+        facts |= {"device": torch.cuda.get_device_name(device),
                   "gpu_memory_peak": torch.cuda.max_memory_allocated(device)}
-    return found
+    return facts

@@ -46,36 +46,37 @@ def run(context: RunContext, checkpoint: Checkpoint | None) -> Result:
     return recorder.result(clustering.label())
 
 
-def create_replicas(inputs: Inputs, each: Sequence[Settings], seeds: Sequence[int],
+def create_replicas(inputs: Inputs, settings: Sequence[Settings], seeds: Sequence[int],
                     start: Result | None, precision: Precision,
                     targets: Tensor | None = None) -> Replicas:
     """Create replicas, with the weights of `start` if given, and check that they can train."""
-    first = each[0]
+    first = settings[0]
     replicas = Replicas.create(first.representation, inputs.sample_shape, first.n_clusters,
                                seeds=seeds, device=precision.device, dtype=precision.dtype)
-    for which, intervention in sharing(each):
+    for which, intervention in sharing(settings):
         intervention.check(replicas.blocks(which))
     pretrains = start is None and first.pretraining is not None
-    check_data_and_parts(replicas, each, inputs, targets, pretrains=pretrains)
+    check_data_and_parts(replicas, settings, inputs, targets, pretrains=pretrains)
     if start is not None:
         _adopt_weights(replicas, start)
     if first.first_centers is None and (start is None or start.n_clusters != first.n_clusters):
-        found = "start=None" if start is None else f"start has {start.n_clusters} centers"
+        problem = "start=None" if start is None else f"start has {start.n_clusters} centers"
         raise ValueError(f"first_centers=None takes the {first.n_clusters} centers from start, but "
-                         f"{found}.")
+                         f"{problem}.")
     return replicas
 
 
 def _adopt_weights(replicas: Replicas, start: Result) -> None:
     pairs = ((replicas.parameters, start.parameters), (replicas.buffers, start.buffers))
-    for own, given in pairs:
-        shapes = [{name: stack.shape[1:] for name, stack in one.items()} for one in (own, given)]
-        if shapes[0] != shapes[1]:
+    for stacks, start_stacks in pairs:
+        shapes, start_shapes = ({name: stack.shape[1:] for name, stack in group.items()}
+                                for group in (stacks, start_stacks))
+        if shapes != start_shapes:
             raise ValueError("start has another architecture: the names or shapes of its weights "
                              "differ. An autoencoder's embedding has one dimension per cluster "
                              "unless both set it, as in Autoencoder(embedding=10).")
-        for name, tensor in own.items():
-            tensor.copy_(given[name])
+        for name, tensor in stacks.items():
+            tensor.copy_(start_stacks[name])
 
 
 def _start_objectives(context: RunContext, recorder: Recorder) -> None:
@@ -95,7 +96,7 @@ def _start_objectives(context: RunContext, recorder: Recorder) -> None:
     known = {name: stack.to(like.device, like.dtype if stack.is_floating_point() else None)
              for name, stack in start.state.items()}
     replicas.start_objectives(objectives, known["centers"])
-    state = {name: known.get(name, own) for name, own in replicas.state.items()}
+    state = {name: known.get(name, initial) for name, initial in replicas.state.items()}
     replicas.set_objectives(objectives, state)
 
 
@@ -105,6 +106,6 @@ def _restore(context: RunContext, state: TrainingState) -> None:
         objectives = [settings.objective for settings in context.settings]
         centers = state.tensors["state"]["centers"].to(context.inputs.device)
         replicas.start_objectives(objectives, centers)
-    for group, kept in state.tensors.items():
+    for group, saved in state.tensors.items():
         for name, tensor in getattr(replicas, group).items():
-            tensor.copy_(kept[name])
+            tensor.copy_(saved[name])

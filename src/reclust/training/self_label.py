@@ -36,7 +36,7 @@ class Activity(PeriodicMonitor):
         confidence, labels = scores.softmax(-1).max(-1)
         members = membership(labels, snapshot.state["head_bias"].shape[-1])
         confident = (confidence > self.threshold).unsqueeze(-1)
-        sizes, active = (each.sum(1).cpu().numpy() for each in (members, members & confident))
+        sizes, active = (part.sum(1).cpu().numpy() for part in (members, members & confident))
         idle = (active.sum(-1) == 0).sum()
         if idle and snapshot.epoch < 0:
             warn(f"No sample is above the confidence threshold {self.threshold:g} after the "
@@ -117,7 +117,7 @@ def self_label(data: Inputs | Prepared | Tensor | np.ndarray, clustered: Result,
     started = time.monotonic()
     # Always saved: retraining the warm-up on a GPU would not give exactly the same start.
     before = None if checkpoint is None else replace(checkpoint.named("warmup"), seconds=0.0)
-    warming, labeling = zip(*(how.settings(own) for own in clustered.settings), strict=True)
+    warming, labeling = zip(*map(how.settings, clustered.settings), strict=True)
     warm = train(data, warming, seeds=clustered.seeds, start=clustered, monitors=monitors,
                  checkpoint=before, execution=execution)
     if warm.trained_epochs("warm-up") < how.warmup.epochs:

@@ -159,16 +159,16 @@ class Settings:
 
     @property
     def augmentations(self) -> list[Augmentation]:
-        schedules = [one for one in (self.pretraining, self.clustering) if one is not None]
+        schedules = filter(None, (self.pretraining, self.clustering))
         views = [self.augment, *(view for schedule in schedules for view in schedule.views)]
         return [view for view in views if view is not None and not isinstance(view, str)]
 
 
-def check_part(name: str, given: Any, kind: type) -> None:
-    """Raise unless `given` is an instance of this class or protocol."""
-    if isinstance(given, type) or not isinstance(given, (kind, NotStored)):
-        hint = f": write {given.__name__}()" if hasattr(given, "__name__") else ""
-        raise ValueError(f"{name} must be an instance of {kind.__name__}, got {given!r}{hint}.")
+def check_part(name: str, part: Any, kind: type) -> None:
+    """Raise unless `part` is an instance of this class or protocol."""
+    if isinstance(part, type) or not isinstance(part, (kind, NotStored)):
+        hint = f": write {part.__name__}()" if hasattr(part, "__name__") else ""
+        raise ValueError(f"{name} must be an instance of {kind.__name__}, got {part!r}{hint}.")
 
 
 @value
@@ -213,33 +213,33 @@ class Execution:
 def settings_per_replica(settings: Settings | Sequence[Settings],
                          seeds: Sequence[int]) -> list[Settings]:
     """Return one `Settings` per seed, all of which can train side by side."""
-    each = [settings] * len(seeds) if isinstance(settings, Settings) else list(settings)
-    if not seeds or len(each) != len(seeds):
-        raise ValueError(f"Got {len(each)} settings for {len(seeds)} seeds: give one seed or more, "
-                         "and settings for all of them or one per seed.")
-    for name, part in vars(each[0]).items():
+    per_replica = [settings] * len(seeds) if isinstance(settings, Settings) else list(settings)
+    if not seeds or len(per_replica) != len(seeds):
+        raise ValueError(f"Got {len(per_replica)} settings for {len(seeds)} seeds: give one seed "
+                         "or more, and settings for all of them or one per seed.")
+    for name, part in vars(per_replica[0]).items():
         if isinstance(part, NotStored):
             raise ValueError(f"{name} must be set again: files do not hold a custom {part.what}.")
-    for other in each[1:]:
-        differing = [name for name, part in vars(each[0]).items()
+    for other in per_replica[1:]:
+        differing = [name for name, part in vars(per_replica[0]).items()
                      if name not in ("objective", "intervention")
                      and not same(getattr(other, name), part)]
-        differing += _clashes(each[0].objective, other.objective)
+        differing += _clashes(per_replica[0].objective, other.objective)
         if differing:
             raise ValueError(f"Replicas that train together must agree in {', '.join(differing)}: "
                              "train them in separate runs.")
-    return each
+    return per_replica
 
 
-def _clashes(one: Objective, other: Objective) -> list[str]:
+def _clashes(first: Objective, second: Objective) -> list[str]:
     """Name the fields in which two objectives differ and may not; floats may differ."""
-    one, other, clashes = expanded(one), expanded(other), []
-    if type(one) is not type(other):
+    first, second, clashes = expanded(first), expanded(second), []
+    if type(first) is not type(second):
         return ["the class of the objective"]
-    if same(one, other):
+    if same(first, second):
         return []
-    for field in dataclasses.fields(one):  # type: ignore[arg-type]
-        pair = getattr(one, field.name), getattr(other, field.name)
+    for field in dataclasses.fields(first):  # type: ignore[arg-type]
+        pair = getattr(first, field.name), getattr(second, field.name)
         kinds = set(map(type, pair))
         if not same(*pair) and not (float in kinds and kinds <= {int, float}):
             clashes.append(f"objective.{field.name}")

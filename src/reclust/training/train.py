@@ -70,13 +70,13 @@ def train(data: Inputs | Prepared | Tensor | np.ndarray, settings: Settings | Se
     (3, 60)
     """
     seeds = [check_int("each seed", seed, 0) for seed in seeds]
-    each = settings_per_replica(settings, seeds)
-    _warn_if_never_firing(each)
+    per_replica = settings_per_replica(settings, seeds)
+    _warn_if_never_firing(per_replica)
     if start is not None:
         start = start.only(_rows_of_start(start, seeds))
     no_autocast = torch.autocast(choose_device(execution.device).type, enabled=False)
     with torch.inference_mode(False), torch.enable_grad(), no_autocast:  # not the caller's modes
-        return _train_or_split(data, each, seeds, start, monitors, execution,
+        return _train_or_split(data, per_replica, seeds, start, monitors, execution,
                                Checkpoint.at(checkpoint), targets)
 
 
@@ -105,15 +105,15 @@ def _rows_of_start(start: Result, seeds: Sequence[int]) -> list[int]:
     return [start.seeds.index(seed) for seed in seeds]
 
 
-def _warn_if_never_firing(each: Sequence[Settings]) -> None:
-    epochs = 0 if each[0].clustering is None else each[0].clustering.epochs
-    interventions = [one.intervention for one in each if one.intervention is not None]
-    if epochs and not all(one.fires_within(epochs) for one in interventions):
+def _warn_if_never_firing(settings: Sequence[Settings]) -> None:
+    epochs = 0 if settings[0].clustering is None else settings[0].clustering.epochs
+    interventions = [item.intervention for item in settings if item.intervention is not None]
+    if epochs and not all(intervention.fires_within(epochs) for intervention in interventions):
         warn(f"The intervention never fires within epochs={epochs}: train longer, choose a shorter "
              "interval, or set intervention=None.")
 
 
-def _train_or_split(data: Inputs | Prepared | Tensor | np.ndarray, each: list[Settings],
+def _train_or_split(data: Inputs | Prepared | Tensor | np.ndarray, settings: list[Settings],
                     seeds: Sequence[int], start: Result | None, monitors: Sequence[Monitor],
                     execution: Execution, checkpoint: Checkpoint | None,
                     targets: Tensor | np.ndarray | None, *,
@@ -125,8 +125,8 @@ def _train_or_split(data: Inputs | Prepared | Tensor | np.ndarray, each: list[Se
     if targets is not None:
         targets = torch.as_tensor(targets, dtype=precision.dtype, device=precision.device)
     try:
-        replicas = create_replicas(inputs, each, seeds, start, precision, targets)
-        context = RunContext(replicas, inputs, each, monitors, execution, precision, start,
+        replicas = create_replicas(inputs, settings, seeds, start, precision, targets)
+        context = RunContext(replicas, inputs, settings, monitors, execution, precision, start,
                              is_partial_group, targets)
         with _threads(replicas, each[0]):
             return run(context, checkpoint)
@@ -143,7 +143,7 @@ def _train_or_split(data: Inputs | Prepared | Tensor | np.ndarray, each: list[Se
     warn(f"{len(seeds)} replicas do not fit into the memory of {precision.device} side by side: "
          f"they train in groups of {half} and {len(seeds) - half}, one after the other.")
     result = concatenate(*(_train_or_split(
-        inputs, each[part], seeds[part], None if start is None else start.only(part), monitors,
+        inputs, settings[part], seeds[part], None if start is None else start.only(part), monitors,
         execution.with_time_left(started), checkpoint and checkpoint.for_group(part, seeds),
         targets, is_partial_group=True) for part in (slice(half), slice(half, None))))
     if len(result.failed) == len(result) and not is_partial_group:

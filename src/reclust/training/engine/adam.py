@@ -76,7 +76,7 @@ class Adam:
                 leaf.value.mul_(1 - lr * leaf.decay)
         parts = zip(*(leaf.unbound for leaf, _ in moved), strict=True)
         values, first, second, steps = (list(chain(*part)) for part in parts)
-        gradients = [own for _, gradient in moved for own in gradient.unbind()]
+        gradients = [part for _, gradient in moved for part in gradient.unbind()]
         adam(values, gradients, first, second, [], steps, fused=True, capturable=on_gpu,
              amsgrad=False, beta1=BETAS[0], beta2=BETAS[1], lr=lr, weight_decay=0.0, eps=EPS,
              maximize=False)
@@ -89,5 +89,5 @@ class Adam:
                 for name, leaf in self.leaves.items() for part in ("first", "second", "steps")}
 
     def restore_(self, tensors: Mapping[str, Tensor]) -> None:
-        for name, own in self.tensors().items():
-            own.copy_(tensors[name])
+        for name, tensor in self.tensors().items():
+            tensor.copy_(tensors[name])

@@ -29,13 +29,13 @@ class Batches:
         self.inputs, self.augment, self.targets = inputs, augment, targets
         self._n_neighbors = schedule.neighbors
         self.size = min(schedule.batch_size, inputs.n_samples)
-        given = tuple(kind for kind in schedule.views if kind != "augmented" or augment is not None)
-        self.kinds: tuple[View, ...] = given or ("clean",)
+        kinds = tuple(kind for kind in schedule.views if kind != "augmented" or augment is not None)
+        self.kinds: tuple[View, ...] = kinds or ("clean",)
         full, last = divmod(inputs.n_samples, self.size)
         changed = any(kind != "clean" for kind in self.kinds)
-        kept = schedule.last_batch == "kept" or (
+        keeps_last = schedule.last_batch == "kept" or (
             schedule.last_batch == "kept unless augmented" and not changed)
-        self.full, self.count = full, full + (kept and last > 0)
+        self.full, self.count = full, full + (keeps_last and last > 0)
 
     def compile(self) -> None:
         self.augment = None if self.augment is None else fused(self.augment)
@@ -83,11 +83,11 @@ class Batches:
                 views.append(x)
                 continue
             augment = kind if callable(kind) else self.augment
-            keys, own = draws.fold(augment_key.unsqueeze(-1), rows, number), x
+            keys, samples = draws.fold(augment_key.unsqueeze(-1), rows, number), x
             if kind == "neighbor":
                 chosen = draws.integers(draws.fold(keys, "neighbor"), self.neighbors.shape[1])
-                own = self.inputs.take(self.neighbors[rows, chosen])
-            views.append(own if augment is None else augment(own, keys))
+                samples = self.inputs.take(self.neighbors[rows, chosen])
+            views.append(samples if augment is None else augment(samples, keys))
         return self.inputs.normalize(views[0].unsqueeze(2) if len(views) == 1
                                      else torch.stack(views, 2))
 

@@ -55,8 +55,8 @@ class Captured:
             return output
         if self.graph is None and not self._capture(inputs, self.stream):
             return self.function(*inputs)
-        for own, given in zip(self.inputs, inputs, strict=True):
-            own.copy_(given)
+        for buffer, value in zip(self.inputs, inputs, strict=True):
+            buffer.copy_(value)
         assert self.graph is not None
         self.graph.replay()
         return self.output

@@ -47,7 +47,7 @@ class PlainExecutor:
 
     def gradients(self, function: ForOne, *batch: Tensor) -> tuple[Tensor, State]:
         """Return results (r, m) and gradients of each first result, by name as in `learned`."""
-        results, each = [], []
+        results, per_replica = [], []
         for i, leaves in enumerate(self._leaves):  # holds one replica's activations
             _pop_gradients(leaves)  # of a step that failed halfway
             if not self.modules[i].training:  # train() is slow: it visits every layer
@@ -55,11 +55,12 @@ class PlainExecutor:
             result = self._call(function, self.modules[i], i, [tensor[i] for tensor in batch])
             result[0].backward()
             results.append(result.detach())
-            each.append(_pop_gradients(leaves))
-        reached = {name: own for gradients in each for name, own in gradients.items()}
+            per_replica.append(_pop_gradients(leaves))
+        reached = {name: gradient for gradients in per_replica
+                   for name, gradient in gradients.items()}
         # A leaf that is not used in one replica's loss has zero gradient there.
-        stacks = {name: _stack([own[name] if name in own else torch.zeros_like(like)
-                                for own in each]) for name, like in reached.items()}
+        stacks = {name: _stack([gradients[name] if name in gradients else torch.zeros_like(like)
+                                for gradients in per_replica]) for name, like in reached.items()}
         return torch.stack(results), stacks
 
     @torch.no_grad()
@@ -68,10 +69,10 @@ class PlainExecutor:
         """Return stacked results of some replicas, in eval or train mode, without gradients."""
         results = []
         for j, i in enumerate(range(len(self.modules))[which]):
-            own = [tensor[j] for tensor in batch]
-            results.append(self._call(function, self._exact[i].train(training), i, own))
+            tensors = [tensor[j] for tensor in batch]
+            results.append(self._call(function, self._exact[i].train(training), i, tensors))
         if isinstance(results[0], dict):
-            return {name: torch.stack([one[name] for one in results]) for name in results[0]}
+            return {name: torch.stack([result[name] for result in results]) for name in results[0]}
         return torch.stack(results)
 
     def _call(self, function: ForOne, module: nn.Module, replica: int, batch: list[Tensor]) -> Any:
@@ -105,8 +106,8 @@ class VmapExecutor:
         replicas = self.replicas
         objective = replicas.objectives[0] if replicas.objectives else None
 
-        def one(parameters: State, buffers: State, state: State, numbers: State,
-                *tensors: Tensor) -> Any:
+        def call(parameters: State, buffers: State, state: State, numbers: State,
+                 *tensors: Tensor) -> Any:
             named = {f"net.{name}": tensor for name, tensor in (parameters | buffers).items()}
             arguments = (function, _with_numbers(objective, numbers), state, *tensors)
             return functional_call(self.caller, named, arguments)
@@ -115,7 +116,7 @@ class VmapExecutor:
         if which != slice(None):
             groups = [{name: stack[which] for name, stack in group.items()} for group in groups]
         try:
-            return vmap(one)(*groups, *batch)
+            return vmap(call)(*groups, *batch)
         except RuntimeError as error:
             if "vmap" not in str(error) and "Batching rule" not in str(error):
                 raise
@@ -155,11 +156,11 @@ def _with_numbers(objective: Objective | None, numbers: State) -> Objective | No
     if objective is None or not numbers:
         return objective
     # `replace` would run checks that fail under vmap, and `copy` would keep cached properties.
-    made = object.__new__(type(objective))
+    changed = object.__new__(type(objective))
     for field in dataclasses.fields(objective):  # type: ignore[arg-type]
-        own = numbers[field.name] if field.name in numbers else getattr(objective, field.name)
-        object.__setattr__(made, field.name, own)
-    return made
+        content = numbers[field.name] if field.name in numbers else getattr(objective, field.name)
+        object.__setattr__(changed, field.name, content)
+    return changed
 
 
 def executor_kind(replicas: Replicas, wanted: str) -> str:

@@ -85,15 +85,15 @@ def _within(which: slice, some: slice) -> slice:
     return slice(chosen.start, chosen.stop)
 
 
-def sharing(settings: Sequence[Settings]) -> list[tuple[slice, Intervention]]:
+def sharing(replica_settings: Sequence[Settings]) -> list[tuple[slice, Intervention]]:
     """Group neighboring replicas with equal interventions and objectives, to share one call.
 
     A slice of the stack can be written in place. Only replicas with equal objectives are peers.
     """
     groups: list[tuple[slice, Intervention | None, Objective]] = []
-    for i, own in enumerate(settings):
+    for i, settings in enumerate(replica_settings):
         start = i
-        if groups and same((own.intervention, own.objective), groups[-1][1:]):
+        if groups and same((settings.intervention, settings.objective), groups[-1][1:]):
             start = groups.pop()[0].start
-        groups.append((slice(start, i + 1), own.intervention, own.objective))
+        groups.append((slice(start, i + 1), settings.intervention, settings.objective))
     return [(which, intervention) for which, intervention, _ in groups if intervention is not None]

@@ -85,8 +85,8 @@ class Replicas:
 
     def start_objectives(self, objectives: Sequence[Objective], centers: Tensor) -> None:
         """Initialize the state of the objectives from centers (r, k, d)."""
-        states = [one.init(own) for one, own in zip(objectives, centers, strict=True)]
-        state = {name: torch.stack([one[name] for one in states]) for name in states[0]}
+        states = [objective.init(c) for objective, c in zip(objectives, centers, strict=True)]
+        state = {name: torch.stack([state[name] for state in states]) for name in states[0]}
         self.set_objectives(objectives, state)
 
     def set_objectives(self, objectives: Sequence[Objective], state: State) -> None:
@@ -127,31 +127,31 @@ class Replicas:
 
     def _layer(self, name: str, which: slice) -> Layer:
         module = self.net.get_submodule(name)
-        own = {attribute: self.parameters[f"{name}.{attribute}"].detach()[which]
-               for attribute, _ in module.named_parameters(recurse=False)
-               if f"{name}.{attribute}" not in self.frozen}
-        return Layer(name, module, own)
+        parameters = {attribute: self.parameters[f"{name}.{attribute}"].detach()[which]
+                      for attribute, _ in module.named_parameters(recurse=False)
+                      if f"{name}.{attribute}" not in self.frozen}
+        return Layer(name, module, parameters)
 
     def module(self, replica: int, parameters: State,
                learned: frozenset[str] = frozenset()) -> nn.Module:
         """Make a module whose parameters and buffers are views of the stack."""
-        made = copy.deepcopy(self.net)
+        module = copy.deepcopy(self.net)
         for name, stacked in parameters.items():
             owner, _, attribute = name.rpartition(".")
-            own = nn.Parameter(stacked.detach()[replica], f"{NETWORK}/{name}" in learned)
-            made.get_submodule(owner)._parameters[attribute] = own
+            parameter = nn.Parameter(stacked.detach()[replica], f"{NETWORK}/{name}" in learned)
+            module.get_submodule(owner)._parameters[attribute] = parameter
         for name, stacked in self.buffers.items():
             owner, _, attribute = name.rpartition(".")
-            made.get_submodule(owner)._buffers[attribute] = stacked[replica]
-        for layer in made.modules():
+            module.get_submodule(owner)._buffers[attribute] = stacked[replica]
+        for layer in module.modules():
             if isinstance(layer, nn.RNNBase):  # on a GPU it would move weights out of the stack
                 layer.flatten_parameters = lambda: None  # type: ignore[method-assign]
-        return made
+        return module
 
 
 def _differing_numbers(objectives: Sequence[Objective], like: Tensor) -> State:
     """Float fields in which the objectives differ, as tensors (r,)."""
-    if all(one is objectives[0] for one in objectives):
+    if all(objective is objectives[0] for objective in objectives):
         return {}
     numbers = {}
     for field in dataclasses.fields(objectives[0]):  # type: ignore[arg-type]

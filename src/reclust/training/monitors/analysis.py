@@ -41,7 +41,7 @@ def _distances(z: Tensor, labels: Tensor, suffix: str) -> dict[str, Tensor]:
     some = max(1, CHUNK // labels[0].numel())
     parts = list(map(geometry.class_distances, z.split(some), labels.split(some)))
     names = ("intra_class_distance", "inter_class_distance", "silhouette")
-    return {name + suffix: torch.cat([each.mean(-1) for each in column])
+    return {name + suffix: torch.cat([values.mean(-1) for values in column])
             for name, column in zip(names, zip(*parts, strict=True), strict=True)}
 
 
@@ -75,8 +75,8 @@ class Purity(PeriodicMonitor):
         z = snapshot.embeddings
         truth = self._truth.on(z.device, z.shape[1])
         rows = evenly_spread(len(truth), self.limit, z.device)
-        shares = [geometry.local_purity(own[rows], truth[rows], neighbors=self.neighbors).mean()
-                  for own in z]
+        shares = [geometry.local_purity(x, truth[rows], neighbors=self.neighbors).mean()
+                  for x in z[:, rows]]
         return {"local_purity": torch.stack(shares)}
 
 

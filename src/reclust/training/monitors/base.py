@@ -141,11 +141,11 @@ class PeriodicMonitor(ABC):
 
 def as_column(column: str, values: Any, replicas: int) -> np.ndarray:
     """Convert a measurement to a new array (r, ...): training keeps writing to its tensors."""
-    made = np.array(values.detach().cpu().numpy() if isinstance(values, Tensor) else values)
-    if made.dtype.kind not in "biuf" or made.shape[:1] != (replicas,):
-        raise ValueError(f"A monitor measured {column!r} as {made.dtype} of shape {made.shape}: it "
-                         f"must return numbers of shape ({replicas}, …), one row per replica.")
-    return made
+    array = np.array(values.detach().cpu().numpy() if isinstance(values, Tensor) else values)
+    if array.dtype.kind not in "biuf" or array.shape[:1] != (replicas,):
+        raise ValueError(f"A monitor measured {column!r} as {array.dtype} of shape {array.shape}: "
+                         f"it must return numbers of shape ({replicas}, …), one row per replica.")
+    return array
 
 
 def evenly_spread(n: int, limit: int, device: torch.device) -> Tensor:
