@@ -1,4 +1,4 @@
-"""A labelled text set that every installation has: docstrings of the standard library and of torch's and our dependencies.
+"""A labeled text set that every installation has: docstrings of the standard library and of torch's and our dependencies.
 
 A sample is the beginning of a docstring, its class the package it comes from. Files are parsed, never imported.
 """

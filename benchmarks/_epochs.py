@@ -22,7 +22,7 @@ def mnist_shaped(rows: int = 70_000) -> Inputs:
 
 
 def clustering_only(algorithm: str, epochs: int) -> Settings:
-    """The published clustering phase from scratch, without interventions and with quick first centres."""
+    """The published clustering phase from scratch, without interventions and with quick first centers."""
     return replace(
         presets.paper("mnist", algorithm), pretraining=None, intervention=None, clustering=Schedule(epochs),
         first_centers=Recluster(KMeans(n_init=1, max_iter=5)),

@@ -1,9 +1,9 @@
-"""What augmentation costs: grey views against the IDEC step they feed, colour views against loops over images.
+"""What augmentation costs: gray views against the IDEC step they feed, color views against loops over images.
 
     python benchmarks/augmentation.py
 
 The sides of a ratio are timed in turns in one run and compared by their best times, which other work on the machine
-disturbs least. The loops draw and compute per image as torchvision's transforms do; they and the colour views run on
+disturbs least. The loops draw and compute per image as torchvision's transforms do; they and the color views run on
 one thread, as in a loader's worker. The record lies in records/, beside.
 """
 

@@ -7,7 +7,7 @@ Texts: docstrings of twenty packages (benchmarks/_docstrings.py), embedded once 
 shape of `Embeddings` were chosen on these, with their labels; "other docstrings", of eight further packages, had no part in it.
 Synthetic: twenty groups of unequal sizes on a sphere, with directions that all groups share, 20,000 × 384, one seed: the
 time counts.
-K-means is scikit-learn's with ten restarts, on the embeddings as they are and on standardised ones.
+K-means is scikit-learn's with ten restarts, on the embeddings as they are and on standardized ones.
 """
 
 from __future__ import annotations

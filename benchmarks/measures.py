@@ -1,4 +1,4 @@
-"""What measuring costs: distances, neighbours, agreement and norms of embeddings, beside scikit-learn on a part of them.
+"""What measuring costs: distances, neighbors, agreement and norms of embeddings, beside scikit-learn on a part of them.
 
     python benchmarks/measures.py [--device cpu] [--rows 70000] [--dims 10]
 

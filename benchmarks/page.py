@@ -83,12 +83,12 @@ def brb_overhead_cuda(measured: dict[str, Any]) -> str:
 
 def contrastive_epoch(measured: dict[str, Any]) -> str:
     rows = [[name, f"{seen['seconds_an_epoch']:.2f}", f"{seen['milliseconds_a_step']:.1f}"] for name, seen in measured.items()]
-    return ("SimCLR with ResNet-18 on 50,000 colour images of 32 × 32, batch 512, augmentation included, compiled.\n\n" +
+    return ("SimCLR with ResNet-18 on 50,000 color images of 32 × 32, batch 512, augmentation included, compiled.\n\n" +
             table(["phase", "epoch, s", "step, ms"], rows))
 
 
 def cifar_half(measured: dict[str, Any]) -> str:
-    """Summarise all recorded seeds."""
+    """Summarize all recorded seeds."""
     records = [json.loads(path.read_text()) for path in sorted(RECORDS.glob("cifar_half_*.json"))]
     seeds, named = [one["measured"] for one in records], " and ".join(str(one["settings"]["seed"]) for one in records)
     stages = sorted({stage for one in seeds for stage in one if "test" in one[stage]}, key=lambda stage: (stage != "simclr + k-means", stage))
@@ -195,7 +195,7 @@ def small_studies(measured: dict[str, Any]) -> str:
 
 def augmentation(measured: dict[str, Any]) -> str:
     grey, color = measured["grey_256x1x28x28"], measured["color_512x3x32x32"]
-    return (f"Augmenting a grey batch takes {100 * grey['ratio']:.1f} % of the IDEC step it feeds; a colour batch is "
+    return (f"Augmenting a gray batch takes {100 * grey['ratio']:.1f} % of the IDEC step it feeds; a color batch is "
             f"{color['times_faster']:.1f} times as fast as a loop over its images.")
 
 
@@ -215,7 +215,7 @@ def measures(measured: dict[str, Any]) -> str:
     size = "" if memory else f" The whole process peaked at {measured['process_peak_gb']:.2f} GB, including Python and torch."
     return (f"Measures of {measured['rows']:,} × {measured['dims']} embeddings of ten classes, one after another; on a GPU all of them together should take "
             f"less than a second, and none more than 1 GB of extra memory.{size} scikit-learn, on the CPU and on the first "
-            f"{measured['part']:,} rows, is shown for scale: it computes the silhouette, the neighbours or NMI only.\n\n" +
+            f"{measured['part']:,} rows, is shown for scale: it computes the silhouette, the neighbors or NMI only.\n\n" +
             table(["measure", "s", *(["extra memory, MB"] if memory else []), f"{measured['part']:,} rows, s", "scikit-learn on these, s"], rows))
 
 

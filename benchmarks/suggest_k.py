@@ -61,7 +61,7 @@ SETS: dict[str, tuple[Callable[[], np.ndarray], int | None, int]] = {
 
 
 def simpler(X: np.ndarray, ks: Sequence[int]) -> dict[str, int | None]:
-    """What k-means on the (of tables: standardised) samples would say, by silhouette and by prediction strength."""
+    """What k-means on the (of tables: standardized) samples would say, by silhouette and by prediction strength."""
     X = StandardScaler().fit_transform(X) if X.ndim == 2 else X.reshape(len(X), -1)
     silhouettes = [silhouette_score(X, KMeans(k, n_init=10, random_state=0).fit_predict(X), sample_size=2000, random_state=0)
                    for k in ks]

@@ -26,8 +26,8 @@ table = pd.DataFrame({
 print(table.head())
 
 # %% [markdown]
-# Amounts that span powers of ten become logarithms; reclust standardises all columns. The channel
-# is only used to describe segments: one-hot encoded and standardised it would dominate them. Five
+# Amounts that span powers of ten become logarithms; reclust standardizes all columns. The channel
+# is only used to describe segments: one-hot encoded and standardized it would dominate them. Five
 # columns need only a small network.
 
 # %%

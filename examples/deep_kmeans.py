@@ -1,6 +1,6 @@
 """Your own objective: deep k-means in forty lines.
 
-Samples move towards all centres, weighted by a softmax of their distances, and centres are
+Samples move toward all centers, weighted by a softmax of their distances, and centers are
 learned. Written for one model, it trains stacked, with BRB, checkpoints and files like the
 built-in objectives.
 """
@@ -20,7 +20,7 @@ from reclust.objectives import GradientOnly, nearest, squared_distances
 # %%
 @value
 class DeepKMeans(GradientOnly):
-    """Deep k-means; an infinite sharpness gives DCN's loss with learned centres."""
+    """Deep k-means; an infinite sharpness gives DCN's loss with learned centers."""
 
     sharpness: float = 10.0
     weight: float = 0.1

@@ -165,7 +165,7 @@ def draw(result: Result, path: Path) -> None:
         epochs = curve.epochs + 1
         axis.plot(epochs, mean, color=colour, label=name)
         axis.fill_between(epochs, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
-    axis.set(xlabel="epochs (grey lines: resets)", ylabel="accuracy in %")
+    axis.set(xlabel="epochs (gray lines: resets)", ylabel="accuracy in %")
     axis.legend(frameon=False)
     figure.savefig(path, dpi=130)
 

@@ -1,6 +1,6 @@
 """BRB in your own PyTorch training loop, in three lines.
 
-The loop is a plain IDEC: an autoencoder, learnable centres, Adam. The three lines marked BRB are
+The loop is a plain IDEC: an autoencoder, learnable centers, Adam. The three lines marked BRB are
 all that reclust adds. It clusters scikit-learn's digits and prints the accuracy as it goes.
 """
 

@@ -24,7 +24,7 @@ for name, labels in (("IDEC with BRB", model.labels_), ("k-means", model.baselin
     print(f"{name:14}", {score: round(value, 3) for score, value in scores(y, labels).items()})
 
 # %% [markdown]
-# A fitted model has labels, centres and embeddings, and a confidence for each sample.
+# A fitted model has labels, centers and embeddings, and a confidence for each sample.
 
 # %%
 confidence = model.predict_proba(X).max(axis=1)

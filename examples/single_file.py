@@ -20,7 +20,7 @@ def network(sizes: list[int]) -> nn.Sequential:
 
 
 def soft_assignment(z: Tensor, centers: Tensor) -> Tensor:
-    """(B, d), (k, d) -> (B, k): Student-t similarity to each centre, rows sum to one."""
+    """(B, d), (k, d) -> (B, k): Student-t similarity to each center, rows sum to one."""
     similarity = 1 / (1 + torch.cdist(z, centers).pow(2))
     return similarity / similarity.sum(dim=1, keepdim=True)
 
@@ -46,7 +46,7 @@ def find_centers(encoder: nn.Module, X: Tensor, k: int, seed: int) -> Tensor:
 
 @torch.no_grad()
 def soft_reset_(encoder: nn.Sequential, keep: float) -> None:
-    """Move every layer but the last towards fresh weights: keep × old + (1 - keep) × fresh."""
+    """Move every layer but the last toward fresh weights: keep × old + (1 - keep) × fresh."""
     fresh = copy.deepcopy(encoder)
     for layer in fresh:
         if isinstance(layer, nn.Linear):
@@ -56,7 +56,7 @@ def soft_reset_(encoder: nn.Sequential, keep: float) -> None:
 
 
 def reset_momentum_(optimizer: torch.optim.Optimizer, centers: Tensor) -> None:
-    """Clear the optimizer's moments of the centres."""
+    """Clear the optimizer's moments of the centers."""
     for name, moment in optimizer.state[centers].items():
         if name != "step":
             moment.zero_()
@@ -64,7 +64,7 @@ def reset_momentum_(optimizer: torch.optim.Optimizer, centers: Tensor) -> None:
 
 def fit(X: Tensor, k: int, *, epochs: int = 40, interval: int | None = 10, keep: float = 0.8,
         reconstruction: float = 1.0, weight: float = 0.1, seed: int = 0) -> Tensor:
-    """Cluster the rows of X (n, features), which should be standardised: labels (n,).
+    """Cluster the rows of X (n, features), which should be standardized: labels (n,).
 
     interval: epochs between resets, None for no resets.
     reconstruction, weight: of the two losses; 1 and 0.1 are IDEC, 0 and 1 are DEC.

@@ -130,7 +130,7 @@ CLAIMS: tuple[Claim, ...] = (
                   curve_gain(where, INTER, last(INTER)), above(), four_digits)
         for where in ANALYSED[:2]],
         rule="Without MNIST, where the paper sees no difference at the end."),
-    Claim("distance-ratios", "After a reset, more samples are about halfway between two centres.", [
+    Claim("distance-ratios", "After a reset, more samples are about halfway between two centers.", [
         SeedCheck("samples with a distance ratio of 0.9 to 1, after the first reset minus before, "
                   f"in points, {where}", close_share_gain(where), above()) for where in ANALYSED]),
     Claim("silhouette", "The silhouette of predicted labels is misleading on GTSRB: it prefers the "
@@ -156,7 +156,7 @@ CLAIMS: tuple[Claim, ...] = (
                   "disentangled", "disentangled", below(80.0)), ("BRB", "brb", above(85.0)))],
           paper="below 80, below 80, above 85"),
     Claim("contraction", "Without contraction results get worse: gradients grow, embeddings and "
-          "centres collapse.", [
+          "centers collapse.", [
               *[SeedCheck(f"ACC, perturbation alone minus BRB, {where}", gain(
                   "soft-reset-components", where, "perturb", "brb"), below())
                 for where in COMPONENTS],
@@ -166,7 +166,7 @@ CLAIMS: tuple[Claim, ...] = (
                           above(1.0), plain) for where in COMPONENTS],
               *[SeedCheck(f"length of {what} at the end, perturbation alone / BRB, {where}",
                           relative_to_brb(where, name, last(name)), below(0.5), plain)
-                for what, name in (("embeddings", "embedding_norm"), ("centres", "center_norm"))
+                for what, name in (("embeddings", "embedding_norm"), ("centers", "center_norm"))
                 for where in COMPONENTS]]),
     Claim("gaussian", "Gaussian noise instead of fresh weights is close to BRB on OPTDIGITS and "
           "worse on USPS.", [

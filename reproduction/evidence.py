@@ -213,7 +213,7 @@ def averaged(quantities: Sequence[Quantity]) -> Quantity:
 
 def traced(studies: Sequence[str], where: Where, variant: str, names: Sequence[str],
            summary: Callable[[Trace], float]) -> Quantity:
-    """Summarise the curves of each run, without runs that have no numbers."""
+    """Summarize the curves of each run, without runs that have no numbers."""
 
     def found(runs: RecordedRuns) -> Numbers:
         made = {}

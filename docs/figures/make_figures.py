@@ -53,12 +53,12 @@ SCRATCH = Settings(
 matplotlib.rcParams.update({"svg.hashsalt": "reclust", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
 
 SEEN: list[tuple[np.ndarray, np.ndarray]] = []
-"""Embeddings and centres, recorded by `Look`."""
+"""Embeddings and centers, recorded by `Look`."""
 
 
 @value
 class Look(Step):
-    """Record embeddings and centres without changing anything."""
+    """Record embeddings and centers without changing anything."""
 
     part: ClassVar[str] = "look"
 
@@ -67,7 +67,7 @@ class Look(Step):
 
 
 def scene(axis: Axes, z: np.ndarray, centers: np.ndarray, y: np.ndarray, title: str) -> None:
-    """Draw embeddings coloured by their true digit, centres, and the borders between clusters."""
+    """Draw embeddings colored by their true digit, centers, and the borders between clusters."""
     low, high = z.min(0), z.max(0)
     low, high = low - 0.08 * (high - low), high + 0.08 * (high - low)
     across, up = np.meshgrid(np.linspace(low[0], high[0], 160), np.linspace(low[1], high[1], 160))

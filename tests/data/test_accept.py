@@ -91,7 +91,7 @@ def test_channels_that_come_first_are_moved(shape):
     assert accept(first, image_shape=(3, 6, 5)).image_shape == (3, 6, 5), "image_shape decides"
 
 
-@pytest.mark.parametrize(("shape", "warned"), [((60, 3), "read as grey images"), ((3, 60), "read as grey images"), ((2, 16, 12), "with 12 channels"),
+@pytest.mark.parametrize(("shape", "warned"), [((60, 3), "read as gray images"), ((3, 60), "read as gray images"), ((2, 16, 12), "with 12 channels"),
                                                ((5, 8, 8), "with 8 channels"), ((8, 8, 5), None), ((8, 8), None)])
 def test_layouts_that_may_be_misread_are_warned_about(shape, warned):
     given = np.random.default_rng(0).random((12, *shape))

@@ -154,7 +154,7 @@ def _channels_last(X: np.ndarray, image_shape: Sequence[int] | None) -> np.ndarr
     if len(shape) == 3 and channels_come_first(shape):
         return np.moveaxis(X, 1, -1)
     if len(shape) == 2 and image_shape is None and max(shape) > 4 * min(shape):
-        warn(f"X of shape {X.shape} is read as grey images of {shape[0]} × {shape[1]}. For series "
+        warn(f"X of shape {X.shape} is read as gray images of {shape[0]} × {shape[1]}. For series "
              f"of several channels, use X.reshape(len(X), -1); for images, image_shape={shape}.")
     # Too few rows for an image: probably channels that come first, as in torch.
     if len(shape) == 3 and shape[2] not in (1, 3) and (

@@ -33,7 +33,7 @@ class Dataset:
     image_shape, max_value
         (c, h, w), or None for tables, and the pixel value that stands for 1.0, such as 255.
     resize_to, equalize
-        Size (h, w) and histogram equalisation that `prepare` applies by default.
+        Size (h, w) and histogram equalization that `prepare` applies by default.
     citation, licence, files, feature_names
         How to cite the data, its terms, the paths that were read, and names of columns.
 
@@ -141,7 +141,7 @@ def _layout(samples: Any, where: str) -> tuple[Samples, tuple[int, int, int] | N
     if 0 in samples.shape or samples.ndim not in (2, 3, 4) or (
             images and samples.shape[3] not in (1, 3)):
         raise DataError(f"{where}: shape {samples.shape}; needed: (n, d) for a table, (n, h, w) "
-                        "for grey images, (n, h, w, c) or (n, c, h, w) with 1 or 3 channels.")
+                        "for gray images, (n, h, w, c) or (n, c, h, w) with 1 or 3 channels.")
     if sparse.issparse(samples):
         return sparse.csr_array(samples), None
     if samples.dtype.kind == "b":

@@ -19,7 +19,7 @@ from .errors import DataError, listed
 from .formats.tables import row_numbers
 
 MAX_LEVELS, RARE = 30, 0.01  # levels of a category; those of a smaller share become "other"
-FLAG_SCALE = 0.5  # of 0/1 columns: standardised if both are equally common, else smaller
+FLAG_SCALE = 0.5  # of 0/1 columns: standardized if both are equally common, else smaller
 MAX_WORDS, TOPICS = 200, 8  # of a column of free text
 MIN_WORDS = 3.0  # words per cell of free text
 MIN_KNOWN = 0.1  # share of cells whose level is common, in a category
@@ -86,7 +86,7 @@ class DateColumn(NumberColumn):
 class CategoryColumn:
     """A 0/1 column for each level; missing cells become the levels' shares.
 
-    All levels together count as much as one standardised column if they are equally common, and
+    All levels together count as much as one standardized column if they are equally common, and
     less if most cells are the same.
     """
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ..utils.values import choice, integer, value
 
-DARK = 0.05  # added to the sum of the channels, so that noise in dark pixels is no colour
+DARK = 0.05  # added to the sum of the channels, so that noise in dark pixels is no color
 UNEVEN = 1 / 3  # standard deviation of brightness between images, relative to the mean
 
 

@@ -27,7 +27,7 @@ FAR = 10  # median distance from the mean, in standard deviations, that suggests
 class Preparation:
     """Two scalings with the augmentation between them: `first` and the lens, then `second`.
 
-    Tables are standardised before augmentation, which adds noise in standard deviations; images are
+    Tables are standardized before augmentation, which adds noise in standard deviations; images are
     scaled to [0, 1] before, where fill and colors are defined, and standardized after it.
     image_shape: (h, w, channels), None for tables. encoder: of tables of mixed columns.
     """

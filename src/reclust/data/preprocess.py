@@ -1,4 +1,4 @@
-"""From a `Dataset` to what `train` takes: equalise, scale, resize, and measure the z-score.
+"""From a `Dataset` to what `train` takes: equalize, scale, resize, and measure the z-score.
 
 The z-score itself is applied after augmentation, so images stay in [0, 1] here.
 """
@@ -54,7 +54,7 @@ def prepare(dataset: Dataset, *, size: tuple[int, int] | None = None, equalized:
             statistics: Literal["after_resize", "before_resize"] = "after_resize") -> Prepared:
     """Prepare a data set for `train`.
 
-    Images are equalised, scaled to [0, 1], resized (bilinear) and seen through the lens. Tables
+    Images are equalized, scaled to [0, 1], resized (bilinear) and seen through the lens. Tables
     stay as they are, memory-mapped or sparse.
 
     Parameters
@@ -63,7 +63,7 @@ def prepare(dataset: Dataset, *, size: tuple[int, int] | None = None, equalized:
     size : (int, int), optional
         Height and width; the data set's `resize_to` by default.
     equalized : bool, optional
-        Equalise the histogram of each image; the data set's `equalize` by default.
+        Equalize the histogram of each image; the data set's `equalize` by default.
     max_value : float, optional
         Pixel value that becomes 1; the data set's `max_value` by default.
     lens : Lens
@@ -112,7 +112,7 @@ def scale(images: NDArray[Any], max_value: float) -> NDArray[np.float32]:
     scaled = images.astype(np.float32) / np.float32(max_value)
     if not (scaled.min() >= 0 and scaled.max() <= 1):  # also false for NaN
         raise DataError(f"Pixels are {images.min()}..{images.max()}, expected 0..{max_value:g}. "
-                        "Pass images before standardising, or their largest value as max_value=.")
+                        "Pass images before standardizing, or their largest value as max_value=.")
     return scaled
 
 
@@ -126,7 +126,7 @@ def resize_bilinear(images: NDArray[np.float32], size: tuple[int, int]) -> NDArr
 
 
 def equalize(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Equalise the histogram of every image and channel of (n, c, h, w), as Pillow does."""
+    """Equalize the histogram of every image and channel of (n, c, h, w), as Pillow does."""
     planes = images.reshape(-1, images.shape[2] * images.shape[3])
     offsets = 256 * np.arange(len(planes))[:, None]
     counts = np.bincount((planes + offsets).ravel(), minlength=256 * len(planes))

@@ -35,13 +35,13 @@ def read(source: Any, *, key: str | None = None, labels: PerSample = None, ids: 
     source
         An array, tensor, list, DataFrame, pyarrow or polars table, sparse matrix, AnnData, torch
         Dataset, or a path: .npy (memory-mapped), .npz, .csv, .tsv or .txt (also .gz), .parquet,
-        .h5, .hdf5, .h5ad, an image or a folder of images. Arrays are tables (n, d), grey images
+        .h5, .hdf5, .h5ad, an image or a folder of images. Arrays are tables (n, d), gray images
         (n, h, w), or images (n, h, w, c) or (n, c, h, w).
     key
         Name of the array to take from a file that holds several.
     labels, ids
         One value for each sample, or the name of a column or of an array beside the samples.
-        With labels="folder", images are labelled by the names of the first-level folders.
+        With labels="folder", images are labeled by the names of the first-level folders.
     size
         Resize images to (h, w) or (h, w, channels).
     on_error

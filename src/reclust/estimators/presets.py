@@ -229,8 +229,8 @@ BEST_INTERVENTION = Every(20, (
     Exchange(), SoftReset(0.8, KaimingNoise()), Recluster(rows="first"), SplitMerge(rows="first"),
     ResetMomentum()))
 MANY_SAMPLES = 30_000  # from this number on, `best` trains for fewer epochs, which have more steps
-# Augmentation of many grey images in `best`, stronger than published; on a CPU, where networks are
-# small, of all grey images and stronger still.
+# Augmentation of many gray images in `best`, stronger than published; on a CPU, where networks are
+# small, of all gray images and stronger still.
 MOTION = Affine(degrees=20, translate=0.12, shear=12, scale=(0.8, 1.2))
 CPU_MOTION = Affine(degrees=25, translate=0.15, shear=15, scale=(0.7, 1.3))
 # Samples between two resets, number of resets and batch size of `best` on a CPU.

@@ -24,7 +24,7 @@ class DCNObjective:
     representation_weight : float, default=1.0
         Weight of the representation's own loss, such as reconstruction.
     rate : {"constant", "counts"}, default="constant"
-        How far a center moves towards the mean of its samples in a batch: 1/101 of the way, which
+        How far a center moves toward the mean of its samples in a batch: 1/101 of the way, which
         gives the published numbers, or m / (count + m) for m samples with counts that start at
         100, the running mean of online k-means.
     reduction : {"mean_over_clusters", "mean", "half_sum"}, default="mean_over_clusters"

@@ -1,4 +1,4 @@
-"""DEC and IDEC: soft assignments are trained towards a sharpened version of themselves."""
+"""DEC and IDEC: soft assignments are trained toward a sharpened version of themselves."""
 
 from typing import ClassVar
 

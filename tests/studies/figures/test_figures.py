@@ -343,7 +343,7 @@ def test_voronoi_shows_the_plane_as_it_was(store):
     z = {"before": own["embedding"].values[list(EPOCHS).index(3)], "after": own["embedding_after_reset"].values[1]}
     centers = {"before": own["centers"].values[list(EPOCHS).index(3)], "after": own["centers_after_reset"].values[1]}
     for axes, moment in zip(drawn.axes, ("before", "after"), strict=True):
-        np.testing.assert_allclose(points(axes, "centres"), centers[moment], rtol=1e-6)
+        np.testing.assert_allclose(points(axes, "centers"), centers[moment], rtol=1e-6)
         shown = np.concatenate([one.get_offsets() for one in axes.collections[:-1] if len(one.get_offsets()) and one.get_zorder() in (2, 3)])
         assert {tuple(row) for row in shown.round(5)} == {tuple(row) for row in z[moment].round(5).astype(float).round(5)}
         image = axes.images[0].get_array()
@@ -372,7 +372,7 @@ def test_embeddings_at_the_start_and_the_end(store):
     drawn = figure(store, "embedding")
     assert [axes.get_title() for axes in drawn.axes] == [
         "no intervention, start", "no intervention, 5 epochs", "BRB, start", "BRB, 5 epochs"]
-    assert all(len(points(axes, "class 0")) == ROWS // 4 and len(points(axes, "centres")) == 4 for axes in drawn.axes)
+    assert all(len(points(axes, "class 0")) == ROWS // 4 and len(points(axes, "centers")) == 4 for axes in drawn.axes)
 
 
 def test_missing_data_says_what_to_run(tmp_path, store):

@@ -39,7 +39,7 @@ class Jitters(NamedTuple):
 
 
 class ColorParameters(NamedTuple):
-    """Parameters of a view; flip, grey and solarize are boolean (..., B)."""
+    """Parameters of a view; flip, gray and solarize are boolean (..., B)."""
 
     boxes: Boxes | None
     jitters: Jitters | None

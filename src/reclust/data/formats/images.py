@@ -44,10 +44,10 @@ def read_images(place: Path, *, size: Sequence[int] | None = None,
                 on_error: OnError = "raise") -> tuple[NDArray[Any], list[str]]:
     """Read one image, or all images below a folder in the order of their names.
 
-    Returns (n, h, w) if all are grey, else (n, h, w, 3), and the file names. Values are 0..255:
+    Returns (n, h, w) if all are gray, else (n, h, w, 3), and the file names. Values are 0..255:
     bytes, or float32 with fractions for images of 16 bits, so that a model fitted on either kind
     takes the other. Transparent pixels are white. Images are resized (bilinear) to `size`, (h, w)
-    or (h, w, channels); by default to their common size, or if sizes differ to 28 x 28 (grey) or
+    or (h, w, channels); by default to their common size, or if sizes differ to 28 x 28 (gray) or
     32 x 32 (color). Unreadable files raise an error, or are left out with on_error="skip".
     """
     if size is not None and (len(size) not in (2, 3) or min(size) < 1

@@ -1,4 +1,4 @@
-"""Sets of colour images: CIFAR-10, CIFAR-100 with its 20 superclasses, and GTSRB."""
+"""Sets of color images: CIFAR-10, CIFAR-100 with its 20 superclasses, and GTSRB."""
 
 import csv
 import io

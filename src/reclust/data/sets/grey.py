@@ -1,4 +1,4 @@
-"""Sets of grey images: MNIST and its like, USPS, OPTDIGITS, and `digits` of scikit-learn."""
+"""Sets of gray images: MNIST and its like, USPS, OPTDIGITS, and `digits` of scikit-learn."""
 
 import gzip
 import io

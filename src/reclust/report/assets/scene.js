@@ -106,7 +106,7 @@ function sceneView(scene) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   go(place);
   explain();
-  const color = scene.classes ? chooser("Colour", [{ value: "class", title: "by class" }, { value: "cluster", title: "by cluster" }], by,
+  const color = scene.classes ? chooser("Color", [{ value: "class", title: "by class" }, { value: "cluster", title: "by cluster" }], by,
     (value) => { by = value; explain(); draw(); }) : null;
   return el("div", { class: "scene" }, canvas,
     scene.frames.length > 1 ? el("div", { class: "player" }, play, slider, marks, says) : null, el("div", { class: "controls" }, color, legend), about,

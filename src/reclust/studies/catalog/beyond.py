@@ -45,8 +45,8 @@ LARGE_BATCHES = _variant("large batches", pretraining={"batch_size": 256},
 
 add("best",
     'Beyond the paper: preset="best", five times twenty replicas that split and merge, exchange, '
-    "or do neither; 'more motion' moves images further, and colour images without changing their "
-    "colours.",
+    "or do neither; 'more motion' moves images further, and color images without changing their "
+    "colors.",
     (*USUAL, MOVING), datasets=("optdigits", "usps", "gtsrb", "kmnist_test"), **COMMON)
 add("best-variations", "What might lift the best preset further, one repetition each.", (
     _variant("as it is"),
@@ -83,7 +83,7 @@ add("best-of-small-images",
     (*USUAL, MOVING), datasets=("digits",), **COMMON,
     protocol=AutoencoderProtocol(batch_size=64, least_side=28))
 add("best-of-colours",
-    'The same for colour images through Lens(light="removed"); \'only moved\' leaves colours '
+    'The same for color images through Lens(light="removed"); \'only moved\' leaves colors '
     "as they are.",
     (*USUAL, MOVING, _variant("only moved", augment=Affine())), datasets=("gtsrb",), **COMMON,
     protocol=AutoencoderProtocol(light="removed"))

@@ -86,7 +86,7 @@ add("without-augmentation", "From scratch and without augmentation.",
 add("training-curves", "What happens during training, epoch by epoch.", ALL_FOUR,
     datasets=("usps", "optdigits", "gtsrb", "mnist"), algorithms=("idec", "dcn"),
     pretrained=BOTH_STARTS, evaluate_every=1, measures=(*CURVES, "ratios", "purity", "sizes"))
-add("embeddings", "Embeddings and centres around each reset, to be drawn.", (NONE, BRB),
+add("embeddings", "Embeddings and centers around each reset, to be drawn.", (NONE, BRB),
     datasets=("usps", "optdigits"), seeds=PAPER_SEEDS[:1], pretraining_seeds=PAPER_SEEDS,
     measures=("embeddings",), evaluate_every=1)
 add("voronoi", "Four classes in a plane: the borders between clusters around each reset.",
@@ -134,11 +134,11 @@ add("noise-and-disentangled",
         Variant("recomputed centers", every(RESET, RecomputeCenters(), MOMENTUM)),
     ), datasets=("optdigits", "usps"), pretrained=BOTH_STARTS, evaluate_every=1, measures=CURVES)
 add("reset-and-centers",
-    "DCN's centres after a reset: as they were, or recomputed from the old labels.",
+    "DCN's centers after a reset: as they were, or recomputed from the old labels.",
     (ONLY_RESET, Variant("recomputed centers", every(RESET, RecomputeCenters()))),
     datasets=("optdigits", "usps", "gtsrb"), algorithms=("dcn",), pretrained=BOTH_STARTS)
 add("dcn-counts",
-    "DCN whose centres follow ever more slowly, by one over their counts as the paper's text has "
+    "DCN whose centers follow ever more slowly, by one over their counts as the paper's text has "
     "it.",
     changed({"objective": {"rate": "counts"}}, NONE, BRB, ONLY_RESET),
     datasets=("usps", "optdigits", "gtsrb", "mnist"), algorithms=("dcn",), pretrained=BOTH_STARTS)

@@ -62,7 +62,7 @@ def scatter(axes: Axes, shown: Moment, classes: np.ndarray) -> None:
         axes.scatter(x, y, s=4.0, color=CLASSES[i % 10], marker=MARKERS[i % 10], alpha=0.6,
                      linewidths=0, label=f"class {label}", rasterized=True)
     axes.scatter(shown.centers[:, 0], shown.centers[:, 1], s=70, facecolors="none",
-                 edgecolors="black", marker="o", linewidths=0.9, zorder=4, label="centres")
+                 edgecolors="black", marker="o", linewidths=0.9, zorder=4, label="centers")
     frame(axes)
     axes.set_title(shown.name)
 
@@ -219,7 +219,7 @@ def _draw_samples(axes: Axes, shown: Moment, classes: np.ndarray) -> None:
                      rasterized=True)
     axes.scatter([], [], s=16, color="0.3", marker="x", linewidths=0.8, label="close to a border")
     axes.scatter(shown.centers[:, 0], shown.centers[:, 1], s=50, color="white", edgecolors="black",
-                 marker="X", linewidths=0.9, zorder=4, label="centres")
+                 marker="X", linewidths=0.9, zorder=4, label="centers")
 
 
 EMBEDDING = FigureSpec(
@@ -233,11 +233,11 @@ RESET_CLOSEUP = FigureSpec(
                       "pretrained": True})
 DISTANCE_RATIOS = FigureSpec(
     "distance-ratios", ("training-curves",), draw_ratios,
-    "Histogram of the ratio of the distances to the two nearest centres, before and after a reset; "
+    "Histogram of the ratio of the distances to the two nearest centers, before and after a reset; "
     "mean over runs.", ("ratios",),
     {"datasets": ("gtsrb", "optdigits", "mnist"), "algorithms": ("dcn",), "variants": ("brb",),
      "pretrained": True})
 VORONOI = FigureSpec(
     "voronoi", ("voronoi",), draw_voronoi,
-    "Voronoi cells of the centres in two dimensions before and after a reset.", ("embeddings",),
+    "Voronoi cells of the centers in two dimensions before and after a reset.", ("embeddings",),
     {"datasets": ("usps",), "algorithms": ("dec",), "variants": ("brb",), "pretrained": True})
