@@ -81,7 +81,7 @@ def check_paths(inputs: Iterable[str], outputs: Iterable[str | Path | None]) -> 
 
     beside = ("", "-wal", "-shm", "-journal")  # files of a store
     taken = [Path(f"{path}{end}").expanduser() for path in inputs for end in beside]
-    for path in filter(None, outputs):
+    for path in (output for output in outputs if output is not None):
         output = Path(path)
         for other in taken if output.is_file() or not output.exists() else ():  # not /dev/null
             in_folder = (other.is_dir() and holds_images(output)

@@ -128,7 +128,7 @@ def _train_or_split(data: Inputs | Prepared | Tensor | np.ndarray, settings: lis
         replicas = create_replicas(inputs, settings, seeds, start, precision, targets)
         context = RunContext(replicas, inputs, settings, monitors, execution, precision, start,
                              is_partial_group, targets)
-        with _threads(replicas, each[0]):
+        with _threads(replicas, settings[0]):
             return run(context, checkpoint)
     except torch.OutOfMemoryError as error:
         if len(seeds) == 1:

@@ -179,7 +179,8 @@ def read_parquet(path: Path, *, labels: str | None = None, ids: str | None = Non
         schema = parquet.read_schema(path)
     check_names(schema.names, (labels, ids, *drop), path)
     columns = {field.name: field.type for field in schema if field.name not in drop}
-    _refuse({name: f"{kind!s:.80}" for name, kind in columns.items() if types.is_nested(kind)}, path)
+    _refuse({name: f"{kind!s:.80}" for name, kind in columns.items()
+             if types.is_nested(kind)}, path)
     # Equal strings share memory in a dictionary, as they do in the file.
     text = [name for name, kind in columns.items()
             if types.is_string(kind) or types.is_binary(kind)]
