@@ -1,7 +1,7 @@
-"""`Reclust` beside the methods people use, on labelled data that only score: accuracy, NMI, ARI and seconds.
+"""`Reclust` beside the methods people use, on labeled data that only score: accuracy, NMI, ARI and seconds.
 
     pip install umap-learn evoc            methods that are not installed are left out
-    python benchmarks/front_door.py tables tables.npz           X and y of each table as NAME/X, NAME/y; standardised for the others
+    python benchmarks/front_door.py tables tables.npz           X and y of each table as NAME/X, NAME/y; standardized for the others
     python benchmarks/front_door.py texts FOLDER                NAME.npz of each set, with unit-length embeddings E and classes y
     python benchmarks/front_door.py images FOLDER --sets usps   NAME.npz of each set, with images and labels; "digits" is scikit-learn's
     python benchmarks/front_door.py speed                       random rows: 1,000 x 20 and 20,000 x 384

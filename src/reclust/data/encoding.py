@@ -102,8 +102,8 @@ class CategoryColumn:
         levels, known = sorted(shares.index), float(shares.sum())
         if known < MIN_KNOWN:
             return None
-        others = [1 - known] if known < 1 - 1e-9 else []
-        return cls(name, tuple(levels), (*shares[levels].tolist(), *others))
+        rest = [1 - known] if known < 1 - 1e-9 else []
+        return cls(name, tuple(levels), (*shares[levels].tolist(), *rest))
 
     @property
     def features(self) -> list[Feature]:
@@ -148,8 +148,8 @@ class TextColumn:
     @property
     def features(self) -> list[Feature]:
         strongest = np.argsort(-np.abs(self.components), axis=1, kind="stable")[:, :3]
-        return [Feature(f"{self.name}: {', '.join(self.words[i] for i in own)}", "topic",
-                        self.scale) for own in strongest]
+        return [Feature(f"{self.name}: {', '.join(self.words[i] for i in indices)}", "topic",
+                        self.scale) for indices in strongest]
 
     def parse(self, cells: Any) -> Any:
         return _text(cells)
@@ -179,7 +179,8 @@ class TableEncoder:
         if not columns:
             raise DataError(f"No column to cluster: {listed(map(repr, learned))} name the rows or "
                             "are empty.")
-        return cls(_mark(columns, frame), tuple(name for name, one in learned.items() if not one))
+        left_out = tuple(name for name, column in learned.items() if column is None)
+        return cls(_mark(columns, frame), left_out)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -199,8 +200,8 @@ class TableEncoder:
                             f"{listed(absent)}.")
         parts = []
         for column in self.columns:
-            own = cells[column.name]
-            parts += [column.encode(own)] + [column.parse(own).isna().to_numpy()[:, None]] * (
+            values = cells[column.name]
+            parts += [column.encode(values)] + [column.parse(values).isna().to_numpy()[:, None]] * (
                 column.marked)
         return np.concatenate(parts, axis=1, dtype=np.float64)
 
@@ -234,13 +235,13 @@ def _mark(columns: list[Any], frame: Any) -> tuple[Any, ...]:
     parts = [column.encode(frame[column.name]) for column in columns]
     gaps = np.stack([column.parse(frame[column.name]).isna() for column in columns], 1)
     x, y = gaps.astype(float), np.concatenate([*parts, gaps], 1, dtype=float)
-    x, y = ((one - one.mean(0)) / np.where(one.std(0) > 0, one.std(0), inf) for one in (x, y))
+    x, y = ((a - a.mean(0)) / np.where(a.std(0) > 0, a.std(0), inf) for a in (x, y))
     numbers = np.arange(len(columns))
     owner = np.concatenate([numbers.repeat([part.shape[1] for part in parts]), numbers])
-    found = np.where(owner == numbers[:, None], 0, np.abs(x.T @ y)) / sqrt(len(frame))
-    related = (found.max(1) > SURPRISE) & (gaps.mean(0) >= RARE)
-    return tuple(replace(column, marked=bool(one))
-                 for column, one in zip(columns, related, strict=True))
+    correlations = np.where(owner == numbers[:, None], 0, np.abs(x.T @ y)) / sqrt(len(frame))
+    related = (correlations.max(1) > SURPRISE) & (gaps.mean(0) >= RARE)
+    return tuple(replace(column, marked=bool(marked))
+                 for column, marked in zip(columns, related, strict=True))
 
 
 def _plain(cells: Any) -> Any:

@@ -57,9 +57,9 @@ def _keep_warnings(fit: Callable[..., Any]) -> Callable[..., Any]:
     """Let `fit` leave the messages of its warnings in `warnings_`."""
 
     @wraps(fit)
-    def fit_and_keep(self: FittedClustering, *given: Any, **options: Any) -> Any:
+    def fit_and_keep(self: FittedClustering, *args: Any, **options: Any) -> Any:
         with collected_warnings() as messages:
-            fit(self, *given, **options)
+            fit(self, *args, **options)
         self.warnings_ = messages
         return self
 

@@ -35,26 +35,26 @@ def describe(model: FittedModel, X: Any) -> list[dict[str, Any]]:
     samples = model.check_input(X)
     labels = model.map_samples(samples.array, Model.assign)
     confidence = model.map_samples(samples.array, model.soft_labels).max(1)
-    found, first = np.unique(labels, return_index=True)
+    clusters, first = np.unique(labels, return_index=True)
     some = np.unique([*range(0, len(labels), -(-len(labels) // MAX_ROWS)), *first])
     features = features_of(samples)
     x = dense_rows(samples.array, some).astype(np.float64) if features else np.zeros((len(some), 0))
     ids = np.arange(len(labels)) if samples.ids is None else samples.ids
     chosen = _telling(x, labels[some], features)
     described = []
-    for cluster in found.tolist():
-        own = np.flatnonzero(labels == cluster)
-        order = own[np.argsort(-confidence[own], kind="stable")]
+    for cluster in clusters.tolist():
+        members = np.flatnonzero(labels == cluster)
+        order = members[np.argsort(-confidence[members], kind="stable")]
         inside = labels[some] == cluster
         rule = _rule(x, inside, chosen)
-        covered = np.logical_and.reduce([one.rows for one in rule]) if rule else ~inside & inside
+        covered = np.logical_and.reduce([part.rows for part in rule]) if rule else ~inside & inside
         both = (covered & inside).sum()
         described.append({
-            "cluster": cluster, "size": len(own), "share": len(own) / len(labels),
+            "cluster": cluster, "size": len(members), "share": len(members) / len(labels),
             "description": in_words(rule, features) + _mostly(x, inside, features, rule)
             if features else "",
             "coverage": both / inside.sum(), "precision": both / max(1, covered.sum()),
-            "confidence": float(confidence[own].mean()),
+            "confidence": float(confidence[members].mean()),
             "typical": ids[order[:MEMBERS]].tolist(),
             "doubtful": ids[order[::-1][:MEMBERS]].tolist(),
             **_values(x[inside], features)})
@@ -76,7 +76,7 @@ def _telling(x: np.ndarray, labels: np.ndarray, features: Sequence[Feature]) -> 
     """Return the features of which clusters explain most of the variance."""
     if not features:
         return []
-    means = np.stack([x[labels == one].mean(0) for one in np.unique(labels)])
+    means = np.stack([x[labels == cluster].mean(0) for cluster in np.unique(labels)])
     sizes = np.unique(labels, return_counts=True)[1]
     explained = sizes @ np.square(means - x.mean(0)) / np.maximum(x.var(0) * len(x), 1e-300)
     order = np.argsort(-explained, kind="stable")
@@ -87,15 +87,16 @@ def _rule(x: np.ndarray, inside: np.ndarray, chosen: Sequence[int]) -> list[Cond
     """Add the condition that raises F1 most until none does."""
     rule: list[Condition] = []
     covered, score = np.ones(len(x), bool), 0.0
-    candidates = [one for i in chosen for one in _candidates(x[:, i], inside, i)]
+    candidates = [condition for i in chosen for condition in _candidates(x[:, i], inside, i)]
     while len(rule) < MAX_CONDITIONS and candidates:
-        scores = [_f1(covered & one.rows, inside) for one in candidates]
+        scores = [_f1(covered & condition.rows, inside) for condition in candidates]
         best = int(np.argmax(scores))
         if scores[best] < score + GAIN:
             break
         rule.append(candidates[best])
         covered, score = covered & candidates[best].rows, scores[best]
-        candidates = [one for one in candidates if one.feature != rule[-1].feature]
+        candidates = [condition for condition in candidates
+                      if condition.feature != rule[-1].feature]
     return rule
 
 
@@ -113,7 +114,8 @@ def _f1(covered: np.ndarray, inside: np.ndarray) -> float:
 
 
 def in_words(rule: Sequence[Condition], features: Sequence[Feature]) -> str:
-    return ", ".join(_phrase(one, features[one.feature]) for one in rule) or "like all others"
+    phrases = [_phrase(condition, features[condition.feature]) for condition in rule]
+    return ", ".join(phrases) or "like all others"
 
 
 def _phrase(condition: Condition, feature: Feature) -> str:
@@ -137,10 +139,10 @@ def show_number(number: float, kind: str) -> str:
 def _mostly(x: np.ndarray, inside: np.ndarray, features: Sequence[Feature],
             rule: Sequence[Condition]) -> str:
     """Add levels that most of a cluster has, and more than others, to the rule."""
-    own, overall = x[inside].mean(0), x.mean(0)
-    known = [one.feature for one in rule]
-    order = [i for i in np.argsort(overall - own, kind="stable") if features[i].kind == "level"
-             and own[i] > max(YES, COMMON * overall[i]) and i not in known]
+    shares, overall = x[inside].mean(0), x.mean(0)
+    known = [condition.feature for condition in rule]
+    order = [i for i in np.argsort(overall - shares, kind="stable") if features[i].kind == "level"
+             and shares[i] > max(YES, COMMON * overall[i]) and i not in known]
     return "".join(f", mostly {features[i].name}" for i in order[:2])
 
 

@@ -55,16 +55,16 @@ def _read_gtsrb_test(images: Path, truth: Path) -> SetPart:
     """Read `GTSRB/Final_Test/Images/*.ppm`, with classes in another archive."""
     with explain_read_errors(truth), zipfile.ZipFile(truth) as archive:
         text = io.TextIOWrapper(archive.open("GT-final_test.csv"), encoding="ascii")
-        labelled = [(f"GTSRB/Final_Test/Images/{row['Filename']}", int(row["ClassId"]))
+        labeled = [(f"GTSRB/Final_Test/Images/{row['Filename']}", int(row["ClassId"]))
                     for row in csv.DictReader(text, delimiter=";", skipinitialspace=True)]
     with explain_read_errors(images), zipfile.ZipFile(images) as archive:
-        return _read_signs(archive, labelled)
+        return _read_signs(archive, labeled)
 
 
-def _read_signs(archive: zipfile.ZipFile, labelled: Iterable[tuple[str, int]]) -> SetPart:
+def _read_signs(archive: zipfile.ZipFile, labeled: Iterable[tuple[str, int]]) -> SetPart:
     """Read the images of the chosen classes, resized with Pillow's default filter (bicubic)."""
     image = require("PIL.Image", purpose="GTSRB")
-    chosen = [(name, CLASSES.index(label)) for name, label in labelled if label in CLASSES]
+    chosen = [(name, CLASSES.index(label)) for name, label in labeled if label in CLASSES]
     images = np.empty((len(chosen), _SIDE, _SIDE, 3), np.uint8)
     for row, (name, _) in enumerate(chosen):
         with archive.open(name) as stream:
