@@ -40,7 +40,7 @@ class Lens:
     light: Literal["kept", "removed"] = choice("kept", "removed", default="kept")
 
     def shape(self, height: int, width: int, channels: int) -> tuple[int, int, int]:
-        """Return the shape (channels, h, w) of such images seen through the lens."""
+        """Return the shape (channels, h, w) of images of this size seen through the lens."""
         if self.light == "removed" and channels != 3:
             raise ValueError(f"Lens(light='removed') needs images of 3 channels, got {channels}.")
         factor = max(1.0, (self.least_side or 0) / min(height, width))

@@ -287,7 +287,7 @@ def _batch_size(n_samples: int, *, steps: int) -> int:
 
 def recipe(preset: str, n_clusters: int, objective: Any, *, channels: int | None,
            representation: Representation | None, device: str, n_samples: int) -> Recipe:
-    """Return the preset of this name for such data and for "cpu" or "cuda"."""
+    """Return the preset of this name for these data and for "cpu" or "cuda"."""
     check_known("preset", preset, choices.PRESETS)
     check_part("objective", objective, Objective)
     options: dict[str, Any] = {"channels": channels, "representation": representation}

@@ -1,4 +1,4 @@
-"""Splitting and merging: for a cluster with two classes while another class is cut in two."""
+"""Split a cluster that may hold two classes, and merge two that may share one."""
 
 import torch
 from torch import Tensor

@@ -40,7 +40,7 @@ def describe(model: FittedModel, X: Any) -> list[dict[str, Any]]:
     features = features_of(samples)
     x = dense_rows(samples.array, some).astype(np.float64) if features else np.zeros((len(some), 0))
     ids = np.arange(len(labels)) if samples.ids is None else samples.ids
-    chosen = _telling(x, labels[some], features)
+    chosen = _informative(x, labels[some], features)
     described = []
     for cluster in clusters.tolist():
         members = np.flatnonzero(labels == cluster)
@@ -72,8 +72,8 @@ def features_of(samples: SampleSet) -> list[Feature]:
     return [Feature(name, "number") for name in names]
 
 
-def _telling(x: np.ndarray, labels: np.ndarray, features: Sequence[Feature]) -> list[int]:
-    """Return the features of which clusters explain most of the variance."""
+def _informative(x: np.ndarray, labels: np.ndarray, features: Sequence[Feature]) -> list[int]:
+    """Return the features whose variance the clusters explain best."""
     if not features:
         return []
     means = np.stack([x[labels == cluster].mean(0) for cluster in np.unique(labels)])

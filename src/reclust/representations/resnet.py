@@ -23,7 +23,7 @@ def _(layer: Conv) -> dict[str, Distribution]:
 
 
 class UniformConv(Conv):
-    """Convolution that starts as torch's own."""
+    """Convolution with torch's default initialization."""
 
 
 initial_distributions.register(UniformConv, initial_distributions.dispatch(nn.Conv2d))

@@ -30,7 +30,7 @@ def identity(inputs: Inputs, *decisive: Any) -> str:
 
 
 def fingerprint(thing: Any) -> Any:
-    """Describe a thing by its content, equally in every process.
+    """Describe an object by its content, the same in every process.
 
     Tensors are described by their values, functions and custom classes by their source code.
     """

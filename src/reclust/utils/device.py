@@ -36,7 +36,7 @@ def resident_limit(device: torch.device) -> float:
 
 
 def memory_limit(device: torch.device) -> float:
-    """Return how many bytes networks may use: GPUs raise by themselves, a CPU may kill instead."""
+    """Return how many bytes networks may use: a GPU raises when full, a CPU's process is killed."""
     known = device.type == "cpu" and "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ())
     return 0.75 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if known else math.inf
 

@@ -69,7 +69,7 @@ def collected_warnings() -> Iterator[list[str]]:
 
 
 def printable(text: str) -> str:
-    """Show control characters but line ends, which a terminal would obey, as escapes."""
+    """Escape control characters, which a terminal would obey, except line ends."""
     return re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", lambda match: f"\\x{ord(match[0]):02x}", text)
 
 

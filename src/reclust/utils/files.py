@@ -98,7 +98,7 @@ def _swept(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def exclusive_lock(path: Path, message: str) -> Iterator[None]:
-    """Hold a lock file, which ends with its holder; raise with `message` if another has it."""
+    """Hold a lock that a killed process releases; raise with `message` if another one has it."""
     try:
         connection = sqlite3.connect(path, timeout=0, isolation_level=None)
         connection.execute("BEGIN EXCLUSIVE")

@@ -79,7 +79,7 @@ def squared_error(output: Tensor, x: Tensor) -> Tensor:
 
 
 def squared_error_backward(output: Tensor, x: Tensor, grad: Tensor) -> Tensor:
-    """Return the gradient of `squared_error` for `made`, given that of the sums, (r,)."""
+    """Return the gradient of `squared_error` for `output`, given that of the sums, (r,)."""
     if fast := triton(output):
         return fast.squared_error_backward(output.contiguous(), x.contiguous(), grad)
     scale = 2 * grad.reshape(-1, *[1] * (x.ndim - 1))

@@ -54,7 +54,7 @@ def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
 
 
 def check_data_folder(folder: str | os.PathLike[str] | None) -> None:
-    """Raise if the folder was named and does not exist: downloads should not fill a typo."""
+    """Raise if a folder was named that does not exist: its name may have a typo."""
     if folder is not None and not data_folder(folder).is_dir():
         raise DataError(f"There is no folder {folder} to look for data sets in: make it first, or "
                         "name another one.")

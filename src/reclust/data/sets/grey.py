@@ -1,4 +1,4 @@
-"""Sets of gray images: MNIST and its like, USPS, OPTDIGITS, and `digits` of scikit-learn."""
+"""Sets of gray images: MNIST and its variants, USPS, OPTDIGITS, and `digits` of scikit-learn."""
 
 import gzip
 import io
@@ -63,7 +63,7 @@ def _read_usps_hdf5(path: Path) -> list[SetPart]:
 
 
 def _to_bytes(values: NDArray[np.floating[Any]], path: Path) -> NDArray[np.uint8]:
-    """Scale [0, 1] to 0..255, truncating like everyone else's copy of USPS."""
+    """Scale [0, 1] to 0..255, truncating as in the usual copies of USPS."""
     if not (values.min() >= 0 and values.max() <= 1):  # also catches NaN
         raise DataError(f"{path}: scaled pixels are {values.min()}..{values.max()}; needed: 0..1.")
     return (values * 255).astype(np.uint8).reshape(-1, 16, 16)

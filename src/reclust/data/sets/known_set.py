@@ -72,7 +72,7 @@ class NamedSet:
                             f"0..{self.n_clusters - 1}.")
 
     def check_whole(self, parts: Sequence[SetPart], *, where: str, exact: bool) -> None:
-        """Raise unless the parts are this very set, complete and unchanged."""
+        """Raise unless the parts are exactly this set, complete and unchanged."""
         for part in parts:
             self.check_images(part.images, part.labels, where=where)
         labels = np.concatenate([part.labels for part in parts])

@@ -42,7 +42,7 @@ def find(study: str, cell: Mapping[str, Any], metric: str) -> Published | None:
 
 
 def others(study: str, known: Collection[str], metric: str) -> dict[tuple[str, str], Published]:
-    """Map (algorithm, data set) to the number of every method that is not among the known."""
+    """Map (algorithm, data set) to the number of every method that is not in `known`."""
     return {(key[3], key[1]): number for key, number in paper().items()
             if key[0] == base_name(study) and key[3] not in known and key[5] == metric}
 
