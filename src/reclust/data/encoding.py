@@ -14,7 +14,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from ..utils.exceptions import require
-from ..utils.values import value
+from ..utils.values import choice, value
 from .errors import DataError, listed
 from .formats.tables import row_numbers
 
@@ -39,47 +39,31 @@ class Feature(NamedTuple):
 
 @value
 class NumberColumn:
-    """Numbers; missing ones become the median, and `marked` adds a column that tells them."""
+    """Numbers, flags, or dates as years such as 2024.5; missing ones become the median.
+
+    `marked` adds a column that tells the missing ones.
+    """
 
     name: str
+    kind: str = choice("number", "flag", "date", default="number")
     fill: float = 0.0
+    day_first: bool = False
     marked: bool = False
 
     @property
     def features(self) -> list[Feature]:
-        return [Feature(self.name, "number")]
+        return [Feature(self.name, self.kind, FLAG_SCALE if self.kind == "flag" else nan)]
 
     def parse(self, cells: Any) -> Any:
-        numbers = _pandas().to_numeric(_plain(cells), errors="coerce").astype(np.float64)
-        return numbers.where(np.isfinite(numbers))
-
-    def encode(self, cells: Any) -> NDArray[Any]:
-        return self.parse(cells).fillna(self.fill).to_numpy()[:, None]  # type: ignore[no-any-return]
-
-
-@value
-class FlagColumn(NumberColumn):
-    """Numbers that are all 0 or 1."""
-
-    @property
-    def features(self) -> list[Feature]:
-        return [Feature(self.name, "flag", FLAG_SCALE)]
-
-
-@value
-class DateColumn(NumberColumn):
-    """Dates as years, such as 2024.5."""
-
-    day_first: bool = False
-
-    @property
-    def features(self) -> list[Feature]:
-        return [Feature(self.name, "date")]
-
-    def parse(self, cells: Any) -> Any:
+        if self.kind != "date":
+            numbers = _pandas().to_numeric(_plain(cells), errors="coerce").astype(np.float64)
+            return numbers.where(np.isfinite(numbers))
         dates = _pandas().to_datetime(_plain(cells), errors="coerce", utc=True, format="mixed",
                                       dayfirst=self.day_first)
         return 1970 + (dates - _pandas().Timestamp(0, tz="UTC")).dt.total_seconds() / YEAR
+
+    def encode(self, cells: Any) -> NDArray[Any]:
+        return self.parse(cells).fillna(self.fill).to_numpy()[:, None]  # type: ignore[no-any-return]
 
 
 @value
@@ -211,23 +195,22 @@ def _learn(name: str, cells: Any) -> Column | None:
     types, kind, known = _pandas().api.types, cells.dtype, cells.dropna()
     if not len(known) or (len(known) == len(cells) and (known == known.iloc[0]).all()):
         return None
-    column: Any = NumberColumn(name)
+    column = NumberColumn(name)
     if types.is_datetime64_any_dtype(kind) or isinstance(known.iloc[0], datetime.date):
-        column = DateColumn(name)
+        column = NumberColumn(name, "date")
     elif not (types.is_numeric_dtype(kind) or types.is_bool_dtype(kind) or kind.kind == "m"):
         text = _text(known).dropna()
         first = text.str.extract(_DATE)[0]
         declared = kind.name == "category" and types.is_numeric_dtype(kind.categories.dtype)
         if first.notna().all():  # 25/12/2024, 25.12.2024 and 1.12.2024 begin with the day
             day_first = first.str[:-1].astype(int).between(13, 31) | first.str.endswith(".")
-            column = DateColumn(name, day_first=bool(day_first.any()))
+            column = NumberColumn(name, "date", day_first=bool(day_first.any()))
         elif declared or column.parse(known).notna().mean() < MOSTLY:
             long = text.str.split().str.len().mean() >= MIN_WORDS and text.nunique() > MAX_LEVELS
             return (TextColumn if long else CategoryColumn).learn(name, text)  # type: ignore
     numbers = column.parse(cells).dropna()
-    if numbers.isin((0, 1)).all():
-        return FlagColumn(name, float(numbers.median() > 0.5))
-    return replace(column, fill=float(numbers.median()))  # type: ignore[no-any-return]
+    is_flag, middle = numbers.isin((0, 1)).all(), float(numbers.median())
+    return NumberColumn(name, "flag", round(middle)) if is_flag else replace(column, fill=middle)
 
 
 def _mark(columns: list[Any], frame: Any) -> tuple[Any, ...]:
