@@ -73,7 +73,7 @@ def test_a_run_killed_at_any_operation_on_files_ends_as_if_it_had_not_been(tmp_p
         monkeypatch.setattr(f"reclust.utils.tensor_file.os.{name}", counted(name))
     while True:
         lives += 1
-        left[0] = 1 + 7 * lives % 12
+        left[0] = 1 + 5 * lives % 6
         try:
             found = whole_run(seeds, checkpoint)
             break
