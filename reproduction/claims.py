@@ -109,7 +109,7 @@ CLAIMS: tuple[Claim, ...] = (
         combine=any_of),
     Claim("without-augmentation", "BRB helps from scratch without augmentation, too.", [
         SeedCheck("DEC+BRB minus DEC on OPTDIGITS", gain(
-            "without-augmentation", Where("optdigits", "dec", False), "brb"), above())],
+            "without-augmentation-program", Where("optdigits", "dec", False), "brb"), above())],
         paper="61 to 77"),
     Claim("label-change", "Labels change at each reset, but hardly with reclustering alone.", [
         *_label_changes("brb", "none"), *_label_changes("brb", "recluster"),
