@@ -27,23 +27,23 @@ def main() -> None:
     options.add_argument("--seeds", type=int, default=5)
     options.add_argument("--epochs", type=int, default=40)
     options.add_argument("--batch", type=int, default=64)
-    given = options.parse_args()
+    arguments = options.parse_args()
     try:
-        dataset = load("optdigits", folder=given.folder)
+        dataset = load("optdigits", folder=arguments.folder)
     except DataError as error:
         sys.exit(f"skipped: {error}")
     settings = Settings(
         n_clusters=10, objective=IDECObjective(), representation=Autoencoder((256, 128, 64)), intervention=BRB(interval=10),
-        pretraining=None, clustering=Schedule(given.epochs, batch_size=given.batch), augment=Affine(),
+        pretraining=None, clustering=Schedule(arguments.epochs, batch_size=arguments.batch), augment=Affine(),
     )
     measured = {}
     for name, variant in (("with augmentation", settings), ("without", replace(settings, augment=None))):
-        result = train(prepare(dataset, size=(8, 8)), variant, seeds=range(given.seeds))
+        result = train(prepare(dataset, size=(8, 8)), variant, seeds=range(arguments.seeds))
         assert result.labels is not None
         accuracy = [100 * metrics.accuracy(dataset.labels, labels) for labels in result.labels]
         measured[name] = {"accuracy": accuracy, "mean": np.mean(accuracy), "seconds": sum(result.seconds.values())}
-        print(f"{name:18} {np.mean(accuracy):.1f} ± {np.std(accuracy, ddof=1) / np.sqrt(given.seeds):.1f}")
-    path = write_record("augmentation_accuracy", {"seeds": given.seeds, "settings": repr(settings)}, measured)
+        print(f"{name:18} {np.mean(accuracy):.1f} ± {np.std(accuracy, ddof=1) / np.sqrt(arguments.seeds):.1f}")
+    path = write_record("augmentation_accuracy", {"seeds": arguments.seeds, "settings": repr(settings)}, measured)
     print(f"record: {path}")
 
 

@@ -24,20 +24,20 @@ def main() -> None:
     options.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options.add_argument("--rows", type=int, default=70_000)
     options.add_argument("--replicas", type=int, default=10)
-    given = options.parse_args()
-    data, measured = mnist_shaped(given.rows), {}
+    arguments = options.parse_args()
+    data, measured = mnist_shaped(arguments.rows), {}
     for precision in ("tf32", "bf16"):
-        execution = Execution(device=given.device, precision=precision)
+        execution = Execution(device=arguments.device, precision=precision)
         for algorithm in ("dec", "idec", "dcn"):
             plain = clustering_only(algorithm, 4)
             forms = {"without": plain, "with": replace(plain, representation=replace(plain.representation, batch_norm=True)),
                      "program": as_program(plain)}
-            times = {name: epoch_seconds(data, settings, replicas=given.replicas, execution=execution) for name, settings in forms.items()}
+            times = {name: epoch_seconds(data, settings, replicas=arguments.replicas, execution=execution) for name, settings in forms.items()}
             measured[f"{precision}, {algorithm}"] = {"seconds_per_epoch": times, "with_over_without": times["with"] / times["without"],
                                                      "program_over_without": times["program"] / times["without"]}
             print(f"{precision:5} {algorithm:5} {times['without']:.3f} s an epoch without BatchNorm, {times['with'] / times['without']:.2f} "
                   f"times that with it, {times['program'] / times['without']:.2f} in the program")
-    print(f"record: {write_record(f'batch_norm_{given.device}', vars(given), measured)}")
+    print(f"record: {write_record(f'batch_norm_{arguments.device}', vars(arguments), measured)}")
 
 
 if __name__ == "__main__":

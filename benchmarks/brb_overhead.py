@@ -48,20 +48,20 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=70_000)
     options.add_argument("--replicas", type=int, nargs="+", default=[1, 40])
     options.add_argument("--precision", default="auto")
-    given = options.parse_args()
-    data, execution = mnist_shaped(given.rows), Execution(device=given.device, precision=given.precision)
+    arguments = options.parse_args()
+    data, execution = mnist_shaped(arguments.rows), Execution(device=arguments.device, precision=arguments.precision)
     measured = {}
-    for replicas in given.replicas:
-        ways = {f"k-means, {size or 'all'}": Recluster(subsample=size) for size in (given.rows // 100, 10_000, None)}
+    for replicas in arguments.replicas:
+        ways = {f"k-means, {size or 'all'}": Recluster(subsample=size) for size in (arguments.rows // 100, 10_000, None)}
         ways |= {f"{name}, 10000": Recluster(method) for name, method in METHODS.items()
-                 if replicas == min(given.replicas) or name in ("k-means++", "random")}
+                 if replicas == min(arguments.replicas) or name in ("k-means++", "random")}
         for name, recluster in ways.items():
             seen = overhead(data, recluster, replicas=replicas, execution=execution)
             measured[f"{replicas} replicas, {name}"] = seen
             parts = ", ".join(f"{part} {1e3 * seconds:.1f}" for part, seconds in seen["parts"].items())
             print(f"{replicas:3} replicas {name:16} adds {100 * seen['overhead']:.2f} %   epoch {seen['epoch']:.3f} s   "
                   f"one firing, ms: {parts}")
-    print(f"record: {write_record(f'brb_overhead_{given.device}', vars(given), measured)}")
+    print(f"record: {write_record(f'brb_overhead_{arguments.device}', vars(arguments), measured)}")
 
 
 if __name__ == "__main__":

@@ -73,23 +73,23 @@ def main() -> None:
     options.add_argument("--repeats", type=int, default=3)
     options.add_argument("--threads", type=int, default=torch.get_num_threads())
     options.add_argument("--precisions", nargs="+", default=["float32"], help="of our side: float32, bf16")
-    given = options.parse_args()
-    torch.set_num_threads(given.threads)
+    arguments = options.parse_args()
+    torch.set_num_threads(arguments.threads)
     deep = import_clustpy()
-    X = torch.randn(given.rows, 784, generator=torch.Generator().manual_seed(0))
+    X = torch.randn(arguments.rows, 784, generator=torch.Generator().manual_seed(0))
     measured = {}
     for name in OBJECTIVES:
         sides: dict[str, Callable[[int], None]] = {"ClustPy": lambda epochs, name=name: theirs(deep, name, X, epochs)}
-        for precision in given.precisions:
+        for precision in arguments.precisions:
             sides[precision] = lambda epochs, name=name, precision=precision: ours(name, X, epochs, precision)
         calls = [lambda side=side, epochs=epochs: side(epochs) for side in sides.values() for epochs in (1, 3)]
-        times = best_times(*calls, repeats=given.repeats)
+        times = best_times(*calls, repeats=arguments.repeats)
         epoch = {side: (times[2 * i + 1] - times[2 * i]) / 2 for i, side in enumerate(sides)}
         faster = {side: epoch["ClustPy"] / seconds for side, seconds in epoch.items() if side != "ClustPy"}
         measured[name] = {"seconds_per_epoch": epoch, "times_clustpys_speed": faster}
         print(f"{name:5} ClustPy {epoch['ClustPy']:.2f} s an epoch; reclust " +
               ", ".join(f"{side} {epoch[side]:.2f} s, {ratio:.2f} times as fast" for side, ratio in faster.items()))
-    print(f"record: {write_record('clustpy_epoch', vars(given), measured)}")
+    print(f"record: {write_record('clustpy_epoch', vars(arguments), measured)}")
 
 
 if __name__ == "__main__":

@@ -40,15 +40,15 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--repetitions", type=int, default=5)
     options.add_argument("--processes", type=int, default=1)
-    given = options.parse_args()
+    arguments = options.parse_args()
     torch.set_num_threads(THREADS)  # for the record, which says how many this process has
-    with ProcessPoolExecutor(given.processes, get_context("spawn"), torch.set_num_threads, (THREADS,)) as pool:
-        each = list(pool.map(repetition, range(given.repetitions)))
+    with ProcessPoolExecutor(arguments.processes, get_context("spawn"), torch.set_num_threads, (THREADS,)) as pool:
+        each = list(pool.map(repetition, range(arguments.repetitions)))
     measured: dict[str, Any] = {name: [one[name] for one in each] for name in each[0]}
     kept = measured["kept"]
     error = float(np.std(kept, ddof=1) / np.sqrt(len(kept))) if len(kept) > 1 else None
     measured |= {"mean": float(np.mean(kept)), "standard_error": error, "limit_seconds": SECONDS}
-    print(f"record: {write_record('digits_cpu', vars(given), measured)}")
+    print(f"record: {write_record('digits_cpu', vars(arguments), measured)}")
 
 
 if __name__ == "__main__":

@@ -89,14 +89,14 @@ def main() -> None:
     options.add_argument("--cache", type=Path, help="a .npz for the embedded texts: embedding them takes minutes")
     options.add_argument("--seeds", type=int, default=3)
     options.add_argument("--threads", type=int, default=torch.get_num_threads())
-    given = options.parse_args()
-    torch.set_num_threads(given.threads)
+    arguments = options.parse_args()
+    torch.set_num_threads(arguments.threads)
     measured = {}
-    sets = {name: (data, given.seeds) for name, data in texts(given.cache).items()}
+    sets = {name: (data, arguments.seeds) for name, data in texts(arguments.cache).items()}
     for name, ((E, y), seeds) in {**sets, "synthetic": (synthetic(), 1)}.items():
         print(f"{name}: {E.shape[0]} × {E.shape[1]}")
         measured[name] = {"rows": E.shape[0], "features": E.shape[1], **compared(E, y, range(seeds))}
-    settings = {"seeds": given.seeds, "topics": list(TOPICS), "other_topics": list(OTHERS)}
+    settings = {"seeds": arguments.seeds, "topics": list(TOPICS), "other_topics": list(OTHERS)}
     print(f"record: {write_record('embeddings', settings, measured)}")
 
 

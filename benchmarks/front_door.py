@@ -141,18 +141,18 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=1)
     parser.add_argument("--only-ours", action="store_true")
     parser.add_argument("--record", help="name of the record, front_door_KIND by default")
-    given = parser.parse_args()
-    sets = {"tables": lambda: tables(given.data), "texts": lambda: texts(given.data), "speed": random_rows,
-            "images": lambda: images(given.data, given.sets, given.rows)}[given.kind]()
-    beside = () if given.only_ours else BESIDE[given.kind]
+    arguments = parser.parse_args()
+    sets = {"tables": lambda: tables(arguments.data), "texts": lambda: texts(arguments.data), "speed": random_rows,
+            "images": lambda: images(arguments.data, arguments.sets, arguments.rows)}[arguments.kind]()
+    beside = () if arguments.only_ours else BESIDE[arguments.kind]
     measured: dict[str, Any] = {}
     for name, X, y in sets:
         k = len(np.unique(y))
         flat = X.reshape(len(X), -1).astype(np.float32)
-        rows = StandardScaler().fit_transform(flat) if given.kind == "tables" else flat
-        found = {f"Reclust, {effort}": ours(X, y, k, effort, given.repetitions) for effort in given.efforts}
+        rows = StandardScaler().fit_transform(flat) if arguments.kind == "tables" else flat
+        found = {f"Reclust, {effort}": ours(X, y, k, effort, arguments.repetitions) for effort in arguments.efforts}
         for method in beside:
-            seeds = range(KMEANS_SEEDS if method == "k-means" and given.kind != "speed" else 1)
+            seeds = range(KMEANS_SEEDS if method == "k-means" and arguments.kind != "speed" else 1)
             try:
                 found[method] = mean_of([timed(partial(METHODS[method], rows, k, seed), y) for seed in seeds])
             except (ImportError, ValueError, np.linalg.LinAlgError) as error:
@@ -164,9 +164,9 @@ def main() -> None:
         rows = [seen["methods"][method] for seen in measured.values() if method in seen["methods"]]
         print(f"{method:20}" + "".join(f"{np.mean([row[name] for row in rows]):8.1f}" for name in (*MEASURES, "seconds")) +
               (f"   of {len(rows)} sets" if len(rows) < len(measured) else ""))
-    settings = {"repetitions": given.repetitions, "rows": given.rows or (MAX_ROWS if given.kind == "tables" else None),
+    settings = {"repetitions": arguments.repetitions, "rows": arguments.rows or (MAX_ROWS if arguments.kind == "tables" else None),
                 "kmeans_seeds": KMEANS_SEEDS}
-    print(f"record: {write_record(given.record or f'front_door_{given.kind}', settings, measured)}")
+    print(f"record: {write_record(arguments.record or f'front_door_{arguments.kind}', settings, measured)}")
 
 
 if __name__ == "__main__":

@@ -39,9 +39,9 @@ def processor_seconds(statement: str) -> float:
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--repeats", type=int, default=5)
-    given = options.parse_args()
+    arguments = options.parse_args()
     times: dict[str, list[float]] = {name: [] for name in STATEMENTS}
-    for turn in range(given.repeats + 1):
+    for turn in range(arguments.repeats + 1):
         for name, statement in STATEMENTS.items():
             seconds = processor_seconds(statement)
             if turn:  # the first one reads files that nobody has read yet
@@ -50,7 +50,7 @@ def main() -> int:
     ratio = least["all names of reclust"] / least[THEIRS]
     for name, seconds in least.items():
         print(f"{name}: {seconds:.2f} s of processor time, {seconds / least[THEIRS]:.2f} times `{STATEMENTS[THEIRS]}`")
-    print(f"record: {write_record('import_time', vars(given), {'processor_seconds': least, 'ratio': ratio, 'limit': LIMIT})}")
+    print(f"record: {write_record('import_time', vars(arguments), {'processor_seconds': least, 'ratio': ratio, 'limit': LIMIT})}")
     return 0 if ratio <= LIMIT else 1
 
 

@@ -84,22 +84,22 @@ def main() -> None:
     options.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=("cpu", "cuda"))
     options.add_argument("--rows", type=int, default=70_000)
     options.add_argument("--dims", type=int, default=10)
-    given = options.parse_args()
-    data = embedded(given.rows, given.dims, given.device)
+    arguments = options.parse_args()
+    data = embedded(arguments.rows, arguments.dims, arguments.device)
     some = tuple(values if values is data[2] else values[:PART] for values in data)
     on_part, by_peer = own_measures(*some), peers(*some)
     measured: dict[str, Any] = {}
     for name, measure in own_measures(*data).items():
         measured[name] = seen = {"seconds": best_times(measure, repeats=5)[0]}
-        if given.device == "cuda":
+        if arguments.device == "cuda":
             seen["extra_gb"] = extra_gb(measure)
         print(name, seen, flush=True)
     peak = status_gb("VmHWM")
     for name, peer in by_peer.items():
         own, other = best_times(on_part[name], peer, repeats=5)
         measured[name] |= {"part_seconds": own, "part_scikit_learn_seconds": other}
-    everything = {"rows": given.rows, "dims": given.dims, "part": PART, "process_peak_gb": peak, "measures": measured}
-    print(f"record: {write_record(f'measures_{given.device}', {'classes': CLASSES, 'neighbors': NEIGHBORS}, everything)}")
+    everything = {"rows": arguments.rows, "dims": arguments.dims, "part": PART, "process_peak_gb": peak, "measures": measured}
+    print(f"record: {write_record(f'measures_{arguments.device}', {'classes': CLASSES, 'neighbors': NEIGHBORS}, everything)}")
 
 
 if __name__ == "__main__":

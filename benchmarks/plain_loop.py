@@ -64,18 +64,18 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rows", type=int, default=10_000)
     options.add_argument("--repeats", type=int, default=3)
-    given = options.parse_args()
-    X = torch.randn(given.rows, 784, generator=torch.Generator().manual_seed(0))
+    arguments = options.parse_args()
+    X = torch.randn(arguments.rows, 784, generator=torch.Generator().manual_seed(0))
     sides = {
         "reclust": lambda epochs: ours(X, epochs),
         "by hand, default Adam": lambda epochs: by_hand(X, epochs, fused=False),
         "by hand, fused Adam": lambda epochs: by_hand(X, epochs, fused=True),
     }
     calls = [lambda side=side, epochs=epochs: side(epochs) for side in sides.values() for epochs in (1, 3)]
-    times = best_times(*calls, repeats=given.repeats)
+    times = best_times(*calls, repeats=arguments.repeats)
     epoch = {name: (times[2 * i + 1] - times[2 * i]) / 2 for i, name in enumerate(sides)}
     ratios = {name: epoch["reclust"] / seconds for name, seconds in epoch.items()}
-    path = write_record("plain_loop", vars(given), {"seconds_per_epoch": epoch, "reclust_over": ratios})
+    path = write_record("plain_loop", vars(arguments), {"seconds_per_epoch": epoch, "reclust_over": ratios})
     for name, seconds in epoch.items():
         print(f"{name:24} {seconds:.3f} s an epoch   reclust takes {ratios[name]:.2f} times as long")
     print(f"record: {path}")

@@ -46,22 +46,22 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--repeats", type=int, default=3)
     options.add_argument("--threads", type=int, default=2)
-    given = options.parse_args()
+    arguments = options.parse_args()
     if Precision.choose(torch.device("cpu"), "auto").precision != "bf16":
         print("Left out: this processor has no units for bfloat16.")
         return
-    torch.set_num_threads(given.threads)
+    torch.set_num_threads(arguments.threads)
     measured = {}
     for name, (inputs, settings, replicas) in works().items():
         least = dict.fromkeys(PRECISIONS, float("inf"))
-        for _ in range(given.repeats):
+        for _ in range(arguments.repeats):
             for precision in PRECISIONS:
                 execution = Execution(device="cpu", precision=precision)
                 seconds = epoch_seconds(inputs, settings, replicas=replicas, execution=execution)
                 least[precision] = min(least[precision], seconds)
         measured[name] = {"seconds_per_epoch": least, "times_as_fast": least["float32"] / least["bf16"]}
         print(f"{name}: " + ", ".join(f"{precision} {seconds:.3f} s" for precision, seconds in least.items()))
-    print(f"record: {write_record('precision_cpu', vars(given), measured)}")
+    print(f"record: {write_record('precision_cpu', vars(arguments), measured)}")
 
 
 if __name__ == "__main__":

@@ -35,16 +35,16 @@ def main() -> None:
     options.add_argument("--device", default="auto")
     options.add_argument("--processes", type=int, default=1, help="with more than one, each seed in one of its own")
     options.add_argument("--checkpoint", type=Path, help="a folder")
-    given = options.parse_args()
+    arguments = options.parse_args()
     measured = {}
-    for name in given.sets:
-        for precision in given.precisions:
+    for name in arguments.sets:
+        for precision in arguments.precisions:
             started = time.perf_counter()
-            run = partial(published, given, name, precision)
-            if given.processes == 1:
+            run = partial(published, arguments, name, precision)
+            if arguments.processes == 1:
                 parts = [run(presets.PAPER_SEEDS)]
             else:
-                with ProcessPoolExecutor(given.processes, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
+                with ProcessPoolExecutor(arguments.processes, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
                     parts = list(pool.map(run, [(seed,) for seed in presets.PAPER_SEEDS]))
             seconds = time.perf_counter() - started
             scores = np.concatenate([part.pop("accuracy") for part in parts])
@@ -52,17 +52,17 @@ def main() -> None:
             measured[f"{name}, {precision}"] = {
                 "seconds": seconds, "accuracy": scores.tolist(), "mean": scores.mean(), "standard_error": error, **parts[0]}
             print(f"{name:10} {precision:8} {seconds:5.1f} s   ACC {scores.mean():.1f} ± {error:.1f}", flush=True)
-    record = f"published_run_{given.algorithm}" + ("_cpu" if given.device == "cpu" else "")
-    settings = {key: option for key, option in vars(given).items() if key != "checkpoint"}
+    record = f"published_run_{arguments.algorithm}" + ("_cpu" if arguments.device == "cpu" else "")
+    settings = {key: option for key, option in vars(arguments).items() if key != "checkpoint"}
     print(f"record: {write_record(record, settings, measured)}")
 
 
-def published(given: argparse.Namespace, name: str, precision: str, seeds: tuple[int, ...]) -> dict[str, Any]:
+def published(arguments: argparse.Namespace, name: str, precision: str, seeds: tuple[int, ...]) -> dict[str, Any]:
     """Scores of these seeds, stacked, and where the time went."""
     data = load(name, download=False)
-    kept = given.checkpoint and Checkpoint(given.checkpoint / f"{name}_{precision}_{seeds[0]}", seconds=60)
-    result = train(presets.paper_data(data), presets.paper(name, given.algorithm), seeds=seeds,
-                   execution=Execution(device=given.device, precision=precision), checkpoint=kept)
+    kept = arguments.checkpoint and Checkpoint(arguments.checkpoint / f"{name}_{precision}_{seeds[0]}", seconds=60)
+    result = train(presets.paper_data(data), presets.paper(name, arguments.algorithm), seeds=seeds,
+                   execution=Execution(device=arguments.device, precision=precision), checkpoint=kept)
     assert result.labels is not None
     return {"accuracy": [100 * metrics.accuracy(data.labels, labels) for labels in result.labels],
             "parts": result.seconds, "provenance": result.provenance}

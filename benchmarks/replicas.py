@@ -41,9 +41,9 @@ def graph_ms(work: Callable[[], object], repeats: int = 50) -> float:
 
 def floor_ms(replicas: int, dtype: torch.dtype) -> dict[str, float]:
     layers = [*pairwise(SIZES), *pairwise(SIZES[::-1])]
-    given = {"device": "cuda", "dtype": dtype}
-    tensors = [(torch.randn(replicas, 2 * BATCH, i, **given), torch.randn(replicas, o, i, **given),
-                torch.randn(replicas, 2 * BATCH, o, **given)) for i, o in layers]
+    arguments = {"device": "cuda", "dtype": dtype}
+    tensors = [(torch.randn(replicas, 2 * BATCH, i, **arguments), torch.randn(replicas, o, i, **arguments),
+                torch.randn(replicas, 2 * BATCH, o, **arguments)) for i, o in layers]
 
     def products() -> None:
         for number, (x, weight, grad) in enumerate(tensors):
@@ -90,10 +90,10 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options.add_argument("--rows", type=int, default=5_000, help="on the CPU")
-    given = options.parse_args()
-    measured = on_gpu() if given.device == "cuda" else on_cpu(given.rows)
-    rows = ROWS if given.device == "cuda" else given.rows
-    print(f"record: {write_record(f'replicas_{given.device}', {'rows': rows, 'batch': BATCH}, measured)}")
+    arguments = options.parse_args()
+    measured = on_gpu() if arguments.device == "cuda" else on_cpu(arguments.rows)
+    rows = ROWS if arguments.device == "cuda" else arguments.rows
+    print(f"record: {write_record(f'replicas_{arguments.device}', {'rows': rows, 'batch': BATCH}, measured)}")
 
 
 if __name__ == "__main__":

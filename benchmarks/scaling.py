@@ -53,17 +53,17 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=list(RANGES))
     options.add_argument("--picture", type=Path)
-    given = options.parse_args()
-    execution, measured = Execution(device=given.device, precision="auto"), {}
-    for name, values in RANGES[given.device].items():
+    arguments = options.parse_args()
+    execution, measured = Execution(device=arguments.device, precision="auto"), {}
+    for name, values in RANGES[arguments.device].items():
         times = [seconds(execution, **{**MIDDLE, name: value}) for value in values]
         # The last three points: at the small end fixed costs hide how it grows.
         exponent = float(np.polyfit(np.log(values[-3:]), np.log(times[-3:]), 1)[0])
         measured[name] = {"values": values, "seconds": times, "exponent": exponent}
         print(f"{name:9} exponent {exponent:.2f}   " + ", ".join(f"{v}: {t:.3f} s" for v, t in zip(values, times, strict=True)))
-    if given.picture is not None:
-        picture(measured, given.picture)
-    print(f"record: {write_record(f'scaling_{given.device}', {'middle': MIDDLE}, measured)}")
+    if arguments.picture is not None:
+        picture(measured, arguments.picture)
+    print(f"record: {write_record(f'scaling_{arguments.device}', {'middle': MIDDLE}, measured)}")
 
 
 if __name__ == "__main__":

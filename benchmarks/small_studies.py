@@ -22,11 +22,11 @@ from _records import processor_seconds_of_children, write_record
 from reclust.studies import StoreReader, names
 
 
-def reclust(*given: object) -> tuple[dict[str, float], int, str]:
+def reclust(*arguments: object) -> tuple[dict[str, float], int, str]:
     """Seconds, exit code and output of one call of the command line; the processor's own seconds tell what it takes where
     nothing else is running."""
     begun, before = time.perf_counter(), processor_seconds_of_children()
-    done = subprocess.run([sys.executable, "-m", "reclust", *map(str, given)], stdout=subprocess.PIPE, text=True)
+    done = subprocess.run([sys.executable, "-m", "reclust", *map(str, arguments)], stdout=subprocess.PIPE, text=True)
     own = processor_seconds_of_children() - before
     return {"seconds": time.perf_counter() - begun, "processor_seconds": own}, done.returncode, done.stdout
 
@@ -49,8 +49,8 @@ def shown(stores: list[Path], folder: Path) -> dict[str, dict[str, float]]:
         what: (what.removesuffix("s"), merged, "-o", folder / name)
         for what, name in (("tables", "tables.md"), ("figures", "figures"), ("report", "report.html"))}
     made = {}
-    for what, given in calls.items():
-        made[what], code, _ = reclust(*given)
+    for what, arguments in calls.items():
+        made[what], code, _ = reclust(*arguments)
         if code:
             raise SystemExit(f"{what} ended with exit code {code}")
     return made
@@ -61,13 +61,13 @@ def main() -> None:
     options.add_argument("--folder", type=Path, default=None)
     options.add_argument("--only", nargs="+", default=names(), metavar="NAME")
     options.add_argument("--threads", type=int, default=1)
-    given = options.parse_args()
+    arguments = options.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        folder = given.folder or Path(temporary)
+        folder = arguments.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         studies = {}
-        for name in given.only:
-            studies[name] = ran(name, folder, given.threads)
+        for name in arguments.only:
+            studies[name] = ran(name, folder, arguments.threads)
             print(f"{name}: {studies[name]['runs']} runs, {studies[name]['failed']} failed, {studies[name]['seconds']:.0f} s, "
                   f"{studies[name]['processor_seconds']:.0f} s of a processor", flush=True)
         stores = [folder / f"{name}.sqlite" for name in studies]
@@ -75,8 +75,8 @@ def main() -> None:
         with StoreReader(folder / "all.sqlite") as store:
             measured["runs"] = sum(status.finished for status in store.status())
         measured["figures"] = len(list((folder / "figures").glob("*.pdf")))
-    if list(given.only) == names():
-        print(f"record: {write_record('small_studies', {'threads': given.threads}, measured)}")
+    if list(arguments.only) == names():
+        print(f"record: {write_record('small_studies', {'threads': arguments.threads}, measured)}")
 
 
 if __name__ == "__main__":

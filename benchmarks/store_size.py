@@ -76,9 +76,9 @@ def asked(path: Path, question: Callable[[StoreReader], object]) -> float:
 
 
 def called(path: Path, command: tuple[str, ...]) -> float:
-    given = (*command, path) if command[-1] == "--store" else (command[0], path, *command[1:])
+    arguments = (*command, path) if command[-1] == "--store" else (command[0], path, *command[1:])
     begun = processor_seconds_of_children()
-    subprocess.run([sys.executable, "-m", "reclust", *map(str, given)], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-m", "reclust", *map(str, arguments)], check=True, stdout=subprocess.DEVNULL)
     return processor_seconds_of_children() - begun
 
 
@@ -86,18 +86,18 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--runs", type=int, default=100_000)
     options.add_argument("--folder", type=Path, default=None)
-    given = options.parse_args()
-    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+    arguments = options.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         path = Path(folder) / "store.sqlite"
         begun = time.perf_counter()
-        fill(path, given.runs)
+        fill(path, arguments.runs)
         measured = {"seconds_to_write": time.perf_counter() - begun, "megabytes": path.stat().st_size / 1e6,
                     "answers": {name: {"seconds": min(asked(path, question) for _ in range(3)),
                                        "whole_command": min(called(path, COMMANDS[name]) for _ in range(3))}
                                 for name, question in ASKED.items()}}
         with StoreReader(path) as store:
             measured["runs"] = store.status("acc-table")[0].finished
-    record = write_record("store_size", {"runs": given.runs}, measured)
+    record = write_record("store_size", {"runs": arguments.runs}, measured)
     for name, seen in measured["answers"].items():
         print(f"{name}: {seen['seconds']:.2f} s, as a whole command {seen['whole_command']:.2f} s (at most {LIMIT})")
     print(f"record: {record}")

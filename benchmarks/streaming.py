@@ -82,10 +82,10 @@ def main() -> None:
     options.add_argument("--gigabytes", type=float, default=6.0)
     options.add_argument("--columns", type=int, default=300)
     options.add_argument("--folder", type=Path, default=None)
-    given = options.parse_args()
-    columns = given.columns
-    rows = int(given.gigabytes * 1e9 / (4 * columns))
-    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+    arguments = options.parse_args()
+    columns = arguments.columns
+    rows = int(arguments.gigabytes * 1e9 / (4 * columns))
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         make_file(Path(folder) / "large.npy", rows, columns)
         large = np.load(Path(folder) / "large.npy", mmap_mode="r")
         resident = np.array(large[:RESIDENT_ROWS])
@@ -101,9 +101,9 @@ def main() -> None:
         "streamed_over_resident": streamed_row / resident_row, "predicted_rows_a_second": rates,
         "fastest_over_slowest_part": max(rates) / min(rates),
     }
-    settings = {"gigabytes": given.gigabytes, "columns": columns, "resident_rows": RESIDENT_ROWS}
+    settings = {"gigabytes": arguments.gigabytes, "columns": columns, "resident_rows": RESIDENT_ROWS}
     path = write_record("streaming", settings, measured)
-    print(f"{rows} rows, {given.gigabytes:g} GB, {seconds:.0f} s in all")
+    print(f"{rows} rows, {arguments.gigabytes:g} GB, {seconds:.0f} s in all")
     print(f"peak anonymous memory {memory.peak:.2f} GB (at most {MEMORY_LIMIT})")
     print(f"a streamed row costs {streamed_row / resident_row:.2f} times a resident one (at most {RATIO_LIMIT})")
     print(f"prediction: {min(rates):.0f} to {max(rates):.0f} rows a second, {max(rates) / min(rates):.2f} times "

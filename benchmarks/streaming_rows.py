@@ -43,14 +43,14 @@ def main() -> None:
     options.add_argument("--columns", type=int, default=32)
     options.add_argument("--folder", type=Path, default=None)
     options.add_argument("--one", nargs=2, metavar=("FILE", "WAY"), help=argparse.SUPPRESS)
-    given = options.parse_args()
-    if given.one:
-        print(json.dumps(one_way(Path(given.one[0]), given.one[1])))
+    arguments = options.parse_args()
+    if arguments.one:
+        print(json.dumps(one_way(Path(arguments.one[0]), arguments.one[1])))
         return
     measured = {}
-    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         path = Path(folder) / "rows.npy"
-        make_file(path, given.rows, given.columns)
+        make_file(path, arguments.rows, arguments.columns)
         for way in WAYS:
             command = [sys.executable, __file__, "--one", str(path), way]
             seen = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
@@ -58,8 +58,8 @@ def main() -> None:
                   f"fit {seen['fit_seconds']:.0f} s, prediction's fastest tenth {seen['fastest_over_slowest_part']:.2f} times "
                   f"the slowest (limit {FLATNESS_LIMIT})", flush=True)
             measured[way] = seen
-    settings = {"rows": given.rows, "columns": given.columns, "batch_size": BATCH,
-                "gigabytes": given.rows * given.columns * 4 / 1e9}
+    settings = {"rows": arguments.rows, "columns": arguments.columns, "batch_size": BATCH,
+                "gigabytes": arguments.rows * arguments.columns * 4 / 1e9}
     print(f"record: {write_record('streaming_rows', settings, measured)}")
 
 

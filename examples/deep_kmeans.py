@@ -46,5 +46,5 @@ for intervention in ("auto", None):
     model = DeepClustering(10, objective=DeepKMeans(), intervention=intervention,
                            image_shape=(8, 8), augment="affine", batch_size=128,
                            pretrain_epochs=0, epochs=30, random_state=0).fit(X)
-    found = {name: round(score, 3) for name, score in scores(y, model.labels_).items()}
-    print("with BRB   " if intervention else "without BRB", found)
+    scored = {name: round(score, 3) for name, score in scores(y, model.labels_).items()}
+    print("with BRB   " if intervention else "without BRB", scored)

@@ -52,7 +52,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--fits", type=int, default=1, help="number of seeds in the first part")
     options.add_argument("--record", type=Path, help="also write the numbers to this file")
-    given = options.parse_args()
+    arguments = options.parse_args()
     OUTPUT.mkdir(exist_ok=True)
     X, y = load_digits(return_X_y=True)
 
@@ -62,7 +62,7 @@ def main() -> None:
         if method is umap_mixture and not find_spec("umap"):
             print(f"{name:30}    left out: pip install umap-learn")
             continue
-        labels, seconds = timed(method, X, range(given.fits))
+        labels, seconds = timed(method, X, range(arguments.fits))
         rows[name] = show(name, y, labels, seconds)
 
     print(f"\nWhat BRB does, mean of {SEEDS} seeds without pretraining")
@@ -74,10 +74,10 @@ def main() -> None:
     draw(result, OUTPUT / "learning_curves.png")
     print(f"\nLearning curves: {OUTPUT / 'learning_curves.png'}")
     print(f"Report:          {OUTPUT / 'report.html'}")
-    if given.record:
-        command = f"examples/demo.py --fits {given.fits}"
+    if arguments.record:
+        command = f"examples/demo.py --fits {arguments.fits}"
         record = {"command": command, "provenance": result.provenance, "scores": rows}
-        given.record.write_text(json.dumps(record, indent=1) + "\n")
+        arguments.record.write_text(json.dumps(record, indent=1) + "\n")
 
 
 def k_means(X: np.ndarray, seed: int) -> np.ndarray:
@@ -137,8 +137,8 @@ def show(
     name: str, y: np.ndarray, labels: Iterable[np.ndarray], seconds: list[float]
 ) -> dict[str, list[float]]:
     """Print a line of the table and return its numbers."""
-    each = [metrics.scores(y, one) for one in labels]
-    scores = {score: [100 * one[score] for one in each] for score in ("accuracy", "nmi", "ari")}
+    fits = [metrics.scores(y, fit) for fit in labels]
+    scores = {score: [100 * fit[score] for fit in fits] for score in ("accuracy", "nmi", "ari")}
     line(name, *map(mean_and_error, scores.values()), f"{np.mean(seconds):.0f}")
     return {**scores, "seconds": seconds}
 

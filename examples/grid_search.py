@@ -36,8 +36,8 @@ def stability(fitted, X_held_out, y=None):
 search = GridSearchCV(pipeline, {"idec__n_clusters": [3, 4, 5]}, scoring=stability, cv=2).fit(X)
 
 # %%
-found = search.cv_results_
-for k, mean, spread in zip(found["param_idec__n_clusters"], found["mean_test_score"],
-                           found["std_test_score"], strict=True):
+results = search.cv_results_
+for k, mean, spread in zip(results["param_idec__n_clusters"], results["mean_test_score"],
+                           results["std_test_score"], strict=True):
     print(f"k = {k}: agreement {mean:.2f} ± {spread:.2f}")
 print("chosen:", search.best_params_, " sizes:", np.bincount(search.best_estimator_[-1].labels_))

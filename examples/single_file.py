@@ -40,8 +40,8 @@ def cluster_loss(z: Tensor, centers: Tensor) -> Tensor:
 @torch.no_grad()
 def find_centers(encoder: nn.Module, X: Tensor, k: int, seed: int) -> Tensor:
     """(k, d): k-means on the embeddings."""
-    found = KMeans(k, n_init=10, random_state=seed).fit(encoder(X).numpy())
-    return torch.from_numpy(found.cluster_centers_).to(X.dtype)
+    kmeans = KMeans(k, n_init=10, random_state=seed).fit(encoder(X).numpy())
+    return torch.from_numpy(kmeans.cluster_centers_).to(X.dtype)
 
 
 @torch.no_grad()
@@ -98,7 +98,7 @@ def main() -> None:
     X = torch.tensor((images - images.mean()) / images.std(), dtype=torch.float32)
     for name, interval in (("without BRB", None), ("with BRB", 10)):
         labels = [fit(X, 10, interval=interval, seed=seed) for seed in range(3)]
-        print(f"{name:12} ARI", *(f"{adjusted_rand_score(y, found):.3f}" for found in labels))
+        print(f"{name:12} ARI", *(f"{adjusted_rand_score(y, run):.3f}" for run in labels))
 
 
 if __name__ == "__main__":

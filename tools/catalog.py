@@ -13,13 +13,13 @@ PATH = Path(__file__).parents[1] / "src/reclust/studies/published/catalog.csv"
 
 
 def rows() -> list[dict[str, str]]:
-    return [{"name": one.name, "runs": str(one.n_runs), "mini": str(one.mini().n_runs), "about": one.about,
-             "protocol": json.dumps(to_json(one.protocol))} for one in map(named, names())]
+    return [{"name": study.name, "runs": str(study.n_runs), "mini": str(study.mini().n_runs), "about": study.about,
+             "protocol": json.dumps(to_json(study.protocol))} for study in map(named, names())]
 
 
 if __name__ == "__main__":
     with PATH.open("w", encoding="utf-8", newline="") as file:
-        made = rows()
-        writer = csv.DictWriter(file, list(made[0]), lineterminator="\n")
+        studies = rows()
+        writer = csv.DictWriter(file, list(studies[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(made)
+        writer.writerows(studies)

@@ -23,25 +23,25 @@ def cells(source: str) -> list[tuple[str, str]]:
     prose = ast.get_docstring(ast.parse(source)) or ""
     rest = "\n".join(source.splitlines()[opening.end_lineno :])
     title, _, text = prose.partition("\n")
-    found = [("markdown", f"# {title.rstrip('.')}\n{text}".strip())]
+    cells = [("markdown", f"# {title.rstrip('.')}\n{text}".strip())]
     before, *parts = re.split(r"^# %%(.*)\n", rest, flags=re.MULTILINE)
     if before.strip():
-        found.append(("code", before.strip()))
+        cells.append(("code", before.strip()))
     for mark, part in zip(parts[::2], parts[1::2], strict=True):
         if "[markdown]" in mark:
-            found.append(("markdown", re.sub(r"^# ?", "", part.strip(), flags=re.MULTILINE)))
+            cells.append(("markdown", re.sub(r"^# ?", "", part.strip(), flags=re.MULTILINE)))
         else:
-            found.append(("code", part.strip()))
-    return found
+            cells.append(("code", part.strip()))
+    return cells
 
 
 def notebook(source: str) -> str:
     """Return the text of the .ipynb file, without outputs."""
-    made = []
+    entries = []
     for number, (kind, text) in enumerate(cells(source)):
         cell = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": text.splitlines(keepends=True)}
-        made.append(cell | ({"execution_count": None, "outputs": []} if kind == "code" else {}))
-    whole = {"cells": made, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
+        entries.append(cell | ({"execution_count": None, "outputs": []} if kind == "code" else {}))
+    whole = {"cells": entries, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
 
 
