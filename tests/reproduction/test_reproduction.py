@@ -31,7 +31,7 @@ from reproduction.pages import cell_names
 from reproduction.quantities import later_mean, share, slower
 
 ROOT = Path(__file__).parents[2]
-ABLATED = ("without-augmentation", "noise-and-disentangled", "soft-reset-components", "embedding-reset", "momentum-reset",
+ABLATED = ("without-augmentation", "without-augmentation-program", "noise-and-disentangled", "soft-reset-components", "embedding-reset", "momentum-reset",
            "native-reclustering", "reclustering-methods", "subsample-size", "training-curves")
 
 
