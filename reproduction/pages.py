@@ -120,9 +120,9 @@ def first_page(reader: StoreReader, judged: Judged, remarks: Remarks,
         parts += [f"{gains}\n"]
     if (both := readings_table(reader)) is not None:
         parts += ["## Two readings of the paper\n",
-                  "The authors' released program differs from the text of the paper, most of all by "
-                  "BatchNorm after every hidden layer. Cells that were run in both readings, without "
-                  "KMNIST:\n", _untitled(both),
+                  "The authors' released program differs from the text of the paper, most of all "
+                  "by BatchNorm after every hidden layer. Cells that were run in both readings, "
+                  "without KMNIST:\n", _untitled(both),
                   "The pages show the text's reading. The program's replaces it if more cells of "
                   "ACC agree with it on OPTDIGITS, USPS and GTSRB together, or equally many and "
                   "the mean gain of BRB is closer; this rule was fixed after OPTDIGITS.\n"]

@@ -89,7 +89,7 @@ def scores_of(classes: Tensor, labels: Tensor) -> dict[str, np.ndarray]:
     """Score labels (r, n) against classes (n,) or (r, n); (r,) each."""
     tables = metrics.batched_contingency(classes, labels).cpu().numpy()
     scored = [metrics.scores_of_table(table) for table in tables]
-    return {name: np.array([one[name] for one in scored]) for name in scored[0]}
+    return {name: np.array([scores[name] for scores in scored]) for name in scored[0]}
 
 
 class ClusterCount(PeriodicMonitor):
