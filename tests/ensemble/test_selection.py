@@ -190,7 +190,7 @@ def outcome(model):
     return [replica.score for replica in model.replicas_], model.best_replica_, model.labels_.tolist()
 
 
-SCORED = {"accuracy", "nmi", "ari", "label_change"}
+SCORED = {"accuracy", "nmi", "ari", "label_change", "label_change_accuracy", "label_change_ari"}
 
 
 @pytest.mark.parametrize("changes", [{}, {"select": Silhouette(), "n_init": 3},
