@@ -13,25 +13,25 @@ from ..utils import kernels
 
 
 class Linear(nn.Linear):
-    """`nn.Linear` whose gradient under vmap needs no copy, as torch's transposed one does."""
+    """`nn.Linear` whose gradient on a GPU under vmap needs no copy, as torch's does."""
 
     def forward(self, x: Tensor) -> Tensor:
         arguments = _cast(x, self.weight, self.bias)
-        return nn.functional.linear(*arguments) if _plain(x) else _Linear.apply(*arguments)
+        return _Linear.apply(*arguments) if x.is_cuda else nn.functional.linear(*arguments)
 
 
 class LinearReLU(Linear):
     def forward(self, x: Tensor) -> Tensor:
-        if _plain(x):
-            return super().forward(x).relu_()
-        return _LinearReLU.apply(*_cast(x, self.weight), self.bias)
+        if x.is_cuda:
+            return _LinearReLU.apply(*_cast(x, self.weight), self.bias)
+        return super().forward(x).relu_()
 
 
 class BatchNormReLU(nn.BatchNorm1d):
     """BatchNorm and ReLU, whose statistics under vmap need no transposed copy, as torch's do."""
 
     def forward(self, x: Tensor) -> Tensor:
-        if _plain(x):
+        if not (x.is_cuda or torch._C._are_functorch_transforms_active()):
             return super().forward(x.to(self.weight.dtype)).relu_()
         statistics = self.running_mean, self.running_var
         assert statistics[0] is not None and statistics[1] is not None
@@ -125,11 +125,6 @@ class _BatchNormReLU(torch.autograd.Function):
     def vmap(info: Any, in_dims: tuple[int | None, ...],
              *inputs: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, int, int]]:
         return _BatchNormReLU.apply(*_stack(info, in_dims, inputs)), (0, 0, 0)
-
-
-def _plain(x: Tensor) -> bool:
-    """Tell whether torch's own layer is faster: on a CPU without vmap."""
-    return not (x.is_cuda or torch._C._are_functorch_transforms_active())
 
 
 def _cast(*tensors: Tensor) -> tuple[Tensor, ...]:
