@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support import blobs
 
-from reclust import DCN, IDEC, Autoencoder, ConvAutoencoder, ResNet, SelfLabeling, SimCLR
+from reclust import DCN, IDEC, Autoencoder, ConvAutoencoder, Reclust, ResNet, SelfLabeling, SimCLR
 from reclust.data import Lens
 
 pytest.importorskip("onnxscript", reason="the extra onnx is not installed")
@@ -19,6 +19,8 @@ IMAGES = np.random.default_rng(0).integers(0, 256, size=(12, 8, 8, 3), dtype=np.
 def fitted(kind):
     if kind == "dcn":
         return DCN(4, **SMALL).fit(X), X
+    if kind == "reclust":
+        return Reclust(4, effort="quick", random_state=0, device="cpu").fit(X), X
     if kind == "constant":
         return IDEC(4, **SMALL).fit(np.where(np.arange(12) == 5, 5.0, X)), X
     if kind == "images":
@@ -33,7 +35,7 @@ def fitted(kind):
     return IDEC(3, **{**SMALL, "representation": simclr, "pretrain_epochs": 1, "epochs": 1, "batch_size": 6}).fit(IMAGES), IMAGES.reshape(12, -1)
 
 
-@pytest.mark.parametrize("kind", ["dcn", "constant", "images", "lens", "convolutional", "self-labeling", pytest.param("simclr", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["dcn", "reclust", "constant", "images", "lens", "convolutional", "self-labeling", pytest.param("simclr", marks=pytest.mark.slow)])
 def test_the_graph_predicts_what_the_model_predicts(tmp_path, kind):
     model, rows = fitted(kind)
     rows = rows.astype(np.float32)
@@ -41,7 +43,7 @@ def test_the_graph_predicts_what_the_model_predicts(tmp_path, kind):
     session = runtime.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
     for some in (rows, rows[:1], np.repeat(rows, 3, axis=0)):
         labels, embeddings = session.run(["label", "embedding"], {"X": some})
-        shown = some if kind in ("dcn", "constant", "self-labeling") else some.reshape(-1, 8, 8, 3).astype(np.uint8)
+        shown = some if kind in ("dcn", "reclust", "constant", "self-labeling") else some.reshape(-1, 8, 8, 3).astype(np.uint8)
         np.testing.assert_array_equal(labels, model.predict(shown))
         near = 1e-4 if kind == "simclr" else 1e-9  # convolutions are exported in float32
         np.testing.assert_allclose(embeddings, model.transform(shown if shown.dtype == np.uint8 else shown.astype(np.float64)), rtol=near, atol=near)
