@@ -32,7 +32,7 @@ from ..training.result import Model, Result
 from ..training.settings import Execution
 from ..utils.device import choose_device, resident_limit
 from ..utils.exceptions import collected_warnings, require, warn
-from ..utils.threads import helpful_threads
+from ..utils.threads import threads_for
 from .model_file import write_model
 
 
@@ -238,7 +238,8 @@ class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMix
         """Forget an earlier fit, and this one unless it ends: all fitted attributes or none."""
         self._forget()
         try:
-            with helpful_threads(1, min(samples.n_samples, 4096), samples.n_features, 32):
+            # Members compare blocks of some hundred samples with all others.
+            with threads_for(512 * samples.n_samples * samples.n_features):
                 yield
         except BaseException:
             self._forget()

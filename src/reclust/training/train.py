@@ -14,7 +14,7 @@ from ..data import Prepared
 from ..data.inputs import Inputs, as_inputs
 from ..utils.device import Precision, choose_device
 from ..utils.exceptions import TrainingFailed, warn
-from ..utils.threads import helpful_threads
+from ..utils.threads import threads_for
 from ..utils.values import check_int
 from .checkpoint import Checkpoint
 from .context import RunContext
@@ -87,8 +87,7 @@ def _threads(replicas: Replicas, settings: Settings) -> AbstractContextManager[N
     if layer.device.type != "cpu" or layer.ndim < 3 or schedule is None:
         return nullcontext()
     positions = 1 if layer.ndim == 3 else 64  # that a convolution visits, at least
-    return helpful_threads(len(layer), schedule.batch_size * positions, layer[0, 0].numel(),
-                           layer.shape[1])
+    return threads_for(layer.numel() * schedule.batch_size * positions)
 
 
 def _rows_of_start(start: Result, seeds: Sequence[int]) -> list[int]:
