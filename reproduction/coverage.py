@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from reclust.studies.catalog import named, names
+from reclust.studies.published import FORMS
 from reclust.studies.store.reader import CELL, StoreReader
 from reclust.studies.study import Study
 from reclust.studies.tables import labels
@@ -34,13 +35,12 @@ PART_OF = {whole: part for part, whole in PARTIAL.items()}
 def catalog_study(reader: StoreReader, name: str) -> str | None:
     """Return the catalog's study that a stored one is or is a part of; None for custom ones.
 
-    Parts are named after it, such as acc-table-kmnist, and studies in the reading of the authors'
-    program end in -program, as in acc-table-program-kmnist.
+    Parts are named after it and its form, such as acc-table-kmnist and acc-table-program-kmnist.
     """
     if name in ALL_BASELINES:
         return name
     known = None if name.endswith("-mini") else max(
-        (one for plain in names() for one in (plain, f"{plain}-program")
+        (one for plain in names() for one in (plain, *(plain + form for form in FORMS))
          if name == one or name.startswith(one + "-")), key=len, default=None)
     if known is not None:
         ours, theirs = named(known), reader.spec(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from reclust.studies.tables.table import Cell, Row, Table, signed
 from .cells import MAIN, SETS, agreements, count, improvements
 from .evidence import RecordedRuns, SeedInterval, Where, averaged, gain
 
-READINGS = {"text": MAIN, "program": f"{MAIN}-program"}
+READINGS = {"text, bfloat16": MAIN, "text, TF32": f"{MAIN}-tf32", "program": f"{MAIN}-program"}
 """Readings of the paper -> the studies that repeat its main table."""
 NORMAL = 1.96
 
@@ -49,21 +50,23 @@ def mean_gains(reader: StoreReader, study: str, only: Collection[str] = SETS) ->
 
 
 def readings_table(reader: StoreReader) -> Table | None:
-    """Compare both readings on the cells that both have; None if there is one only."""
-    if not set(READINGS.values()) <= set(reader.studies()):
+    """Compare the recorded readings on the cells that all have; None if there is one only."""
+    recorded = {name: study for name, study in READINGS.items() if study in reader.studies()}
+    if len(recorded) < 2:
         return None
-    names = {study: {cell.name for cell in agreements(reader, studies=(study,))}
-             for study in READINGS.values()}
-    shared = set.intersection(*names.values())
-    sets = {name.split("/")[0] for name in shared} & set(SETS)
+    names = [{cell.name for cell in agreements(reader, studies=(study,))}
+             for study in recorded.values()]
+    shared = set.intersection(*names)
+    counts = Counter(name.split("/")[0] for name in shared)
+    complete = {dataset for dataset in SETS if counts[dataset] == max(counts.values())}
     rows = []
     for measure in ("acc", "nmi", "ari"):
         counted = [count(cell for cell in agreements(reader, measure, (study,))
-                         if cell.name in shared) for study in READINGS.values()]
+                         if cell.name in shared) for study in recorded.values()]
         rows.append(Row(f"{labels.measure(measure)}: cells that agree", tuple(
-            Cell(f"{own['agree']} of {own['known']}") for own in counted)))
-    gains = [mean_gains(reader, study, sets) for study in READINGS.values()]
-    rows.append(Row("mean gain of BRB", tuple(
-        Cell("–" if own is None else f"{signed(own.ours.mean)}, paper {signed(own.paper.mean)}")
-        for own in gains)))
-    return Table("Readings", ("", *READINGS), (tuple(rows),))
+            Cell(f"{found['agree']} of {found['known']}") for found in counted)))
+    gains = [mean_gains(reader, study, complete) for study in recorded.values()]
+    rows.append(Row(f"mean gain of BRB, {', '.join(map(labels.dataset, sorted(complete)))}", tuple(
+        Cell("–" if gain is None else f"{signed(gain.ours.mean)}, paper {signed(gain.paper.mean)}")
+        for gain in gains)))
+    return Table("Readings", ("", *recorded), (tuple(rows),))

@@ -133,7 +133,7 @@ def test_both_readings_of_the_paper_are_compared_where_both_were_run(tmp_path):
         text, program = (int(cell.text.split()[0]) for cell in acc.cells)
         assert text < program and all(cell.text.endswith("of 24") for cell in acc.cells)
         assert gains.cells[1].text.count("paper") == 1
-        assert "## Two readings of the paper" in made.pages(reader, {}, [])["reproduction.md"]
+        assert "## Readings of the paper" in made.pages(reader, {}, [])["reproduction.md"]
 
 
 def test_the_page_says_what_there_is_and_what_is_missing(main):

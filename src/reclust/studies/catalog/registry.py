@@ -3,6 +3,7 @@
 from typing import Any
 
 from ...interventions import Every, KaimingNoise, Recluster, ResetMomentum, SoftReset, Step
+from ..published import base_name
 from ..study import Study, Variant
 
 RESET = SoftReset(0.8, KaimingNoise())
@@ -16,13 +17,15 @@ def names() -> list[str]:
 
 
 def named(name: str) -> Study:
-    """Return a study by its name; NAME-program is its other reading, NAME-mini its small form."""
+    """Return a study by its name; NAME-mini is its small form, see `FORMS`."""
     full = name.removesuffix("-mini")
-    known = full.removesuffix("-program")
+    known = base_name(full)
     if known not in _CATALOG:
         raise ValueError(f"There is no study named {name!r}: choose from {', '.join(_CATALOG)}, or "
                          "give a file NAME.toml.")
-    study = _CATALOG[known] if full == known else _CATALOG[known].program()
+    study = _CATALOG[known]
+    if full != known:
+        study = study.program() if full.endswith("-program") else study.in_tf32()
     return study if name == full else study.mini()
 
 

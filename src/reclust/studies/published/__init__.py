@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import Any
 
 MAIN = "acc-table"  # fallback for variants that other studies share with the main table
+FORMS = ("-program", "-tf32")  # suffixes of a study in the reading or precision of the program
 BEST = "-best"  # suffix of studies for which the paper gives the best run instead of the mean
 # Studies whose variants differ from those of the main table -> the paper's table of them.
 WITHOUT_FALLBACK = {"without-augmentation": "without-augmentation", "voronoi": "voronoi",
@@ -64,13 +65,14 @@ def field() -> tuple[Mapping[str, str], ...]:
 
 def base_name(study: str) -> str:
     """Return the name of a study in the catalog, without its form and reading."""
-    return study.removesuffix("-mini").removesuffix("-program")
+    study = study.removesuffix("-mini")
+    return next((study.removesuffix(form) for form in FORMS if study.endswith(form)), study)
 
 
 def as_published(study: str, protocol: Mapping[str, Any] | None) -> bool:
     """Tell whether a stored study can be compared: a custom one if its protocol is the paper's."""
     known = {row["name"]: json.loads(row["protocol"]) for row in catalog()}
-    study = study.removesuffix("-program")
+    study = study if study.endswith("-mini") else base_name(study)
     candidates = [known[study]] if study in known else [known[MAIN], known["contrastive"]]
     if protocol is None:
         return False
