@@ -26,6 +26,7 @@ from ..data.formats.memory import is_dataframe
 from ..data.inputs import Inputs
 from ..data.preparation import Preparation
 from ..objectives import soft_assignment
+from ..report.drift import Reference, drift
 from ..training.checkpoint import Checkpoint
 from ..training.history import Curve
 from ..training.result import Model, Result
@@ -151,6 +152,47 @@ class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMix
         pandas = require("pandas", purpose="Describing clusters")
         return pandas.DataFrame(describe(self, X)).set_index("cluster")
 
+    def drift(self, X: Any, reference: Any = None) -> Any:
+        """Compare new samples with those of the fit.
+
+        Parameters
+        ----------
+        X : array, DataFrame, path, ...
+            New samples; one is enough.
+        reference : array, DataFrame, path, ..., optional
+            Samples to compare with instead of those of the fit.
+
+        Returns
+        -------
+        DataFrame
+            A row for the share of each cluster, one for the distances to the centers and one for
+            each feature of a table of at most 200: means of old and new samples, their difference
+            (of shares, or the largest between distribution functions), its p-value by exact tests
+            of permutations (Fisher, Kolmogorov-Smirnov), and the p-value adjusted for the number of
+            rows (Benjamini-Hochberg).
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_blobs
+        >>> from reclust import Reclust
+        >>> X, _ = make_blobs(200, 2, centers=2, random_state=0)
+        >>> model = Reclust(2, effort="quick", random_state=0).fit(X)
+        >>> changes = model.drift(X + [0, 20])
+        >>> list(changes.index[changes["adjusted"] < 0.01])[-1]
+        'feature 1'
+        """
+        check_is_fitted(self, "labels_")
+        if reference is not None:
+            array = self.check_input(reference).array
+            known = Reference.draw(self, array, self.map_samples(array, Model.assign))
+        elif hasattr(self, "reference_"):
+            known = self.reference_
+        else:
+            raise ValueError("This model was saved by version 0.1, which kept nothing to compare "
+                             "with: pass samples as reference=.")
+        pandas = require("pandas", purpose="A table of changes")
+        return pandas.DataFrame(drift(self, X, known)).set_index("what")
+
     def export_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write one ONNX graph, X (n, features) in float32 -> label (n,), embedding (n, d).
 
@@ -265,6 +307,7 @@ class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMix
         """Label the samples of the fit and drop empty clusters."""
         nonempty, self.labels_ = np.unique(self.map_samples(X, Model.assign), return_inverse=True)
         self._keep_clusters(nonempty)
+        self.reference_ = Reference.draw(self, X, self.labels_)
         if self.n_clusters_ < n_clusters:
             warn(f"{n_clusters - self.n_clusters_} of {n_clusters} clusters ended without samples. "
                  "Use a smaller n_clusters, pretrain longer, or reset more often (BRB).")

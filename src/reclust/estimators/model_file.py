@@ -12,6 +12,7 @@ from ..data.lens import Lens
 from ..data.preparation import Preparation
 from ..data.scaling import Scaling
 from ..ensemble.members import Member
+from ..report.drift import Reference
 from ..training.result import Result, group_of
 from ..utils import tensor_file
 from ..utils.values import from_json, storable, to_json
@@ -48,6 +49,8 @@ def write_model(path: str | os.PathLike[str], estimator: str, parameters: dict[s
     arrays |= {"fitted/baseline_labels": baseline.labels_,
                "fitted/baseline_centers": baseline.cluster_centers_,
                "fitted/baseline_weights": baseline.weights_}
+    if "reference_" in fitted:
+        arrays |= {f"reference/{name}": array for name, array in vars(fitted["reference_"]).items()}
     if "members_" in fitted:
         members = fitted["members_"]
         header["members"] = [[member.method, member.view, member.seed, member.score]
@@ -86,6 +89,8 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
             "n_features_in_": header["n_features_in"],
             "warnings_": header.get("warnings", []),
             "ids_": ids and np.array(ids, object if str in map(type, ids) else None)}
+        if reference := group_of(tensors, "reference"):  # not in files of version 0.1
+            fitted["reference_"] = Reference(**{name: x.numpy() for name, x in reference.items()})
         if "members" in header:
             fitted["members_"] = [Member(method, view, seed, labels, score)
                                   for (method, view, seed, score), labels

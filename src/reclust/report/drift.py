@@ -1,0 +1,75 @@
+"""Drift: tests of whether new samples look like those of the fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import draws
+from ..data.dataset import dense_rows
+from ..training.result import Model
+from .versus_kmeans import FittedModel
+
+MAX_ROWS, MAX_NUMBERS = 1000, 2**24  # samples of the fit that are compared, and numbers in them
+MAX_FEATURES = 200  # of a table whose features are compared
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What a model remembers of its samples, without any of them.
+
+    sizes (k,); means (k, d) of the clusters in network input; distances (m,) from the mean of a
+    sample's cluster; features (m, d), each column sorted by itself, or (m, 0).
+    """
+
+    sizes: np.ndarray
+    means: np.ndarray
+    distances: np.ndarray
+    features: np.ndarray
+
+    @classmethod
+    def draw(cls, model: FittedModel, X: Any, labels: np.ndarray,
+             means: np.ndarray | None = None) -> Reference:
+        """Take some of the samples (n, ...), whose clusters are labels (n,)."""
+        width = int(np.prod(model.preparation_.sample_shape or X.shape[1:]))
+        order = draws.permutation(draws.fold(draws.key(0), "drift"), len(labels))
+        rows = np.sort(order[: min(MAX_ROWS, max(1, MAX_NUMBERS // width))].numpy())
+        x = model.preparation_.network_input(X[rows]).flatten(1).numpy()
+        own, some = np.ones(len(rows)), labels[rows]
+        if means is None:
+            members = np.eye(model.n_clusters_)[some]
+            counts = members.sum(0)
+            means = members.T @ x / np.maximum(counts, 1)[:, None]
+            own = counts[some] / np.maximum(counts[some] - 1, 1)  # as if each were left out
+        table = model.preparation_.image_shape is None and width <= MAX_FEATURES
+        features = dense_rows(X, rows) if table else np.empty((len(rows), 0))
+        return cls(np.bincount(labels, minlength=model.n_clusters_), means.astype(np.float32),
+                   np.sort(own * np.linalg.norm(x - means[some], axis=1)),
+                   np.sort(features.astype(np.float32), axis=0))
+
+
+def drift(model: FittedModel, X: Any, fitted: Reference) -> list[dict[str, Any]]:
+    """Compare the shares of clusters, distances to their means and features, a row for each."""
+    from scipy.stats import false_discovery_control, fisher_exact, ks_2samp
+
+    samples = model.check_input(X)
+    labels = model.map_samples(samples.array, Model.assign)
+    new = Reference.draw(model, samples.array, labels, fitted.means)
+    rows = []
+    for cluster, counts in enumerate(zip(fitted.sizes, new.sizes, strict=True)):
+        totals = fitted.sizes.sum(), new.sizes.sum()
+        before, now = (count / total for count, total in zip(counts, totals, strict=True))
+        test = fisher_exact([counts, np.subtract(totals, counts)])
+        rows.append({"what": f"share of cluster {cluster}", "fitted": before, "new": now,
+                     "difference": abs(now - before), "p_value": test[1]})
+    names = samples.feature_names or [f"feature {i}" for i in range(samples.n_features)]
+    names = ["distance to the cluster's mean", *names[: new.features.shape[1]]]
+    for name, old, recent in zip(names, [fitted.distances, *fitted.features.T],
+                                 [new.distances, *new.features.T], strict=True):
+        test = ks_2samp(old, recent)
+        rows.append({"what": name, "fitted": float(old.mean()), "new": float(recent.mean()),
+                     "difference": test[0], "p_value": test[1]})
+    adjusted = false_discovery_control([row["p_value"] for row in rows])
+    return [row | {"adjusted": p} for row, p in zip(rows, adjusted, strict=True)]
