@@ -1,5 +1,7 @@
 """An exported graph says what the model says."""
 
+import json
+
 import numpy as np
 import pytest
 from support import blobs
@@ -42,8 +44,11 @@ def test_the_graph_predicts_what_the_model_predicts(tmp_path, kind):
     model.export_onnx(tmp_path / "m.onnx")
     session = runtime.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
     for some in (rows, rows[:1], np.repeat(rows, 3, axis=0)):
-        labels, embeddings = session.run(["label", "embedding"], {"X": some})
+        labels, embeddings, probabilities = session.run(["label", "embedding", "probability"], {"X": some})
         shown = some if kind in ("dcn", "reclust", "constant", "self-labeling") else some.reshape(-1, 8, 8, 3).astype(np.uint8)
         np.testing.assert_array_equal(labels, model.predict(shown))
         near = 1e-4 if kind == "simclr" else 1e-9  # convolutions are exported in float32
         np.testing.assert_allclose(embeddings, model.transform(shown if shown.dtype == np.uint8 else shown.astype(np.float64)), rtol=near, atol=near)
+        np.testing.assert_allclose(probabilities, model.predict_proba(shown), rtol=near, atol=near)
+    metadata = session.get_modelmeta().custom_metadata_map
+    assert json.loads(metadata["clusters"]) == model.n_clusters_ and json.loads(metadata["sizes"]) == np.bincount(model.labels_).tolist()

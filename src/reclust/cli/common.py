@@ -50,6 +50,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "data": {"metavar": "DATA", "help":
              ".npy, .npz, .csv, .tsv, .txt, .csv.gz, .parquet, .h5, .h5ad, an image, a folder of "
              "images, or the name of a data set (see `reclust data list`)"},
+    "model": {"metavar": "MODEL", "help": "model.reclust of `reclust fit`, or its folder"},
     "store": {"metavar": "STORE", "help": "results of `reclust study run`"},
     "study": {"metavar": "NAME_OR_FILE", "help": "name from `reclust study list`, or a TOML file"},
 }

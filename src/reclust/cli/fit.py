@@ -49,10 +49,12 @@ def add(commands: argparse._SubParsersAction) -> None:
     add_options(fit, *PREPARATION, "--seed", "--device", "--minutes", "--json")
     predict = add_command(commands, "predict", _predict, "assign new samples", size=None)
     option = predict.add_argument
-    option("model", metavar="MODEL", help="model.reclust of `reclust fit`, or its folder")
-    add_options(predict, *DATA)
+    add_options(predict, "model", *DATA, "--json")
     option("-o", "--output", metavar="FILE", help="CSV file (default: print)")
     option("--report", metavar="FILE", help="also write a report, if DATA is the fitted data")
+    card = add_command(commands, "show", _show, "print a model's card",
+                       "Settings, data, clusters, agreement with k-means, warnings and versions.")
+    add_options(card, "model", "--json")
     suggest = add_command(
         commands, "suggest-k", _suggest_k, "suggest a number of clusters",
         "Tries numbers of clusters on two halves of DATA and reports for which of these the halves "
@@ -101,7 +103,7 @@ def _fit_into(folder: Path, model: Any, dataset: Dataset,
         checkpoint.remove()
         model.fit(dataset, checkpoint=checkpoint, monitors=monitors)
     model.save(model_file)
-    write_text(labels_file, _labels_csv(model, dataset))
+    write_text(labels_file, csv_text(_label_rows(model, dataset)))
     _write_report(model, dataset, arguments.report)
     planned = model.result_.settings[0].clustering
     complete = planned is None or model.result_.trained_epochs("clustering") >= planned.epochs
@@ -183,13 +185,29 @@ def _predict(arguments: argparse.Namespace) -> None:
     if holds_images(arguments.data):
         arguments.size = model.preparation_.image_shape
     dataset = read_data(arguments)
-    table = _labels_csv(model, dataset)
-    if arguments.output is None:  # file names may hold bytes that are not UTF-8
+    rows = _label_rows(model, dataset)
+    table = csv_text(rows)
+    if arguments.json:
+        show([{"id": str(name), "cluster": int(label), "confidence": float(confidence)}
+              for name, label, confidence in rows[1:]], as_json=True)
+    elif arguments.output is None:  # file names may hold bytes that are not UTF-8
         table = table.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         print(printable(table) if sys.stdout.isatty() else table, end="")
-    else:
+    if arguments.output is not None:
         write_text(arguments.output, table)
     _write_report(model, dataset, arguments.report)
+
+
+def _show(arguments: argparse.Namespace) -> None:
+    from .. import load
+    from ..report.card import as_lines, card
+
+    model = load(arguments.model)
+    if arguments.json:
+        show([card(model)], as_json=True)
+        return
+    for name, text in as_lines(model):
+        print(printable(f"{name:24}{text}"))
 
 
 def _write_report(model: Any, dataset: Dataset, path: str | None) -> None:
@@ -198,7 +216,7 @@ def _write_report(model: Any, dataset: Dataset, path: str | None) -> None:
         model.report(path, dataset, dataset.labels, title=title)
 
 
-def _labels_csv(model: Any, dataset: Dataset) -> str:
+def _label_rows(model: Any, dataset: Dataset) -> list[tuple[Any, ...]]:
     from ..training.result import Model
 
     samples = model.check_input(dataset)
@@ -206,7 +224,7 @@ def _labels_csv(model: Any, dataset: Dataset) -> str:
     confidence = model.map_samples(samples.array, model.soft_labels).max(1)
     ids = range(len(labels)) if samples.ids is None else samples.ids
     rows = zip(ids, labels, map("{:.3f}".format, confidence), strict=True)
-    return csv_text([("id", "cluster", "confidence"), *rows])
+    return [("id", "cluster", "confidence"), *rows]
 
 
 def _suggest_k(arguments: argparse.Namespace) -> None:

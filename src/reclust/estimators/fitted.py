@@ -1,4 +1,4 @@
-"""Prediction, embedding, reports and saving, shared by all fitted estimators."""
+"""Prediction, embedding and saving, shared by all fitted estimators."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ from ..data.formats.memory import is_dataframe
 from ..data.inputs import Inputs
 from ..data.preparation import Preparation
 from ..objectives import soft_assignment
-from ..report.drift import Reference, drift
+from ..report.drift import Reference
 from ..training.checkpoint import Checkpoint
 from ..training.history import Curve
 from ..training.result import Model, Result
 from ..training.settings import Execution
 from ..utils.device import choose_device, resident_limit
-from ..utils.exceptions import collected_warnings, require, warn
+from ..utils.exceptions import collected_warnings, warn
 from ..utils.threads import threads_for
 from .model_file import write_model
+from .reporting import Reporting
 
 
 def check_labels(y: Any, samples: SampleSet) -> np.ndarray:
@@ -67,7 +68,7 @@ def _keep_warnings(fit: Callable[..., Any]) -> Callable[..., Any]:
     return fit_and_keep
 
 
-class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin,
+class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin,
                        base.ClusterMixin, base.BaseEstimator):
     """Base class of the estimators, which fit and then call `_adopt` and `_label`."""
 
@@ -111,100 +112,6 @@ class FittedClustering(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMix
         """Write the fitted model to one file without pickle, for `reclust.load`."""
         check_is_fitted(self, "labels_")
         write_model(path, type(self).__name__, self.get_params(deep=False), self.__dict__)
-
-    def report(self, path: str | os.PathLike[str], X: Any, y: Any = None, *,
-               title: str | None = None) -> None:
-        """Write an HTML page about the fit: clusters, curves, replicas, k-means and warnings.
-
-        X are the samples of `fit` in the same order, and y (n,) known classes to compare with.
-        """
-        from ..report.fit import write_fit_report
-
-        check_is_fitted(self, "labels_")
-        write_fit_report(self, path, X, y, title=title)
-
-    def describe(self, X: Any) -> Any:
-        """Describe each cluster of X in a line, in original units.
-
-        Parameters
-        ----------
-        X : array, DataFrame, path, ...
-            Samples of `fit` or new ones.
-
-        Returns
-        -------
-        DataFrame
-            A row per cluster: size, share, a rule in words with its coverage (share of the cluster
-            that it holds for) and precision (share of its rows that are in the cluster), mean
-            confidence, typical and doubtful members, and the median or commonest value of columns.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from reclust import Reclust
-        >>> table = pd.DataFrame({"age": [20, 21, 60, 61] * 10, "visits": [1, 2, 9, 8] * 10})
-        >>> model = Reclust(2, effort="quick", random_state=0).fit(table)
-        >>> sorted(model.describe(table)["description"])
-        ['age from 60', 'age up to 21']
-        """
-        from ..report.describe import describe
-
-        pandas = require("pandas", purpose="Describing clusters")
-        return pandas.DataFrame(describe(self, X)).set_index("cluster")
-
-    def drift(self, X: Any, reference: Any = None) -> Any:
-        """Compare new samples with those of the fit.
-
-        Parameters
-        ----------
-        X : array, DataFrame, path, ...
-            New samples; one is enough.
-        reference : array, DataFrame, path, ..., optional
-            Samples to compare with instead of those of the fit.
-
-        Returns
-        -------
-        DataFrame
-            A row for the share of each cluster, one for the distances to the centers and one for
-            each feature of a table of at most 200: means of old and new samples, their difference
-            (of shares, or the largest between distribution functions), its p-value by exact tests
-            of permutations (Fisher, Kolmogorov-Smirnov), and the p-value adjusted for the number of
-            rows (Benjamini-Hochberg).
-
-        Examples
-        --------
-        >>> from sklearn.datasets import make_blobs
-        >>> from reclust import Reclust
-        >>> X, _ = make_blobs(200, 2, centers=2, random_state=0)
-        >>> model = Reclust(2, effort="quick", random_state=0).fit(X)
-        >>> changes = model.drift(X + [0, 20])
-        >>> list(changes.index[changes["adjusted"] < 0.01])[-1]
-        'feature 1'
-        """
-        check_is_fitted(self, "labels_")
-        if reference is not None:
-            array = self.check_input(reference).array
-            known = Reference.draw(self, array, self.map_samples(array, Model.assign))
-        elif hasattr(self, "reference_"):
-            known = self.reference_
-        else:
-            raise ValueError("This model was saved by version 0.1, which kept nothing to compare "
-                             "with: pass samples as reference=.")
-        pandas = require("pandas", purpose="A table of changes")
-        return pandas.DataFrame(drift(self, X, known)).set_index("what")
-
-    def export_onnx(self, path: str | os.PathLike[str]) -> None:
-        """Write one ONNX graph, X (n, features) in float32 -> label (n,), embedding (n, d).
-
-        Images are flat rows of height × width × channels, mixed tables the columns of
-        `preparation_.encoder.encode(frame)`. Needs the extra `onnx`.
-        """
-        from .onnx import export_onnx
-
-        check_is_fitted(self, "labels_")
-        encoder = self.preparation_.encoder
-        export_onnx(self._model, self.preparation_,
-                    len(encoder.features) if encoder else self.n_features_in_, path)
 
     def check_input(self, X: Any) -> SampleSet:
         check_is_fitted(self, "labels_")

@@ -36,6 +36,7 @@ class FittedModel(Protocol):
     labels_: np.ndarray
     cluster_centers_: np.ndarray
     n_clusters_: int
+    n_features_in_: int
     ids_: np.ndarray | None
     replicas_: list[Any]
     candidate_name: str

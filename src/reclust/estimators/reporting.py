@@ -1,0 +1,121 @@
+"""Reports, descriptions, drift and export of fitted estimators."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from ..report.card import as_html, card
+from ..report.drift import Reference, drift
+from ..training.result import Model
+from ..utils.exceptions import require
+
+
+class Reporting:
+    """Mixin of fitted estimators: their pages, tables and exports."""
+
+    def report(self: Any, path: str | os.PathLike[str], X: Any, y: Any = None, *,
+               title: str | None = None) -> None:
+        """Write an HTML page about the fit: clusters, curves, replicas, k-means and warnings.
+
+        X are the samples of `fit` in the same order, and y (n,) known classes to compare with.
+        """
+        from ..report.fit import write_fit_report
+
+        check_is_fitted(self, "labels_")
+        write_fit_report(self, path, X, y, title=title)
+
+    def describe(self: Any, X: Any) -> Any:
+        """Describe each cluster of X in a line, in original units.
+
+        Parameters
+        ----------
+        X : array, DataFrame, path, ...
+            Samples of `fit` or new ones.
+
+        Returns
+        -------
+        DataFrame
+            A row per cluster: size, share, a rule in words with its coverage (share of the cluster
+            that it holds for) and precision (share of its rows that are in the cluster), mean
+            confidence, typical and doubtful members, and the median or commonest value of columns.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from reclust import Reclust
+        >>> table = pd.DataFrame({"age": [20, 21, 60, 61] * 10, "visits": [1, 2, 9, 8] * 10})
+        >>> model = Reclust(2, effort="quick", random_state=0).fit(table)
+        >>> sorted(model.describe(table)["description"])
+        ['age from 60', 'age up to 21']
+        """
+        from ..report.describe import describe
+
+        pandas = require("pandas", purpose="Describing clusters")
+        return pandas.DataFrame(describe(self, X)).set_index("cluster")
+
+    def drift(self: Any, X: Any, reference: Any = None) -> Any:
+        """Compare new samples with those of the fit.
+
+        Parameters
+        ----------
+        X : array, DataFrame, path, ...
+            New samples; one is enough.
+        reference : array, DataFrame, path, ..., optional
+            Samples to compare with instead of those of the fit.
+
+        Returns
+        -------
+        DataFrame
+            Rows for the share of each cluster, the distances to their means and each feature of a
+            table of at most 200: mean in the fit and now, the difference (of shares, or the largest
+            between distribution functions), its p-value by Fisher's or the Kolmogorov-Smirnov test,
+            and the p-value adjusted for the number of rows (Benjamini-Hochberg).
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_blobs
+        >>> from reclust import Reclust
+        >>> X, _ = make_blobs(200, 2, centers=2, random_state=0)
+        >>> model = Reclust(2, effort="quick", random_state=0).fit(X)
+        >>> changes = model.drift(X + [0, 20])
+        >>> list(changes.index[changes["adjusted"] < 0.01])[-1]
+        'feature 1'
+        """
+        check_is_fitted(self, "labels_")
+        if reference is not None:
+            array = self.check_input(reference).array
+            known = Reference.draw(self, array, self.map_samples(array, Model.assign))
+        elif hasattr(self, "reference_"):
+            known = self.reference_
+        else:
+            raise ValueError("This model was saved by version 0.1, which kept nothing to compare "
+                             "with: pass samples as reference=.")
+        pandas = require("pandas", purpose="A table of changes")
+        return pandas.DataFrame(drift(self, X, known)).set_index("what")
+
+    def export_onnx(self: Any, path: str | os.PathLike[str]) -> None:
+        """Write one ONNX graph, X -> label (n,), embedding (n, d), probability (n, k).
+
+        X (n, features) is float32. Images are flat rows of height × width × channels, mixed tables
+        the columns of `preparation_.encoder.encode(frame)`. The metadata of the graph are
+        the model's card (`reclust show`) as JSON. Needs the extra `onnx`.
+        """
+        from .onnx import export_onnx
+
+        check_is_fitted(self, "labels_")
+        encoder = self.preparation_.encoder
+        metadata = {name: json.dumps(entry) for name, entry in card(self).items()}
+        export_onnx(self._model, self.preparation_, self.soft_labels, metadata,
+                    len(encoder.features) if encoder else self.n_features_in_, path)
+
+    def _repr_html_(self: Any) -> str:
+        return as_html(self)
+
+    def _repr_mimebundle_(self: Any, **options: Any) -> dict[str, str]:
+        if not hasattr(self, "labels_"):
+            return super()._repr_mimebundle_(**options)  # type: ignore[misc, no-any-return]
+        return {"text/plain": repr(self), "text/html": as_html(self)}
