@@ -33,6 +33,8 @@ from .objectives import (
     DECObjective as DECObjective,
     IDECObjective as IDECObjective,
     Objective as Objective,
+    SCANObjective as SCANObjective,
+    SeCuObjective as SeCuObjective,
 )
 from .representations import (
     Autoencoder as Autoencoder,

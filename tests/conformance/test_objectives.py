@@ -4,8 +4,15 @@ import pytest
 import torch
 from torch.func import vmap
 
-from reclust import DCNObjective, DECObjective, IDECObjective, Objective
-from reclust.objectives import HeadObjective
+from reclust import (
+    DCNObjective,
+    DECObjective,
+    IDECObjective,
+    Objective,
+    SCANObjective,
+    SeCuObjective,
+)
+from reclust.objectives import GCCObjective, HeadObjective
 from reclust.utils.values import from_json, to_json
 
 OBJECTIVES = {
@@ -15,6 +22,9 @@ OBJECTIVES = {
     "dcn, growing counts": DCNObjective(rate="counts"),
     "dcn, half sum": DCNObjective(reduction="half_sum"),
     "head": HeadObjective(),
+    "scan": SCANObjective(),
+    "gcc": GCCObjective(),
+    "secu": SeCuObjective(),
 }
 every = pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES)
 

@@ -49,7 +49,18 @@ class Phase:
             self.trained = resumed.epoch
             self.descent.optimizer.restore_(resumed.optimizer)
             self.interventions.restore_(resumed.memory)
+        self.notes: dict[str, dict[str, Tensor]] = {}
+        if schedule.neighbors_in == "embedding" and schedule.epochs > 0:
+            saved = None if resumed is None else resumed.memory["neighbors"]
+            self.notes["neighbors"] = saved or {"rows": self._neighbors()}
+            self.descent.batches.neighbors = self.notes["neighbors"]["rows"].to(inputs.device)
         self._warned_of_explosion = False
+
+    @torch.no_grad()
+    def _neighbors(self) -> Tensor:
+        with self.timer("neighbors"):
+            z = torch.nn.functional.normalize(self.embedder.embed(), dim=-1)
+            return self.descent.batches.find_neighbors(z)
 
     def timer(self, part: str) -> AbstractContextManager[None]:
         return self.recorder.clock(f"{self.title}.{part}")
@@ -129,8 +140,8 @@ class Phase:
 
     def _save(self, next_epoch: int, *, force: bool = False) -> None:
         self.recorder.save(self.name, next_epoch, self.descent.optimizer.tensors(),
-                           self.interventions.notes, last=next_epoch == self.schedule.epochs,
-                           force=force)
+                           self.interventions.notes | self.notes,
+                           last=next_epoch == self.schedule.epochs, force=force)
 
     def _record_failures(self, finite: np.ndarray) -> None:
         loss = np.where(finite, 0.0, np.nan)

@@ -51,6 +51,9 @@ class Schedule:
         "cosine" lowers the learning rate to 5 % in the course of the phase.
     neighbors : int, default=10
         Number of nearest neighbors that "neighbor" chooses from.
+    neighbors_in : {"samples", "embedding"}, default="samples"
+        Space of these neighbors: the samples, or their embedding at the start of the phase, by
+        cosine.
     warmup_delay : int, default=0
         Epochs at 1 % of the learning rate before it rises.
     last_batch : {"dropped", "kept", "kept unless augmented"}, default="dropped"
@@ -83,6 +86,8 @@ class Schedule:
     encoding: Literal["together", "together and apart"] = choice(
         "together", "together and apart", default="together")
     centers_view: Literal["clean", "first"] = choice("clean", "first", default="clean")
+    neighbors_in: Literal["samples", "embedding"] = choice(
+        "samples", "embedding", default="samples")
 
     def __post_init__(self) -> None:
         names = ("clean", "augmented", "neighbor")

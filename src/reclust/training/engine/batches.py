@@ -43,10 +43,14 @@ class Batches:
 
     @cached_property
     def neighbors(self) -> Tensor:
-        """The nearest neighbors of each sample, as the network sees them, (n, neighbors)."""
+        """The nearest neighbors of each sample, (r or 1, n, neighbors), as the network sees it."""
         rows = torch.arange(self.inputs.n_samples, device=self.inputs.device)
-        samples = self.inputs.normalize(self.inputs.take(rows))
-        return nearest_neighbors(samples.flatten(1), self._n_neighbors)
+        return self.find_neighbors(self.inputs.normalize(self.inputs.take(rows)).unsqueeze(0))
+
+    def find_neighbors(self, samples: Tensor) -> Tensor:
+        """(r, n, ...) -> (r, n, neighbors)."""
+        found = [nearest_neighbors(own, self._n_neighbors) for own in samples.flatten(2)]
+        return torch.stack(found)
 
     def views(self, order_key: Tensor, augment_key: Tensor) -> Iterator[tuple[Tensor, ...]]:
         """One epoch of batches: views (r, V, B, *sample_shape), and targets if there are any."""
@@ -85,8 +89,10 @@ class Batches:
             augment = kind if callable(kind) else self.augment
             keys, samples = draws.fold(augment_key.unsqueeze(-1), rows, number), x
             if kind == "neighbor":
-                chosen = draws.integers(draws.fold(keys, "neighbor"), self.neighbors.shape[1])
-                samples = self.inputs.take(self.neighbors[rows, chosen])
+                found = self.neighbors
+                chosen = draws.integers(draws.fold(keys, "neighbor"), found.shape[-1])
+                replica = torch.arange(rows.shape[1], device=rows.device).unsqueeze(-1) % len(found)
+                samples = self.inputs.take(found[replica, rows, chosen])
             views.append(samples if augment is None else augment(samples, keys))
         return self.inputs.normalize(views[0].unsqueeze(2) if len(views) == 1
                                      else torch.stack(views, 2))

@@ -1,0 +1,168 @@
+"""SCAN, GCC and SeCu: the head is a set of prototypes, compared with embeddings by their cosine.
+
+The prototypes are the centers, so that interventions act on them as on those of DEC.
+"""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, normalize
+
+from ..utils.values import number, value
+from .base import GradientOnly, State
+
+
+def cosines(z: Tensor, centers: Tensor) -> Tensor:
+    """(..., B, d), (k, d) -> (..., B, k)."""
+    return normalize(z, dim=-1) @ normalize(centers, dim=-1).mT
+
+
+def negative_entropy(shares: Tensor) -> Tensor:
+    """(..., k) -> (...), with finite gradients."""
+    return (shares * shares.clamp(min=torch.finfo(shares.dtype).tiny).log()).sum(-1)
+
+
+class _Prototypes(GradientOnly):
+    """Shared part: trained prototypes, of which the most similar one gives the label."""
+
+    trainable: ClassVar[frozenset[str]] = frozenset({"centers"})
+    per_cluster: ClassVar[frozenset[str]] = frozenset({"centers"})
+    temperature: float
+
+    def init(self, centers: Tensor) -> State:
+        return {"centers": centers.clone()}
+
+    def probabilities(self, state: State, z: Tensor) -> Tensor:
+        return (cosines(z, state["centers"]) / self.temperature).softmax(-1)
+
+    def assign(self, state: State, z: Tensor) -> Tensor:
+        return cosines(z, state["centers"]).argmax(-1)
+
+
+@value
+class SCANObjective(_Prototypes):
+    """Objective of SCAN: a sample and its neighbor have the same label, and labels are spread.
+
+    It trains on pairs, as in ``Schedule(views=("augmented", "neighbor"))``.
+
+    Parameters
+    ----------
+    weight : float, default=1.0
+        Weight of the clustering loss.
+    representation_weight : float, default=0.0
+        Weight of the representation's own loss.
+    entropy : float, default=5.0
+        Weight of the entropy of the mean prediction of a batch.
+    temperature : float, default=0.1
+        Divides the cosine of embedding and prototype.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from reclust import SCANObjective
+    >>> objective = SCANObjective()
+    >>> objective.loss(objective.init(torch.eye(3)), torch.ones(2, 10, 3)).shape
+    torch.Size([])
+    """
+
+    weight: float = number(default=1.0)
+    representation_weight: float = number(default=0.0)
+    entropy: float = number(default=5.0, least=0)
+    temperature: float = number(default=0.1, above=0)
+
+    def loss(self, state: State, z: Tensor) -> Tensor:
+        p = self.probabilities(state, z)
+        same = (p[0] * p[-1]).sum(-1).clamp(min=torch.finfo(z.dtype).tiny)
+        return self.entropy * negative_entropy(p[0].mean(0)) - same.log().mean()
+
+
+@value
+class GCCObjective(_Prototypes):
+    """Objective of GCC's assignment head: clusters, as columns of predictions, are contrasted.
+
+    The predictions for samples and for their neighbors are two views of each cluster, and NT-Xent
+    tells it from the other clusters. Parameters are those of `SCANObjective`; `contrast` is the
+    temperature between clusters.
+    """
+
+    weight: float = number(default=1.0)
+    representation_weight: float = number(default=0.0)
+    entropy: float = number(default=5.0, least=0)
+    temperature: float = number(default=0.1, above=0)
+    contrast: float = number(default=1.0, above=0)
+
+    def loss(self, state: State, z: Tensor) -> Tensor:
+        p = self.probabilities(state, z)
+        columns = normalize(torch.cat((p[0], p[-1]), -1).mT, dim=-1)
+        itself = torch.eye(len(columns), dtype=torch.bool, device=z.device)
+        similarity = (columns @ columns.mT / self.contrast).masked_fill(itself, -torch.inf)
+        partner = torch.arange(len(columns), device=z.device).roll(len(columns) // 2)
+        spread = negative_entropy(p[0].mean(0))
+        return self.entropy * spread + cross_entropy(similarity, partner)
+
+
+@value
+class SeCuObjective(_Prototypes):
+    """Objective of SeCu: discriminate clusters, none of which may become small.
+
+    Each center learns from its own samples only. The network learns the label of a sample mixed
+    with the prediction for its other view. A dual variable of each cluster, which grows while the
+    cluster is small, is added to similarities when samples are labeled in training.
+
+    Parameters
+    ----------
+    weight : float, default=1.0
+        Weight of the clustering loss.
+    representation_weight : float, default=0.0
+        Weight of the representation's own loss.
+    temperature : float, default=0.05
+        Divides the cosine of embedding and center.
+    hardness : float, default=0.2
+        Share of the label in the network's target; the rest is the other view's prediction.
+    smallest : float, default=0.9
+        Least size of a cluster, relative to the mean size.
+    rate : float, default=0.1
+        Step of the dual variables.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from reclust import SeCuObjective
+    >>> objective = SeCuObjective()
+    >>> objective.loss(objective.init(torch.eye(3)), torch.ones(2, 10, 3)).shape
+    torch.Size([])
+    """
+
+    weight: float = number(default=1.0)
+    representation_weight: float = number(default=0.0)
+    temperature: float = number(default=0.05, above=0)
+    hardness: float = number(default=0.2, least=0)
+    smallest: float = number(default=0.9, least=0)
+    rate: float = number(default=0.1, least=0)
+    per_cluster: ClassVar[frozenset[str]] = frozenset({"centers", "dual"})
+
+    def init(self, centers: Tensor) -> State:
+        return {"centers": centers.clone(), "dual": torch.zeros_like(centers[..., 0])}
+
+    def members(self, state: State, z: Tensor) -> Tensor:
+        """One-hot labels by the similarity averaged over views: (V, B, d) -> (B, k)."""
+        labels = (cosines(z, state["centers"]).mean(0) + state["dual"]).argmax(-1)
+        clusters = torch.arange(len(state["centers"]), device=z.device)
+        return (labels.unsqueeze(-1) == clusters).to(z.dtype)
+
+    def loss(self, state: State, z: Tensor) -> Tensor:
+        member = self.members(state, z).detach()
+        fixed = cosines(z, state["centers"].detach())
+        moving = cosines(z.detach(), state["centers"])
+        other = (fixed.detach() / self.temperature).softmax(-1).roll(1, 0)
+        target = self.hardness * member + (1 - self.hardness) * other
+        own_center_only = torch.where(member > 0, moving, fixed.detach())
+        network, centers = ((scores / self.temperature).log_softmax(-1)
+                            for scores in (fixed, own_center_only))
+        return -(target * network + member * centers).sum(-1).mean()
+
+    def update(self, state: State, z: Tensor) -> State:
+        share = self.members(state, z.unsqueeze(0)).mean(0)
+        least = self.smallest / len(share)
+        return {**state, "dual": (state["dual"] + self.rate * (least - share)).clamp(min=0)}
