@@ -4,6 +4,7 @@ import pickle
 from dataclasses import replace
 from functools import singledispatch
 
+import numpy as np
 import pytest
 import torch
 from support import blobs, small_settings
@@ -30,6 +31,7 @@ from reclust import (
     value,
 )
 from reclust.representations import weights
+from reclust.representations.layers import KeyedDropout
 
 X, Y = blobs(n=80)
 EXACT = {name: Execution(device="cpu", precision="float64", executor=name) for name in ("plain", "vmap")}
@@ -154,7 +156,7 @@ class ReturnsTuple(nn.Linear):
 
 @pytest.mark.parametrize(("modules", "message"), [
     (tied, "share a weight tensor"),
-    (lambda: (nn.Sequential(nn.Linear(12, 8), nn.Dropout(0.1), nn.Linear(8, 4)), nn.Linear(4, 12)), "dropout"),
+    (lambda: (nn.Sequential(nn.Linear(12, 8), nn.RReLU(), nn.Linear(8, 4)), nn.Linear(4, 12)), "dropout"),
     (lambda: (nn.Flatten(), nn.Linear(12, 12)), "encoder has no layer with weights"),
     (lambda: (nn.LazyLinear(4), nn.Linear(4, 12)), "encoder.weight belongs to a lazy layer"),
     (lambda: (nn.Linear(16, 4), nn.Linear(4, 12)), r"The encoder cannot take a tensor of shape \(2, 12\): .*Fit its first layer; nn.Flatten"),
@@ -287,3 +289,54 @@ def test_a_method_must_be_an_instance():
 def test_an_unknown_block_is_found_before_training(no_training):
     with pytest.raises(ValueError, match="No block named 'mlp'"):
         train(X, small_settings(intervention=Every(2, (SoftReset({"mlp": 0.5}),))), seeds=(3,))
+
+
+class Attention(nn.Module):
+    """Rows of 12 features as 3 tokens of 4."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention, self.norm = nn.MultiheadAttention(4, 2, batch_first=True), nn.LayerNorm(4)
+        self.drop, self.last = nn.Dropout(0.2), nn.Linear(12, 4)
+
+    def forward(self, x):
+        tokens = x.unflatten(1, (3, 4))
+        mixed = self.attention(tokens, tokens, tokens, need_weights=False)[0]
+        return self.last(self.norm(tokens + self.drop(mixed)).flatten(1))
+
+
+def with_dropout():
+    encoder = nn.Sequential(nn.Linear(12, 32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 4))
+    return encoder, nn.Sequential(nn.Dropout(0.1), nn.Linear(4, 12))
+
+
+@pytest.mark.parametrize("modules", [with_dropout, lambda: (Attention(), nn.Linear(4, 12))], ids=["dropout", "attention"])
+def test_dropout_and_attention_train_by_key(modules):
+    settings = small_settings(representation=OwnAutoencoder(*modules()))
+    torch.manual_seed(0)
+    both = train(X, settings, seeds=(1, 2), execution=Execution(precision="float64"))
+    torch.manual_seed(1)
+    state = torch.get_rng_state()
+    alone = train(X, settings, seeds=(2,), execution=Execution(precision="float64"))
+    assert torch.equal(torch.get_rng_state(), state), "torch's generator is left alone"
+    np.testing.assert_allclose(both.only(1).history["clustering"]["loss"].values, alone.history["clustering"]["loss"].values, rtol=1e-6)
+    model = alone.model(0).to("cpu", torch.float32)
+    assert torch.equal(model.embed(torch.zeros(3, 12)), model.embed(torch.zeros(3, 12))), "nothing is dropped in predictions"
+
+
+def test_dropout_drops_the_given_share_and_keeps_the_mean():
+    layer, x = KeyedDropout(0.25).train(), torch.ones(400, 100)
+    first, second = layer(x), layer(x)
+    assert not torch.equal(first, second)
+    for y in (first, second):
+        assert (y == 0).float().mean() == pytest.approx(0.25, abs=0.01) and y.mean() == pytest.approx(1, abs=0.01)
+    assert torch.equal(KeyedDropout(1.0).train()(x), torch.zeros_like(x))
+
+
+def test_attention_is_initialized_as_in_torch():
+    torch.manual_seed(0)
+    layer = nn.MultiheadAttention(64, 4)
+    drawn = weights.initial_weights(layer, draws.key(0), dtype=torch.float32)
+    assert drawn.keys() == dict(layer.named_parameters()).keys()
+    for name, weight in layer.named_parameters():
+        assert drawn[name].std() == pytest.approx(weight.std().item(), rel=0.05) and drawn[name].abs().max() == pytest.approx(weight.abs().max().item(), rel=0.05)

@@ -10,6 +10,7 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from ..utils.device import fixed_seed
 from ..utils.exceptions import first_line
+from .layers import KeyedDropout
 from .weights import NORMS, expanded_weights, initial_weights, layers
 
 
@@ -80,7 +81,7 @@ class WithEncoder:
 
 def build_network(representation: Representation, sample_shape: tuple[int, ...], n_clusters: int,
                   dtype: torch.dtype, *, device: str = "cpu") -> nn.Module:
-    """Build a network in eval mode without changing torch's random state."""
+    """Build a network in eval mode, its dropout by key, without changing torch's random state."""
     with fixed_seed(), torch.device(device):
         net = representation.build(sample_shape, n_clusters)
     if len([*net.named_parameters(remove_duplicate=False)]) > len([*net.parameters()]):
@@ -89,7 +90,12 @@ def build_network(representation: Representation, sample_shape: tuple[int, ...],
     for name, tensor in (*net.named_parameters(), *net.named_buffers()):
         if nn.parameter.is_lazy(tensor):
             raise ValueError(f"{name} belongs to a lazy layer: give the layer its size.")
-    return copy.deepcopy(net).to(dtype).eval()
+    net = copy.deepcopy(net)
+    for owner in [*net.modules()]:
+        for name, layer in owner.named_children():
+            if type(layer) is nn.Dropout:
+                setattr(owner, name, KeyedDropout(layer.p).to(device))
+    return net.to(dtype).eval()
 
 
 def try_forward(part: str, call: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:

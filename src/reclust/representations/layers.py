@@ -1,4 +1,4 @@
-"""Linear layers and BatchNorm that are as fast stacked as alone."""
+"""Linear layers and BatchNorm that are as fast stacked as alone, and dropout by key."""
 
 import inspect
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.utils import skip_init
 
+from .. import draws
 from ..utils import kernels
 
 
@@ -25,6 +26,22 @@ class LinearReLU(Linear):
         if x.is_cuda:
             return _LinearReLU.apply(*_cast(x, self.weight), self.bias)
         return super().forward(x).relu_()
+
+
+class KeyedDropout(nn.Dropout):
+    """Dropout by key, which is a buffer: a seed repeats a run, and a checkpoint continues it."""
+
+    key: Tensor
+
+    def __init__(self, p: float) -> None:
+        super().__init__(p)
+        self.register_buffer("key", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training:
+            return x
+        kept = draws.uniform(draws.fold(self.key.add_(1), "dropout"), x.shape) >= self.p
+        return x * kept / max(1 - self.p, torch.finfo(x.dtype).tiny)
 
 
 class BatchNormReLU(nn.BatchNorm1d):

@@ -67,6 +67,18 @@ def _(layer: nn.Embedding | nn.EmbeddingBag) -> dict[str, Distribution]:
     return {"weight": Normal(1.0)}
 
 
+@initial_distributions.register(nn.MultiheadAttention)
+def _(layer: nn.MultiheadAttention) -> dict[str, Distribution]:
+    weights = {name: Uniform(math.sqrt(6 / sum(weight.shape)))  # Xavier's
+               for name, weight in layer.named_parameters(recurse=False) if weight.ndim == 2}
+    return {**weights, "in_proj_bias": Constant(0.0)}
+
+
+@initial_distributions.register(nn.modules.linear.NonDynamicallyQuantizableLinear)
+def _(layer: nn.Linear) -> dict[str, Distribution]:  # the output of attention
+    return {"weight": Uniform(1 / math.sqrt(fan_in(layer))), "bias": Constant(0.0)}
+
+
 def check_distributions(name: str, layer: nn.Module) -> None:
     """Raise if the initial distribution of a parameter of this layer is unknown."""
     known = initial_distributions(layer)
@@ -83,8 +95,7 @@ def fan_in(layer: nn.Module) -> int:
     if isinstance(layer, nn.modules.conv._ConvNd):
         channels = layer.out_channels if layer.transposed else layer.in_channels  # as torch does
         return max(1, channels // layer.groups * math.prod(layer.kernel_size))
-    weight = layer.weight
-    assert isinstance(weight, Tensor)
+    weight = next(weight for weight in layer.parameters(recurse=False) if weight.ndim > 1)
     return max(1, math.prod(weight.shape[1:]))
 
 

@@ -164,9 +164,10 @@ def _with_numbers(objective: Objective | None, numbers: State) -> Objective | No
 
 
 def executor_kind(replicas: Replicas, wanted: str) -> str:
-    """Resolve executor="auto"; vmap cannot map recurrent layers."""
+    """Resolve executor="auto"; vmap cannot map recurrent layers and attention in eval mode."""
     if wanted != "auto":
         return wanted
-    recurrent = any(isinstance(module, nn.RNNBase) for module in replicas.net.modules())
-    mapped = len(replicas) > 1 and replicas.representation.stacks and not recurrent
+    maps = not any(isinstance(module, (nn.RNNBase, nn.MultiheadAttention))
+                   for module in replicas.net.modules())
+    mapped = len(replicas) > 1 and replicas.representation.stacks and maps
     return "vmap" if mapped else "plain"

@@ -15,6 +15,7 @@ from ... import draws
 from ...interventions import Layer
 from ...objectives import Objective, State
 from ...representations import Representation, build_network
+from ...representations.layers import KeyedDropout
 from ...utils.device import memory_limit
 from ...utils.values import same
 
@@ -67,6 +68,8 @@ class Replicas:
         parameters = representation.initial_weights(net, key, dtype)
         buffers = {name: buffer.expand(len(seeds), *buffer.shape).clone()
                    for name, buffer in net.named_buffers()}
+        buffers |= {f"{name}.key": draws.fold(key, name) for name, layer in net.named_modules()
+                    if isinstance(layer, KeyedDropout)}
         return cls(representation, net, parameters, buffers, seeds)
 
     def __len__(self) -> int:
