@@ -4,7 +4,6 @@ Shapes: m epochs or samples, r replicas, s samples shown, d embedding size, k cl
 """
 
 import base64
-import dataclasses
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ from scipy.optimize import linear_sum_assignment
 from .. import metrics
 from ..data import Dataset
 from ..training.history import AFTER_RESET, Curve
-from ..utils.values import expanded
+from ..utils.values import records as records
 
 Frame = tuple[tuple[int, int], np.ndarray, np.ndarray]  # (epochs, after a reset), z, centers
 THUMBNAIL = 32  # largest side in pixels
@@ -204,26 +203,6 @@ def effective_dimensions(z: np.ndarray) -> float:
     """Return how many directions the variance of z (m, d) spreads over: 1 for a line, d at most."""
     variances = np.linalg.eigvalsh(np.atleast_2d(np.cov(z.astype(np.float64).T))).clip(0.0)
     return float(variances.sum() ** 2 / (variances**2).sum()) if variances.sum() > 0 else 0.0
-
-
-def records(value: Any, name: str = "") -> list[tuple[str, str]]:
-    """Flatten settings or provenance to pairs of a dotted name and a text."""
-    value = expanded(value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return ([(name, type(value).__name__)] if name else []) + records(parts, name)
-    if isinstance(value, (list, tuple)) and any(map(dataclasses.is_dataclass, value)):
-        value = dict(enumerate(value, 1))
-    if isinstance(value, Mapping):
-        return [line for key, part in value.items()
-                for line in records(part, f"{name}.{key}".lstrip("."))]
-    return [(name, _text(value))]
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(_text, value))
-    return f"{value:g}" if isinstance(value, float) else "none" if value is None else str(value)
 
 
 def spread(n: int, limit: int) -> list[int]:

@@ -122,7 +122,7 @@ class Phase:
             embedder.embed, embedder.assign, parameters=parameters, state=state,
             fires_next=self.interventions.fires(epoch + 1) & (epoch + 1 < self.schedule.epochs),
             centers=state.get("centers"), representation_loss=embedder.representation_loss,
-            n_samples=self.context.inputs.n_samples)
+            n_samples=self.context.inputs.n_samples, settings=self.context.common)
         recorded = moment == "start" and self.resumed  # by the run that this one continues
         stop = None
         with self.timer("evaluation"):

@@ -238,3 +238,23 @@ def import_all(package: str) -> None:
 def is_missing(cell: Any) -> bool:
     """Tell whether it is None, NaN or a missing value of pandas, which cannot be compared."""
     return not isinstance(cell, str) and str(cell) in ("None", "nan", "<NA>", "NaT")
+
+
+def records(value: Any, name: str = "") -> list[tuple[str, str]]:
+    """Flatten settings or provenance to pairs of a dotted name and a text."""
+    value = expanded(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return ([(name, type(value).__name__)] if name else []) + records(parts, name)
+    if isinstance(value, (list, tuple)) and any(map(dataclasses.is_dataclass, value)):
+        value = dict(enumerate(value, 1))
+    if isinstance(value, Mapping):
+        return [line for key, part in value.items()
+                for line in records(part, f"{name}.{key}".lstrip("."))]
+    return [(name, _text(value))]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_text, value))
+    return f"{value:g}" if isinstance(value, float) else "none" if value is None else str(value)

@@ -31,6 +31,30 @@ class Remembered(Tracker):
             self.seen[name, epoch] = number
 
 
+class FakeRun:
+    """A run as `wandb.init` makes one."""
+
+    def __init__(self):
+        self.config, self.logged = self, []
+
+    def update(self, settings, allow_val_change):
+        self.settings = settings
+
+    def define_metric(self, name, step_metric):
+        pass
+
+    def log(self, numbers):
+        self.logged.append(numbers)
+
+
+def test_weights_and_biases_gets_the_settings_and_needs_a_run():
+    run = FakeRun()
+    small_model().fit(blobs()[0], monitors=[WandB(run)])
+    assert run.settings["clustering.epochs"] == "5" and run.settings["clustering.batch_size"] == "50" and run.logged
+    with pytest.raises(TypeError, match=r"wandb.init\(project='digits'\)"):
+        WandB("digits")
+
+
 @pytest.mark.parametrize("replicas", [1, 3])
 def test_a_tracker_sees_the_whole_history(replicas):
     X, y = blobs()
@@ -79,6 +103,7 @@ def test_mlflow_reads_back_what_was_written(tmp_path, owner, monkeypatch):
     read = {(name, point.step): point.value for name in names for point in client.get_metric_history(tracker.run_id, name)}
     assert read == curves(model.result_.history)
     run = client.get_run(tracker.run_id)
+    assert run.data.params["clustering.epochs"] == "5"
     assert run.info.status == ("FINISHED" if owner == "the tracker" else "RUNNING")
     assert client.get_experiment(run.info.experiment_id).name == ("digits" if owner == "the tracker" else "own")
     assert mlflow.active_run() is None
@@ -108,6 +133,7 @@ def test_weights_and_biases_offline(tmp_path, monkeypatch):
     X, y = blobs()
     try:
         model = small_model().fit(X, y, monitors=[WandB(run)])
+        assert run.config["clustering.epochs"] == "5"
         summary = {name: run.summary[name] for name in ("clustering/accuracy", "clustering/epoch", "pretraining/loss")}
     finally:
         run.finish()

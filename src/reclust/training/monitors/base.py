@@ -42,8 +42,8 @@ class Snapshot:
         Network parameters and state of the objectives.
     centers : Tensor of shape (n_replicas, k, d) or None
         None during pretraining.
-    n_samples : int or None
-        Number of samples.
+    n_samples, settings : int and Settings, or None
+        Number of samples, and settings of the first replica.
     measured : dict
         Measurements of the monitors before this one at the same moment.
 
@@ -67,6 +67,7 @@ class Snapshot:
     centers: Tensor | None = None
     representation_loss: Callable[[], Tensor] | None = None
     n_samples: int | None = None
+    settings: Any = None
     state: Mapping[str, Tensor] = field(default_factory=dict)
     measured: dict[str, Any] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""Monitors that send the curves of a run to TensorBoard, MLflow or Weights & Biases."""
+"""Monitors that send settings and curves of a run to TensorBoard, MLflow or Weights & Biases."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...utils.exceptions import require
+from ...utils.values import records
 from .base import Snapshot
 
 
@@ -21,7 +22,12 @@ class Tracker(ABC):
     measurements of monitors before it, so put it last. Only scalars per replica are written.
     """
 
+    _configured = False
+
     def __call__(self, snapshot: Snapshot) -> None:
+        if not self._configured:
+            self._configured = True
+            self.configure(dict(records(snapshot.settings)))
         if snapshot.moment == "start" and snapshot.epoch >= 0:  # written before the run was resumed
             return
         columns, replicas = {**snapshot.loss, **snapshot.measured}, len(snapshot.fired)
@@ -32,6 +38,9 @@ class Tracker(ABC):
                    for i, number in enumerate(values)}
         if numbers:
             self.write(snapshot.phase, snapshot.epoch, numbers)
+
+    def configure(self, settings: Mapping[str, str]) -> None:  # noqa: B027 - optional
+        """Write the settings of the first training by dotted name."""
 
     @abstractmethod
     def write(self, phase: str, epoch: int, numbers: Mapping[str, float]) -> None:
@@ -76,7 +85,7 @@ class MLflow(Tracker):
     def __init__(self, experiment: str = "reclust", *, run_id: str | None = None,
                  tracking_uri: str | None = None) -> None:
         mlflow = require("mlflow", purpose="Writing to MLflow", extra="mlflow")
-        self._metric = mlflow.entities.Metric
+        self._metric, self._param = mlflow.entities.Metric, mlflow.entities.Param
         self._client = mlflow.MlflowClient(tracking_uri)
         self._owned = run_id is None
         if run_id is None:
@@ -84,6 +93,11 @@ class MLflow(Tracker):
             where = known.experiment_id if known else self._client.create_experiment(experiment)
             run_id = self._client.create_run(where).info.run_id
         self.run_id = run_id
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        known = self._client.get_run(self.run_id).data.params  # which cannot change
+        self._client.log_batch(self.run_id, params=[
+            self._param(name, text) for name, text in settings.items() if name not in known])
 
     def write(self, phase: str, epoch: int, numbers: Mapping[str, float]) -> None:
         now = int(1000 * time.time())
@@ -99,8 +113,13 @@ class WandB(Tracker):
     """Log to a run made by `wandb.init(…)`, with an epoch axis per phase. You finish the run."""
 
     def __init__(self, run: Any) -> None:
+        if isinstance(run, str):
+            raise TypeError(f"WandB needs a run: WandB(wandb.init(project={run!r})).")
         self._run = run
         self._phases: set[str] = set()
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        self._run.config.update(settings, allow_val_change=True)
 
     def write(self, phase: str, epoch: int, numbers: Mapping[str, float]) -> None:
         if phase not in self._phases:  # wandb's steps only increase, epochs restart in each phase
