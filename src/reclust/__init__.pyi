@@ -3,6 +3,7 @@ from . import (
     draws as draws,
     geometry as geometry,
     metrics as metrics,
+    scanpy as scanpy,
     studies as studies,
 )
 from .estimators import presets as presets
