@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow test-min test-wheel test-clustpy lint dist docs notebooks reproduction \
+.PHONY: demo test test-slow test-min test-wheel test-clustpy lint dist release docs notebooks reproduction \
   chromium bench bench-clustpy clean
 
 $(BIN)/python:
@@ -55,9 +55,14 @@ test-min:
 
 # Wheel and source archive in dist/.
 dist: $(VENV)/.dev
-	$(BIN)/python $(PIP) build
+	$(BIN)/python $(PIP) build twine
 	rm -rf dist build
 	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+
+# The version and the changelog of a release, as in `make release VERSION=0.2.0`; its tag is published by the workflow.
+release:
+	$(PYTHON) tools/release.py $(VERSION)
 
 # The wheel in a fresh environment; pythonpath without src, so that the tests import the wheel.
 WHEEL := .venv-wheel

@@ -29,6 +29,22 @@ def test_make_test_min_installs_the_oldest_dependencies():
         assert exact == oldest or exact.startswith(f"{oldest}.") or name == "typing-extensions", name  # torch needs a newer one
 
 
+def test_a_release_sets_the_version_everywhere(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    import release
+
+    files = ("src/reclust/version.py", "CITATION.cff", "CHANGELOG.md")
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text((ROOT / name).read_text())
+    release.release("7.8.9", tmp_path)
+    version, citation, changes = ((tmp_path / name).read_text() for name in files)
+    assert '__version__ = "7.8.9"' in version and "\nversion: 7.8.9\n" in citation
+    assert changes.count("## Unreleased\n\n## 7.8.9\n- ") == 1 and "git tag v7.8.9" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        release.release("next", tmp_path)
+
+
 def test_the_version_is_the_same_everywhere():
     assert f"\nversion: {reclust.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
