@@ -183,3 +183,11 @@ def test_a_dead_encoder_is_reported():
     torch.nn.init.constant_(encoder[0].bias, -1.0)
     with pytest.warns(ReclustWarning, match="3 of 4 clusters ended without samples"):
         small(DEC, representation=OwnAutoencoder(encoder, torch.nn.Linear(4, 12), weights="given")).fit(X)
+
+
+def test_probabilities_are_those_of_the_labels(tmp_path):
+    X, _ = blobs(n=60)
+    model = reclust.Reclust(4, effort="quick", random_state=0).fit(X)
+    np.testing.assert_allclose(model.probabilities_, model.predict_proba(X)[np.arange(60), model.labels_])
+    model.save(tmp_path / "model.reclust")
+    np.testing.assert_array_equal(reclust.load(tmp_path / "model.reclust").probabilities_, model.probabilities_)

@@ -1,5 +1,7 @@
 """Drift is found where there is some, and only there."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -52,8 +54,10 @@ def test_a_file_keeps_what_is_compared_and_no_sample(model, tmp_path):
     assert not kept & {tuple(row) for row in HALF.astype(np.float32)}
 
 
-def test_other_samples_may_be_the_reference(model):
-    assert not changed(model.drift(OTHER + 5, reference=HALF + 5)) and changed(model.drift(OTHER + 5))
+def test_files_of_version_0_1_kept_nothing_to_compare_with():
+    old = load(Path(__file__).parents[1] / "version_0_1" / "model.reclust")
+    with pytest.raises(ValueError, match="fit it again"):
+        old.drift(OTHER)
 
 
 def test_mixed_tables_images_and_sparse_rows():

@@ -87,7 +87,8 @@ class DeepClustering(FittedClustering):
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n_samples,)
+    labels_, probabilities_ : ndarray of shape (n_samples,)
+        Clusters of the samples, and their probabilities.
     n_clusters_, cluster_centers_ : int, ndarray of shape (n_clusters_, n_dimensions)
         Number and centers of the clusters that have samples.
     history_ : dict

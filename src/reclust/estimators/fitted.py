@@ -211,8 +211,10 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         self._model = result.model(best).to("cpu", torch.float64)
 
     def _label(self, X: Any, n_clusters: int) -> None:
-        """Label the samples of the fit and drop empty clusters."""
-        nonempty, self.labels_ = np.unique(self.map_samples(X, Model.assign), return_inverse=True)
+        """Label the samples of the fit, with probabilities, and drop empty clusters."""
+        labels, self.probabilities_ = self.map_samples(X, lambda model, z: torch.stack(
+            [model.assign(z), self.soft_labels(model, z).max(-1).values], 1)).T
+        nonempty, self.labels_ = np.unique(labels.astype(np.int64), return_inverse=True)
         self._keep_clusters(nonempty)
         self.reference_ = Reference.draw(self, X, self.labels_)
         if self.n_clusters_ < n_clusters:

@@ -20,7 +20,7 @@ from .baseline import Baseline
 
 # Fitted attributes that are arrays, and their names in files since version 0.1.
 ARRAYS = {"labels_": "labels", "nonempty_clusters_": "living",
-          "consensus_labels_": "consensus_labels"}
+          "consensus_labels_": "consensus_labels", "probabilities_": "probabilities"}
 SCALINGS = [f"{which}.{name}" for which in ("first", "second") for name in ("shift", "scale")]
 
 
@@ -76,7 +76,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
         lens = from_json(header["lens"]) if "lens" in header else Lens()
         centers, ids = arrays["baseline_centers"], header.get("ids")
         fitted: dict[str, Any] = {name: arrays[stored] for name, stored in ARRAYS.items()
-                                  if stored in arrays or name != "consensus_labels_"}
+                                  if stored in arrays}
         fitted |= {
             "result_": Result.unpack(header, tensors),
             "best_replica_": header["best_replica"],

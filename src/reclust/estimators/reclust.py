@@ -82,8 +82,8 @@ class Reclust(FittedClustering):
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n_samples,)
-        What the network predicts.
+    labels_, probabilities_ : ndarray of shape (n_samples,)
+        What the network predicts, and the probabilities of that.
     candidates_ : list of Member
         Method, view, seed and labels (-1 for samples left to the network) of each member, and its
         score, the adjusted Rand index with the consensus.

@@ -9,8 +9,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from ..report.card import as_html, card
-from ..report.drift import Reference, drift
-from ..training.result import Model
+from ..report.drift import drift
 from ..utils.exceptions import require
 
 
@@ -57,15 +56,13 @@ class Reporting:
         pandas = require("pandas", purpose="Describing clusters")
         return pandas.DataFrame(describe(self, X)).set_index("cluster")
 
-    def drift(self: Any, X: Any, reference: Any = None) -> Any:
+    def drift(self: Any, X: Any) -> Any:
         """Compare new samples with those of the fit.
 
         Parameters
         ----------
         X : array, DataFrame, path, ...
             New samples; one is enough.
-        reference : array, DataFrame, path, ..., optional
-            Samples to compare with instead of those of the fit.
 
         Returns
         -------
@@ -86,16 +83,10 @@ class Reporting:
         'feature 1'
         """
         check_is_fitted(self, "labels_")
-        if reference is not None:
-            array = self.check_input(reference).array
-            known = Reference.draw(self, array, self.map_samples(array, Model.assign))
-        elif hasattr(self, "reference_"):
-            known = self.reference_
-        else:
+        if not hasattr(self, "reference_"):
             raise ValueError("This model was saved by version 0.1, which kept nothing to compare "
-                             "with: pass samples as reference=.")
-        pandas = require("pandas", purpose="A table of changes")
-        return pandas.DataFrame(drift(self, X, known)).set_index("what")
+                             "with: fit it again.")
+        return drift(self, X, self.reference_)
 
     def export_onnx(self: Any, path: str | os.PathLike[str]) -> None:
         """Write one ONNX graph, X -> label (n,), embedding (n, d), probability (n, k).
@@ -111,9 +102,6 @@ class Reporting:
         metadata = {name: json.dumps(entry) for name, entry in card(self).items()}
         export_onnx(self._model, self.preparation_, self.soft_labels, metadata,
                     len(encoder.features) if encoder else self.n_features_in_, path)
-
-    def _repr_html_(self: Any) -> str:
-        return as_html(self)
 
     def _repr_mimebundle_(self: Any, **options: Any) -> dict[str, str]:
         if not hasattr(self, "labels_"):

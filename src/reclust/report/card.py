@@ -35,7 +35,6 @@ def as_lines(model: FittedModel) -> list[tuple[str, str]]:
 
 
 def as_html(model: FittedModel) -> str:
-    rows = "".join(f"<tr><th style='text-align: left'>{html.escape(name)}</th>"
-                   f"<td style='text-align: left'>{html.escape(text)}</td></tr>"
+    rows = "".join(f"<tr><th>{name}</th><td style='text-align: left'>{html.escape(text)}</td></tr>"
                    for name, text in as_lines(model))
     return f"<table>{rows}</table>"

@@ -10,6 +10,7 @@ import numpy as np
 from .. import draws
 from ..data.dataset import dense_rows
 from ..training.result import Model
+from ..utils.exceptions import require
 from .versus_kmeans import FittedModel
 
 MAX_ROWS, MAX_NUMBERS = 1000, 2**24  # samples of the fit that are compared, and numbers in them
@@ -50,26 +51,21 @@ class Reference:
                    np.sort(features.astype(np.float32), axis=0))
 
 
-def drift(model: FittedModel, X: Any, fitted: Reference) -> list[dict[str, Any]]:
+def drift(model: FittedModel, X: Any, fitted: Reference) -> Any:
     """Compare the shares of clusters, distances to their means and features, a row for each."""
     from scipy.stats import false_discovery_control, fisher_exact, ks_2samp
 
+    pandas = require("pandas", purpose="A table of changes")
     samples = model.check_input(X)
     labels = model.map_samples(samples.array, Model.assign)
     new = Reference.draw(model, samples.array, labels, fitted.means)
-    rows = []
-    for cluster, counts in enumerate(zip(fitted.sizes, new.sizes, strict=True)):
-        totals = fitted.sizes.sum(), new.sizes.sum()
-        before, now = (count / total for count, total in zip(counts, totals, strict=True))
-        test = fisher_exact([counts, np.subtract(totals, counts)])
-        rows.append({"what": f"share of cluster {cluster}", "fitted": before, "new": now,
-                     "difference": abs(now - before), "p_value": test[1]})
+    both, totals = np.stack([fitted.sizes, new.sizes], 1), [fitted.sizes.sum(), new.sizes.sum()]
+    rows = [(f"share of cluster {i}", *shares, np.ptp(shares),
+             fisher_exact([both[i], totals - both[i]])[1]) for i, shares in enumerate(both / totals)]
     names = samples.feature_names or [f"feature {i}" for i in range(samples.n_features)]
     names = ["distance to the cluster's mean", *names[: new.features.shape[1]]]
-    for name, old, recent in zip(names, [fitted.distances, *fitted.features.T],
-                                 [new.distances, *new.features.T], strict=True):
-        test = ks_2samp(old, recent)
-        rows.append({"what": name, "fitted": float(old.mean()), "new": float(recent.mean()),
-                     "difference": test[0], "p_value": test[1]})
-    adjusted = false_discovery_control([row["p_value"] for row in rows])
-    return [row | {"adjusted": p} for row, p in zip(rows, adjusted, strict=True)]
+    rows += [(name, old.mean(), now.mean(), *ks_2samp(old, now)) for name, old, now in zip(
+        names, [fitted.distances, *fitted.features.T], [new.distances, *new.features.T],
+        strict=True)]
+    table = pandas.DataFrame(rows, columns=["what", "fitted", "new", "difference", "p_value"])
+    return table.assign(adjusted=false_discovery_control(table["p_value"])).set_index("what")
