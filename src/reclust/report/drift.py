@@ -59,9 +59,10 @@ def drift(model: FittedModel, X: Any, fitted: Reference) -> Any:
     samples = model.check_input(X)
     labels = model.map_samples(samples.array, Model.assign)
     new = Reference.draw(model, samples.array, labels, fitted.means)
-    both, totals = np.stack([fitted.sizes, new.sizes], 1), [fitted.sizes.sum(), new.sizes.sum()]
+    sizes = np.stack([fitted.sizes, new.sizes], 1)
     rows = [(f"share of cluster {i}", *shares, np.ptp(shares),
-             fisher_exact([both[i], totals - both[i]])[1]) for i, shares in enumerate(both / totals)]
+             fisher_exact([sizes[i], sizes.sum(0) - sizes[i]])[1])
+            for i, shares in enumerate(sizes / sizes.sum(0))]
     names = samples.feature_names or [f"feature {i}" for i in range(samples.n_features)]
     names = ["distance to the cluster's mean", *names[: new.features.shape[1]]]
     rows += [(name, old.mean(), now.mean(), *ks_2samp(old, now)) for name, old, now in zip(
