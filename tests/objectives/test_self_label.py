@@ -7,7 +7,7 @@ from torch.func import vmap
 
 from reclust import Objective
 from reclust.objectives import HeadObjective, SelfLabelObjective, nearest
-from reclust.objectives.self_label import logits
+from reclust.objectives.self_label import logits, membership, surest
 from reclust.utils.values import from_json, to_json
 
 
@@ -106,3 +106,33 @@ def test_objectives_are_values_and_map_over_replicas(objective):
     states = {name: torch.stack([state[name] for state, _ in cases]) for name in cases[0][0]}
     mapped = vmap(objective.loss)(states, torch.stack([z for _, z in cases]))
     torch.testing.assert_close(mapped, torch.stack([objective.loss(*case) for case in cases]))
+
+
+def test_labels_of_the_epoch_stand_in_for_those_of_the_first_view():
+    state, z = head()
+    once = SelfLabelObjective(0.5, 1.0, labels="epoch")
+    assert once.relabels and not SelfLabelObjective(0.5, 1.0).relabels
+    torch.testing.assert_close(once.loss(state, z, once.targets(state, z[0])), SelfLabelObjective(0.5, 1.0).loss(state, z))
+    other = z.roll(1, 1)
+    assert once.loss(state, z, once.targets(state, other[0])).item() == pytest.approx(
+        slow_loss(state, other[0], z[1], 0.5, 1.0), rel=1e-12)
+
+
+def test_a_default_head_is_drawn_like_a_linear_layer():
+    state = HeadObjective("default").init(torch.randn(400, 64, generator=torch.Generator().manual_seed(0)))
+    assert state["head_weight"].abs().max() <= 1 / 8 and state["head_weight"].std().item() == pytest.approx(1 / 8 / 3**0.5, rel=0.02)
+    assert state["head_bias"].abs().max() <= 1 / 8 and state["head_bias"].std() > 0.05
+
+
+def test_the_surest_of_each_class_are_as_many_as_their_mean_confidence_allows():
+    generator = torch.Generator().manual_seed(0)
+    confidence, labels = torch.rand(50, generator=generator).double(), torch.randint(4, (50,), generator=generator)
+    labels[labels == 3] = 0  # an empty class
+    expected = torch.zeros(50, 4, dtype=torch.bool)
+    for j in range(4):
+        best = sorted((i for i in range(50) if labels[i] == j), key=lambda i: -confidence[i])[:50 // 4]
+        kept = int(len(best) * np.mean([float(confidence[i]) for i in best])) if best else 0
+        expected[best[:kept], j] = True
+    assert torch.equal(surest(confidence, membership(labels, 4)), expected) and expected.any(0).tolist() == [True, True, True, False]
+    state, z = head()
+    assert SelfLabelObjective(None).loss(state, z).item() > 0

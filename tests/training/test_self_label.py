@@ -29,6 +29,11 @@ QUICK = SelfLabel(threshold=0.6, warmup=Schedule(epochs=20, batch_size=40, lr=0.
                   training=Schedule(epochs=3, batch_size=40, lr=1e-4, views=("clean", Noise()), first_view="decides"))
 
 
+def test_the_surest_of_each_class_teach_by_default(clustered):
+    labeled = self_label(X, clustered, replace(QUICK, threshold=None))
+    assert len(np.unique(labeled.labels[0])) == 4 and (labeled.history["self-labeling"]["active_samples"].values == len(X)).all()
+
+
 def test_settings_are_a_value():
     assert from_json(to_json(SelfLabel())) == SelfLabel()
     assert SelfLabel().training.views == ("clean", StrongViews()) and SelfLabel().warmup.epochs == 20
@@ -121,3 +126,32 @@ def test_it_needs_a_clustering_to_start_from():
         train(X, small_settings(objective=DCNObjective(), intervention=None, clustering=Schedule(epochs=1, network="frozen")), seeds=(3,))
     with pytest.raises(ValueError, match="nothing to train"):
         train(X, small_settings(objective=DECObjective(), pretraining=Schedule(epochs=1, network="frozen")), seeds=(3,))
+
+
+@pytest.mark.parametrize("executor", ["plain", "vmap"])
+def test_epochs_of_self_labeling_equal_a_plain_loop(clustered, executor):
+    """Labels once an epoch by clean samples in eval mode; then steps on the other view, without BatchNorm."""
+    how = replace(QUICK, training=replace(QUICK.training, epochs=2, batch_size=120, views=("clean", Noise(0.0, 0.0)), clip_norm=None))
+    warming, labeling = how.settings(clustered.settings[0])
+    exact = Execution(precision="float64", executor=executor)
+    warm = train(X, warming, seeds=(3, 1), start=clustered, execution=exact)
+    result = train(X, labeling, seeds=(3, 1), start=warm, execution=exact)
+    x = torch.from_numpy(X).double()
+    for replica in range(2):
+        model = warm.model(replica).to(torch.device("cpu"), torch.float64)
+        net, state = model.network, model.state
+        weight, bias = (state[name].clone().requires_grad_() for name in ("head_weight", "head_bias"))
+        trained = [parameter.requires_grad_() for parameter in net.encoder.parameters()]
+        optimizer = torch.optim.Adam([*trained, weight, bias], lr=how.training.lr)
+        for _ in range(2):
+            with torch.no_grad():
+                confidence, labels = (net.encoder(x) @ weight.T + bias).softmax(-1).max(-1)
+            losses = torch.nn.functional.cross_entropy(net.encoder(x) @ weight.T + bias, labels, reduction="none")
+            groups = [losses[(labels == j) & (confidence > how.threshold)] for j in range(4)]
+            share = (net.encoder(x) @ weight.T + bias).softmax(-1).mean(0)
+            loss = torch.stack([group.mean() for group in groups if len(group)]).mean() + how.evenness * (share * share.log()).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        torch.testing.assert_close(result.state["head_weight"][replica], weight.detach(), rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(result.parameters["encoder.1.weight"][replica], trained[0].detach(), rtol=1e-9, atol=1e-9)

@@ -73,6 +73,7 @@ def _interventions(interval: int,
 PAPER_INTERVENTIONS = _interventions(20, 0.8)
 CONTRASTIVE_INTERVENTIONS = _interventions(10, RESNET_RESET)
 Reading = Literal["text", "program"]
+PAPER_SELF_LABELING = SelfLabel(threshold=0.99, evenness=0.0, labels="step", head="default")
 
 
 def paper(dataset: str, algorithm: Literal["dec", "idec", "dcn"], *, pretrained: bool = True,
@@ -141,8 +142,8 @@ def paper_self_labeling(dataset: str, algorithm: Literal["dec", "idec", "dcn"]) 
     check_known("algorithm", algorithm, OBJECTIVES)
     strong = StrongViews(fill=MEAN_COLORS[dataset], flip=0.5)
     lr = 2.5e-4 if (dataset, algorithm) == ("cifar100_20", "dcn") else 1e-3
-    usual = SelfLabel(evenness=0.0)
-    return replace(usual, training=replace(usual.training, lr=lr, views=("clean", strong)))
+    training = replace(PAPER_SELF_LABELING.training, lr=lr, views=("clean", strong))
+    return replace(PAPER_SELF_LABELING, training=training)
 
 
 def paper_data(dataset: Dataset, *, images: Literal["resized", "native"] = "resized") -> Prepared:

@@ -34,8 +34,9 @@ class SelfLabeling(FittedClustering):
     ----------
     clusterer : DeepClustering
         Fitted estimator to continue from; it is not changed.
-    threshold : float, default=0.99
-        Confidence above which a sample's label is learned from.
+    threshold : float or None, default=None
+        Confidence above which a sample's label is learned from. None uses the surest samples of
+        each cluster.
     evenness : float, default=2
         How strongly predictions are kept spread over all clusters; 0 if cluster sizes may differ a
         lot.
@@ -66,7 +67,7 @@ class SelfLabeling(FittedClustering):
     (60,)
     """
 
-    def __init__(self, clusterer: Any, *, threshold: float = 0.99, evenness: float = 2.0,
+    def __init__(self, clusterer: Any, *, threshold: float | None = None, evenness: float = 2.0,
                  warmup_epochs: int = 20, epochs: int = 200, batch_size: int = 1000,
                  lr: float = 1e-3, strong: Augmentation | str = "auto", device: str = "auto",
                  precision: choices.Precision = "auto", progress: bool | None = None,

@@ -77,6 +77,14 @@ class Staged:
     """Mixin for objectives of a stage after clustering, whose epochs are recorded as `stage`."""
 
     stage: ClassVar[str]
+    relabels = False
+
+    def targets(self, state: State, z: Tensor) -> Tensor:
+        """Compute what `loss` gets for each sample in the coming epoch, if the objective relabels.
+
+        (B, d) -> (B, ...)
+        """
+        raise NotImplementedError
 
 
 def squared_distances(z: Tensor, centers: Tensor) -> Tensor:

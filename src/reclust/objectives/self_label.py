@@ -1,15 +1,18 @@
 """Objectives of self-labeling: a linear head on the embeddings learns from its confident labels."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from ..utils.values import number, value
+from .. import draws
+from ..utils.values import choice, number, value
 from .base import GradientOnly, Staged, State, nearest
 
 HEAD = frozenset({"head_weight", "head_bias"})
+Labels = Literal["epoch", "step"]
+Head = Literal["centers", "default"]
 SHARPNESS = 20.0  # roughly the margin between a center's logit for its own class and for the others
 
 
@@ -21,6 +24,19 @@ def logits(state: State, z: Tensor) -> Tensor:
 def membership(labels: Tensor, k: int) -> Tensor:
     """One-hot encode labels as booleans: (..., B) -> (..., B, k)."""
     return labels.unsqueeze(-1) == torch.arange(k, device=labels.device)
+
+
+def surest(confidence: Tensor, member: Tensor) -> Tensor:
+    """Choose the surest samples of each class: (B,), (B, k) -> (B, k).
+
+    Of the B / k surest ones the mean confidence tells which share is chosen, as in CDC.
+    """
+    n, k = member.shape
+    own = torch.where(member, confidence.unsqueeze(-1), 0)
+    top = own.topk(max(1, n // k), dim=0).values
+    chosen = top.sum(0).floor().long()  # number of samples times mean confidence
+    least = top.gather(0, (chosen - 1).clamp(min=0).unsqueeze(0))
+    return member & (own >= least) & (chosen > 0)
 
 
 def _sample_losses(scores: Tensor, labels: Tensor) -> Tensor:
@@ -60,6 +76,17 @@ class HeadObjective(_WithHead):
 
     stage: ClassVar[str] = "warm-up"
 
+    head: Head = choice("centers", "default", default="centers")
+
+    def init(self, centers: Tensor) -> State:
+        state = super().init(centers)
+        if self.head == "default":  # that of nn.Linear, from a key of its own
+            key, bound = draws.key(0, device=centers.device), centers.shape[-1] ** -0.5
+            for name in sorted(HEAD):
+                drawn = draws.uniform(draws.fold(key, name), state[name].shape, dtype=centers.dtype)
+                state[name] = bound * (2 * drawn - 1)
+        return state
+
     def loss(self, state: State, z: Tensor) -> Tensor:
         labels = nearest(z[0].detach(), state["centers"])
         return _sample_losses(logits(state, z), labels).mean()
@@ -67,23 +94,38 @@ class HeadObjective(_WithHead):
 
 @value
 class SelfLabelObjective(_WithHead):
-    """Cross-entropy with the head's label of the first view, on samples it is confident about.
+    """Cross-entropy with the head's label of a sample, if it is confident.
 
-    The first view provides the labels and the other views are trained on them. Classes count
-    equally however many confident samples each has in a batch; without any the loss is 0.
-    `evenness` is the weight of the entropy of the batch's mean prediction: without it a class
-    that augmented samples rarely reach can lose all of them.
+    Labels are those of clean samples in eval mode at the start of the epoch, or at each step those
+    of the first view; the other views are trained on them. Labels of a network that changes at
+    every step reinforce themselves, until classes with few confident samples are lost. Classes
+    count equally however many confident samples each has in a batch; without any the loss is 0.
+    Without a threshold the surest samples of each class in a batch are learned from.
+    `evenness` is the weight of the entropy of the batch's mean prediction.
     """
 
     stage: ClassVar[str] = "self-labeling"
 
-    threshold: float = number(default=0.99, least=0, below=1)
+    threshold: float | None = number(default=0.99, least=0, below=1, optional=True)
     evenness: float = number(default=0.0, least=0)
+    labels: Labels = choice("epoch", "step", default="step")
 
-    def loss(self, state: State, z: Tensor) -> Tensor:
-        confidence, labels = logits(state, z[0]).detach().softmax(-1).max(-1)
-        confident = (confidence > self.threshold).unsqueeze(-1)
-        member = (membership(labels, len(state["centers"])) & confident).to(z.dtype)
+    @property
+    def relabels(self) -> bool:  # type: ignore[override]
+        return self.labels == "epoch"
+
+    def targets(self, state: State, z: Tensor) -> Tensor:
+        return logits(state, z).softmax(-1)
+
+    def loss(self, state: State, z: Tensor, targets: Tensor | None = None) -> Tensor:
+        targets = self.targets(state, z[0]) if targets is None else targets
+        confidence, labels = targets.detach().max(-1)
+        member = membership(labels, len(state["centers"]))
+        if self.threshold is None:
+            member = surest(confidence, member)
+        else:
+            member = member & (confidence > self.threshold).unsqueeze(-1)
+        member = member.to(z.dtype)
         count = member.sum(0)
         trained = logits(state, z[1:] if len(z) > 1 else z)
         losses = _sample_losses(trained, labels) @ (member / count.clamp(min=1))

@@ -186,8 +186,9 @@ class ContrastiveProtocol(StudyProtocol):
         if family in presets.CONTRASTIVE_CLUSTERS:
             published = presets.paper_self_labeling(family, algorithm)  # type: ignore[arg-type]
         else:
-            views = replace(SelfLabel().training, views=("clean", "augmented"))
-            published = SelfLabel(evenness=0.0, training=views)
+            published = presets.PAPER_SELF_LABELING
+            views = replace(published.training, views=("clean", "augmented"))
+            published = replace(published, training=views)
         shorter = self.labeling_epochs / published.training.epochs
         epochs = max(1, round(shorter * published.warmup.epochs))
         warmup, training = (

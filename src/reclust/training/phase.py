@@ -36,6 +36,7 @@ class Phase:
         self.context, self.name, self.schedule, self.recorder = context, name, schedule, recorder
         staged = name == "clustering" and isinstance(common.objective, Staged)
         self.title = common.objective.stage if staged else name  # type: ignore[attr-defined]
+        self.relabels = staged and common.objective.relabels  # type: ignore[attr-defined]
         self.key = draws.fold(replicas.key, name)
         self.descent = GradientDescent(context, schedule, self.key)
         self.embedder = Embedder(replicas, inputs, self.descent.executor,
@@ -77,6 +78,9 @@ class Phase:
             if fired.any():
                 self.context.replicas.refresh_working_()
                 self._observe("intervention", epoch, fired=fired)
+            if self.relabels:
+                with self.timer("labels"):
+                    self.descent.batches.targets = self.embedder.targets()
             with self.timer("training"):
                 losses = self.descent.train_epoch(epoch)
             with self.timer("centers"):

@@ -14,9 +14,16 @@ from torch import Tensor
 from ..data import Prepared
 from ..data.augmentation.strong import StrongViews
 from ..data.inputs import Inputs
-from ..objectives.self_label import HeadObjective, SelfLabelObjective, logits, membership
+from ..objectives.self_label import (
+    Head,
+    HeadObjective,
+    Labels,
+    SelfLabelObjective,
+    logits,
+    membership,
+)
 from ..utils.exceptions import warn
-from ..utils.values import number, value
+from ..utils.values import choice, number, value
 from .checkpoint import Checkpoint
 from .monitors.base import Measured, Monitor, PeriodicMonitor, Snapshot
 from .result import Result
@@ -52,8 +59,9 @@ class SelfLabel:
 
     Parameters
     ----------
-    threshold : float, default=0.99
-        Confidence above which the head's prediction for a sample is used as its label.
+    threshold : float or None, default=None
+        Confidence above which the head's prediction for a sample is used as its label, 0.99 in the
+        published method. None uses the surest samples of each class, the more the surer they are.
     evenness : float, default=2
         Weight of the entropy of the mean prediction, which keeps classes alive. The published
         method has none.
@@ -62,6 +70,12 @@ class SelfLabel:
     training : Schedule
         Training of head and network. The default views are strong augmentations of color images;
         for other data use ("clean", "augmented").
+    labels : {"epoch", "step"}, default="epoch"
+        When samples are labeled: at the start of each epoch, in eval mode, or as published at each
+        step, by the first view in train mode. The latter loses classes more easily.
+    head : {"centers", "default"}, default="centers"
+        The head before the warm-up: that of the nearest center, or of a new linear layer, which
+        needs many steps to become confident if embeddings are small.
 
     Examples
     --------
@@ -70,16 +84,18 @@ class SelfLabel:
     20
     """
 
-    threshold: float = number(default=0.99, least=0, below=1)
+    threshold: float | None = number(default=None, least=0, below=1, optional=True)
     evenness: float = number(default=2.0, least=0)
     warmup: Schedule = Schedule(epochs=20, batch_size=1000, views=("clean",), network="frozen")
     training: Schedule = Schedule(epochs=200, batch_size=1000, views=("clean", StrongViews()),
                                   first_view="decides")
+    labels: Labels = choice("epoch", "step", default="epoch")
+    head: Head = choice("centers", "default", default="centers")
 
     def settings(self, clustered: Settings) -> tuple[Settings, Settings]:
         common = replace(clustered, intervention=None, pretraining=None, first_centers=None)
-        objective = SelfLabelObjective(self.threshold, self.evenness)
-        return (replace(common, objective=HeadObjective(), clustering=self.warmup),
+        objective = SelfLabelObjective(self.threshold, self.evenness, self.labels)
+        return (replace(common, objective=HeadObjective(self.head), clustering=self.warmup),
                 replace(common, objective=objective, clustering=self.training))
 
 
@@ -123,7 +139,7 @@ def self_label(data: Inputs | Prepared | Tensor | np.ndarray, clustered: Result,
     if warm.trained_epochs("warm-up") < how.warmup.epochs:
         checkpoint = None  # the result after a shortened warm-up must not be continued
     labeled = train(data, labeling, seeds=clustered.seeds, start=warm, checkpoint=checkpoint,
-                    monitors=[Activity(how.threshold), *monitors],
+                    monitors=[Activity(how.threshold or 0.0), *monitors],
                     execution=execution.with_time_left(started))
     return replace(labeled, history=warm.history | labeled.history,
                    seconds=warm.seconds | labeled.seconds)

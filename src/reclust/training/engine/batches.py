@@ -26,7 +26,8 @@ class Batches:
 
     def __init__(self, inputs: Inputs, schedule: Schedule, augment: Augmentation | None,
                  targets: Tensor | None = None) -> None:
-        self.inputs, self.augment, self.targets = inputs, augment, targets
+        self.inputs, self.augment = inputs, augment
+        self.targets = None if targets is None else targets.unsqueeze(0)  # or one per replica
         self._n_neighbors = schedule.neighbors
         self.size = min(schedule.batch_size, inputs.n_samples)
         kinds = tuple(kind for kind in schedule.views if kind != "augmented" or augment is not None)
@@ -56,7 +57,8 @@ class Batches:
         """One epoch of batches: views (r, V, B, *sample_shape), and targets if there are any."""
         for rows, x in self.inputs.take_each(self._blocks(order_key)):
             batches = [self._views(rows, x, augment_key, self.kinds)]
-            batches += [] if self.targets is None else [self.targets[rows]]
+            if self.targets is not None:
+                batches.append(self.targets[_replicas(rows, self.targets), rows])
             yield from zip(*batches, strict=True)
 
     def clean(self, order_key: Tensor) -> Iterator[Tensor]:
@@ -91,11 +93,15 @@ class Batches:
             if kind == "neighbor":
                 found = self.neighbors
                 chosen = draws.integers(draws.fold(keys, "neighbor"), found.shape[-1])
-                replica = torch.arange(rows.shape[1], device=rows.device).unsqueeze(-1) % len(found)
-                samples = self.inputs.take(found[replica, rows, chosen])
+                samples = self.inputs.take(found[_replicas(rows, found), rows, chosen])
             views.append(samples if augment is None else augment(samples, keys))
         return self.inputs.normalize(views[0].unsqueeze(2) if len(views) == 1
                                      else torch.stack(views, 2))
+
+
+def _replicas(rows: Tensor, stack: Tensor) -> Tensor:
+    """First index into a stack for rows (b, r, B): that of each replica, or 0 if they share it."""
+    return torch.arange(rows.shape[1], device=rows.device).unsqueeze(-1) % len(stack)
 
 
 def fused(augment: Augmentation) -> Augmentation:

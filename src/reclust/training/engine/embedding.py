@@ -10,7 +10,7 @@ from ...data.augmentation.affine import Augmentation
 from ...data.inputs import Inputs
 from ...objectives import State
 from ...utils.device import Precision
-from .executors import Executor
+from .executors import Executor, ForOne
 from .replicas import Replicas
 
 CHUNK = 4096  # samples embedded at once
@@ -71,5 +71,16 @@ class Embedder:
         def assign(net: nn.Module, objective: Any, state: State, z: Tensor) -> Tensor:
             return objective.assign(state, z)
 
-        return torch.cat([self.executor.evaluate(assign, chunk, which=which)
+        return self._mapped(assign, z, which)
+
+    @torch.no_grad()
+    def targets(self) -> Tensor:
+        """Targets of all samples, (r, n, ...), by an objective that relabels."""
+        def targets(net: nn.Module, objective: Any, state: State, z: Tensor) -> Tensor:
+            return objective.targets(state, z)
+
+        return self._mapped(targets, self.embed(), slice(None))
+
+    def _mapped(self, function: ForOne, z: Tensor, which: slice) -> Tensor:
+        return torch.cat([self.executor.evaluate(function, chunk, which=which)
                           for chunk in z.split(CHUNK, dim=1)], dim=1)
