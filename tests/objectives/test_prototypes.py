@@ -13,10 +13,13 @@ from reclust import (
     BRB,
     Autoencoder,
     Checkpoint,
+    Embeddings,
     KMeans,
     SCANObjective,
     Schedule,
     SeCuObjective,
+    Settings,
+    metrics,
     train,
 )
 from reclust.geometry import nearest_neighbors
@@ -167,3 +170,14 @@ def test_a_resumed_run_keeps_the_neighbors_of_its_start(tmp_path):
     with pytest.raises(Stop):
         train(X, settings, seeds=(0, 1), checkpoint=Checkpoint(tmp_path / "run", every=1), monitors=[stop_at("clustering", 3)])
     assert equal(train(X, settings, seeds=(0, 1), checkpoint=Checkpoint(tmp_path / "run", every=1)), whole)
+
+
+@pytest.mark.parametrize("objective", [SCANObjective(), SeCuObjective()], ids=["scan", "secu"])
+def test_heads_on_given_features_with_and_without_brb(objective):
+    """Features of another model, clustered by a small network on top of them, with neighbors among the features."""
+    features, labels = blobs(n=200, features=32, spread=1.5)
+    pairs = Schedule(epochs=12, batch_size=50, views=("clean", "neighbor"), neighbors=5)
+    base = Settings(4, objective, Embeddings(hidden=(32,), embedding=8), pretraining=Schedule(5, batch_size=50, views=("clean",)), clustering=pairs)
+    for intervention in (None, BRB(4)):
+        result = train(features, replace(base, intervention=intervention), seeds=(0,))
+        assert metrics.accuracy(labels, result.labels[0]) > 0.9
