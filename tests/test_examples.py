@@ -83,6 +83,22 @@ def test_notebooks_are_made_from_the_scripts():
         assert ast.dump(ast.parse(code)) == ast.dump(ast.Module(ast.parse(script.read_text()).body[1:], []))
 
 
+JOURNEYS = sorted((ROOT / "examples" / "journeys").glob("*.py"))
+
+
+def test_journeys_are_short():
+    assert len(JOURNEYS) == 6 and all(len(path.read_text().splitlines()) <= 15 for path in JOURNEYS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", [pytest.param(path, id=path.stem) for path in JOURNEYS])
+def test_a_journey_arrives(script, tmp_path):
+    for package in {"cells": ("anndata", "scanpy"), "table": ("pandas",), "photos": ("PIL",), "deployment": ("pandas",)}.get(script.stem, ()):
+        pytest.importorskip(package)
+    ran = subprocess.run([sys.executable, script], env=ENVIRONMENT, cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0 and ran.stdout, ran.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_an_example_runs_as_a_script(script, tmp_path):
