@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -57,12 +56,3 @@ def test_the_page_of_benchmarks_is_written_from_the_records(monkeypatch):
     import page
 
     assert (ROOT / "docs/benchmarks.md").read_text() == page.page()
-
-
-def test_the_table_of_suggested_k_is_the_record(monkeypatch):
-    pytest.importorskip("matplotlib")
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    import suggest_k
-
-    table = suggest_k.page_table(record("benchmarks/records/suggest_k.json")["measured"])
-    assert table in (ROOT / "docs/guides/choosing_k.md").read_text()

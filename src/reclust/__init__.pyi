@@ -6,16 +6,14 @@ from . import (
     scanpy as scanpy,
     studies as studies,
 )
+from .ensemble.granularity import KSuggestion as KSuggestion
 from .estimators import presets as presets
 from .estimators.algorithms import DCN as DCN, DEC as DEC, IDEC as IDEC
 from .estimators.deep_clustering import DeepClustering as DeepClustering
 from .estimators.load import load as load
 from .estimators.reclust import Reclust as Reclust
 from .estimators.self_labeling import SelfLabeling as SelfLabeling
-from .estimators.suggest_k import (
-    KSuggestion as KSuggestion,
-    suggest_k as suggest_k,
-)
+from .estimators.suggest_k import suggest_k as suggest_k
 from .interventions import (
     BRB as BRB,
     Every as Every,

@@ -21,7 +21,7 @@ from reclust.studies import PlannedRun, Store, published
     (["fit", "digits", "-k", "3", "--labels", "group", "--key", "a"], "--labels, --key cannot be used with the data set digits"),
     (["fit", "x.npy", "-k", "3", "--labels", "group"], "labels='group'"),
     (["suggest-k", "x.npy", "--key", "a"], "key='a'"),
-    (["suggest-k", "x.npy", "--from", "5", "--to", "4"], "ks"),
+    (["suggest-k", "x.npy", "--from", "5", "--to", "4"], "between 5 and 4"),
     (["study", "run", "acc-tabel"], "acc-tabel.*acc-table"),
     (["study", "run", "missing.toml"], "missing.toml"),
     (["study", "status"], "no store studies.sqlite"),
@@ -64,7 +64,7 @@ def test_ctrl_c_prints_whether_the_command_can_continue(given, patched, message,
     assert main(given) == 130 and capsys.readouterr().err == f"reclust: {message}\n"
 
 
-@pytest.mark.parametrize("given", [[], ["study"], ["fit"], ["fit", "x.npy"], ["study", "run"], ["no"]])
+@pytest.mark.parametrize("given", [[], ["study"], ["fit"], ["fit", "x.npy", "-k", "many"], ["study", "run"], ["no"]])
 def test_wrong_usage_exits_with_2(given, capsys):
     with pytest.raises(SystemExit) as ended:
         main(given)

@@ -176,7 +176,7 @@ def test_the_page_fits_the_screen(browser, page, tmp_path, width, dark):
     assert browser.run("document.documentElement.scrollWidth") <= width
     assert browser.run("document.querySelectorAll('img').length") == 0
     shown = browser.run("document.body.textContent")
-    assert HOSTILE in browser.run("[...document.querySelectorAll('.profile .name')].map((one) => one.textContent)") and "Was the deep model worth it?" in shown
+    assert HOSTILE in browser.run("[...document.querySelectorAll('.profile .name')].map((one) => one.textContent)") and "Is it better than k-means?" in shown
     time.sleep(0.1)
     browser.screenshot(tmp_path / "shot.png")
     with PIL.open(tmp_path / "shot.png") as shot:

@@ -29,7 +29,8 @@ def add(commands: argparse._SubParsersAction) -> None:
         interrupted="interrupted: run the same command again to continue")
     add_options(fit, *DATA)
     option = fit.add_argument
-    option("-k", "--n-clusters", type=int, required=True, metavar="K", help="number of clusters")
+    option("-k", "--n-clusters", type=_number, default="auto", metavar="K",
+           help="number of clusters (default: found in the data)")
     option("-o", "--output", default="reclust-output", metavar="FOLDER",
            help="folder for labels and model (default: %(default)s)")
     option("--overwrite", action="store_true", help="replace a model or another fit's checkpoint")
@@ -57,14 +58,12 @@ def add(commands: argparse._SubParsersAction) -> None:
     add_options(card, "model", "--json")
     suggest = add_command(
         commands, "suggest-k", _suggest_k, "suggest a number of clusters",
-        "Tries numbers of clusters on two halves of DATA and reports for which of these the halves "
-        "agree. Takes minutes on a CPU.", seed=0)
-    add_options(suggest, *DATA, *PREPARATION)
+        "Clusters DATA with different methods, and reports how far they agree for each number of "
+        "clusters.", seed=0)
+    add_options(suggest, *DATA, "--image-shape", "--size")
     option = suggest.add_argument
     option("--from", dest="least", type=int, default=2, metavar="K", help="smallest (default: 2)")
     option("--to", dest="most", type=int, metavar="K", help="largest (default: by sample count)")
-    option("--n-init", type=int, default=3, metavar="N", help="models per half (default: 3)")
-    option("--splits", type=int, default=2, metavar="N", help="random splits (default: 2)")
     add_options(suggest, "--device", "--seed", "--json")
 
 
@@ -160,6 +159,8 @@ def _print_summary(arguments: argparse.Namespace, dataset: Dataset, model: Any, 
         summary["descriptions"] = [cluster["description"] for cluster in described]
         show([summary], as_json=True)
         return
+    if model.suggestion_ is not None:
+        print(model.suggestion_.answer)
     print(f"{len(dataset)} samples in {model.n_clusters_} clusters of "
           f"{', '.join(map(str, summary['sizes']))}, after {duration(summary['seconds'])}")
     if dataset.labels is not None:
@@ -228,23 +229,18 @@ def _label_rows(model: Any, dataset: Dataset) -> list[tuple[Any, ...]]:
 
 
 def _suggest_k(arguments: argparse.Namespace) -> None:
-    from ..data import Lens
-    from ..estimators.suggest_k import largest_k, suggest_k
+    from ..estimators.suggest_k import suggest_k
 
-    dataset = read_data(arguments)
-    most = largest_k(len(dataset)) if arguments.most is None else arguments.most
-    suggestion = suggest_k(
-        dataset, range(arguments.least, most + 1), n_init=arguments.n_init, splits=arguments.splits,
-        image_shape=arguments.image_shape, standardize=arguments.standardize,
-        lens=None if arguments.light is None else Lens(light=arguments.light),
-        device=arguments.device, random_state=arguments.seed,
-        progress=common.progress(quiet=arguments.json))
-    if not arguments.json:
-        print(suggestion)
-        return
-    rows: list[dict[str, Any]] = [{"k": k, "suggested": suggestion.k,
-                                   "plausible": k in suggestion.plausible} for k in suggestion.ks]
-    for i, row in enumerate(rows):
-        for name in ("strength", "agreement", "resets", "silhouette"):
-            row[name], row[f"{name}_error"] = map(float, getattr(suggestion, name)[i])
-    show(rows, as_json=True)
+    found = suggest_k(read_data(arguments), least=arguments.least, most=arguments.most,
+                      image_shape=arguments.image_shape, device=arguments.device,
+                      random_state=arguments.seed, progress=common.progress(quiet=arguments.json))
+    if arguments.json:
+        show([{"k": k, "agreement": float(agreement), "suggested": k == found.k,
+               "clear": found.clear}
+              for k, agreement in zip(found.ks, found.agreement, strict=True)], as_json=True)
+    else:
+        print(found)
+
+
+def _number(text: str) -> int | str:
+    return text if text == "auto" else int(text)

@@ -1,6 +1,6 @@
 """Recipes of ensembles for tables, embeddings and images."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -68,18 +68,13 @@ def table_recipe(rows: np.ndarray, effort: Effort, seed: int, training: MemberTr
                  features: Sequence[Feature] = ()) -> EnsembleRecipe:
     """Mixtures and neighbor networks on several views of a table (n, d)."""
     k, device = training.n_clusters, training.device
-    is_flag = np.isin(rows, (0, 1)).all(0) & (rows != rows[0]).any(0)
-    scales = (np.array([feature.scale for feature in features]) if features
-              else np.where(is_flag, FLAG_SCALE, np.nan))
-    views, seeds = table_views(rows, scales), range(seed, seed + effort.seeds)
+    views, seeds = table_views(rows, scales(rows, features)), range(seed, seed + effort.seeds)
     tensors = {name: torch.from_numpy(view).float().to(device) for name, view in views.items()}
     used = {name: view for name, view in views.items() if name != "ranks"}
     stages: list[Stage] = [
         (f"mixtures, {covariance} covariance",
          partial(mixture_members, used, covariance, k, seeds, device)) for covariance in MIXTURES]
-    kinds = [feature.kind for feature in features]
-    if "level" in kinds or kinds.count("flag") > kinds.count("number"):
-        # Networks and Gaussian mixtures do worse on categories.
+    if mostly_categories(features):  # networks and Gaussian mixtures do worse on these
         return EnsembleRecipe([("mixtures of numbers and categories", partial(
             mixed_members, rows, features, tensors, k, seeds))], neighbor_graph(tensors.values()))
     for view, network, augment in TABLE_NETWORKS if effort.networks else ():
@@ -93,9 +88,7 @@ def embedding_recipe(rows: np.ndarray, effort: Effort, seed: int,
                      training: MemberTraining) -> EnsembleRecipe:
     """K-means, also of rows averaged with neighbors, and neighbor networks on embeddings (n, d)."""
     k, seeds = training.n_clusters, range(seed, seed + effort.seeds)
-    reduced = principal_components(rows, EMBEDDING_COLUMNS)
-    scaled = reduced / np.sqrt(np.square(reduced).mean())
-    x = torch.from_numpy(scaled).float().to(training.device)
+    x = embedding_rows(rows, training.device)
     near = nearest_neighbors(x, 10)
     averaged = x
     for _ in range(2):
@@ -105,11 +98,8 @@ def embedding_recipe(rows: np.ndarray, effort: Effort, seed: int,
         ("k-means", partial(kmeans_members, x, "embeddings", k, seeds[:1])),
         ("k-means", partial(kmeans_members, averaged, "averaged with neighbors", k,
                             seeds if effort.networks == 0 else seeds[:1]))]
-    for neighbors, network in EMBEDDING_NETWORKS if effort.networks else ():
-        settings = neighbor_settings(network, k, len(rows), steps=effort.steps * 5 // 2, lr=1e-3,
-                                     neighbors=neighbors)
-        stages.append(_networks(x, settings, f"{neighbors} neighbors", seed, 2 * effort.networks,
-                                training))
+    for view, settings in embedding_settings(k, len(rows), effort) if effort.networks else ():
+        stages.append(_networks(x, settings, view, seed, 2 * effort.networks, training))
     return EnsembleRecipe(stages, neighbor_graph([x]))
 
 
@@ -119,18 +109,48 @@ def image_recipe(inputs: Inputs, augment: Augmentation, effort: Effort, seed: in
 
     Their score is how stable their clusters are under augmentation.
     """
-    on_cpu = training.device.type == "cpu"
-    network = Neighbors((256, 128) if on_cpu else (1024, 512, 256), 64)
-    settings = neighbor_settings(network, training.n_clusters, inputs.n_samples, lr=1e-3,
-                                 steps=effort.steps * (3 if on_cpu else 15), neighbors=5,
-                                 batch_size=256 if on_cpu else 512, augment=augment)
-    families = [("neighbor network", settings, effort.networks * (3 if on_cpu else 4))]
+    settings = image_settings(training.n_clusters, inputs, augment, effort)
+    replicas = 3 if training.device.type == "cpu" else 4
+    families = [("neighbor network", settings, effort.networks * replicas)]
     if deep is not None:
         families.append(("deep clustering with BRB", deep, effort.networks * 5))
     return EnsembleRecipe([
         (name, partial(trained_members, inputs, settings, range(seed, seed + replicas), name,
                        "images", training, SharedInformation()))
         for name, settings, replicas in families])
+
+
+def scales(rows: np.ndarray, features: Sequence[Feature] = ()) -> np.ndarray:
+    """Return the fixed scale of each column that must not be standardized, NaN for others, (d,)."""
+    if features:
+        return np.array([feature.scale for feature in features])
+    is_flag = np.isin(rows, (0, 1)).all(0) & (rows != rows[0]).any(0)
+    return np.where(is_flag, FLAG_SCALE, np.nan)
+
+
+def mostly_categories(features: Sequence[Feature]) -> bool:
+    kinds = [feature.kind for feature in features]
+    return "level" in kinds or kinds.count("flag") > kinds.count("number")
+
+
+def embedding_rows(rows: np.ndarray, device: torch.device) -> Tensor:
+    """Return principal components (n, at most 128) with a mean square of 1."""
+    reduced = principal_components(rows, EMBEDDING_COLUMNS)
+    return torch.from_numpy(reduced / np.sqrt(np.square(reduced).mean())).float().to(device)
+
+
+def embedding_settings(k: int, n_samples: int, effort: Effort) -> Iterator[tuple[str, Settings]]:
+    for neighbors, network in EMBEDDING_NETWORKS:
+        yield f"{neighbors} neighbors", neighbor_settings(
+            network, k, n_samples, steps=effort.steps * 5 // 2, lr=1e-3, neighbors=neighbors)
+
+
+def image_settings(k: int, inputs: Inputs, augment: Augmentation, effort: Effort) -> Settings:
+    on_cpu = inputs.device.type == "cpu"
+    network = Neighbors((256, 128) if on_cpu else (1024, 512, 256), 64)
+    return neighbor_settings(network, k, inputs.n_samples, lr=1e-3, neighbors=5, augment=augment,
+                             steps=effort.steps * (3 if on_cpu else 15),
+                             batch_size=256 if on_cpu else 512)
 
 
 def _networks(x: Tensor, settings: Settings, view: str, seed: int, count: int,

@@ -20,6 +20,7 @@ from ..data.inputs import Inputs
 from ..data.lens import Lens
 from ..data.preparation import Preparation
 from ..ensemble.consensus import consensus
+from ..ensemble.granularity import KSuggestion
 from ..ensemble.selection import Selector, better_half, choose_replica
 from ..interventions import Intervention
 from ..objectives import Objective
@@ -48,8 +49,8 @@ class DeepClustering(FittedClustering):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
+    n_clusters : int or "auto", default=8
+        Number of clusters. "auto" takes what `suggest_k` finds, kept in `suggestion_`.
     objective : Objective, optional
         Clustering loss; `DEC`, `IDEC` and `DCN` have their own.
     intervention : Intervention, "auto" or None, default="auto"
@@ -84,6 +85,8 @@ class DeepClustering(FittedClustering):
         Show progress bars; by default only in a terminal.
     time_budget : float, optional
         Seconds after which training stops with what it has.
+    min_clusters, max_clusters : int, optional
+        Range for "auto"; by default 2 to the root of half the samples.
 
     Attributes
     ----------
@@ -97,6 +100,8 @@ class DeepClustering(FittedClustering):
         Seeds, scores and labels of all replicas, and the index of the kept one.
     consensus_labels_ : ndarray of shape (n_samples,)
         With `consensus=True`, what the replicas voted for, matched to `labels_`.
+    suggestion_ : KSuggestion or None
+        Evidence for the number of clusters with `n_clusters="auto"`.
     ids_ : ndarray of shape (n_samples,) or None
         Names of the samples, if X had any.
     baseline_ : Baseline
@@ -120,7 +125,7 @@ class DeepClustering(FittedClustering):
 
     _default_objective: ClassVar[Objective | None] = None
 
-    def __init__(self, n_clusters: int = 8, *, objective: Objective | None = None,
+    def __init__(self, n_clusters: int | str = 8, *, objective: Objective | None = None,
                  intervention: Intervention | str | None = "auto",
                  representation: Representation | None = None,
                  preset: str | Settings | Recipe = "everyday", pretrain_epochs: int | None = None,
@@ -131,7 +136,8 @@ class DeepClustering(FittedClustering):
                  select: Selector | None = None, consensus: bool = False, device: str = "auto",
                  precision: choices.Precision = "auto",
                  random_state: int | np.random.RandomState | None = None,
-                 progress: bool | None = None, time_budget: float | None = None) -> None:
+                 progress: bool | None = None, time_budget: float | None = None,
+                 min_clusters: int = 2, max_clusters: int | None = None) -> None:
         self.n_clusters = n_clusters
         self.objective = objective
         self.intervention = intervention
@@ -153,6 +159,8 @@ class DeepClustering(FittedClustering):
         self.random_state = random_state
         self.progress = progress
         self.time_budget = time_budget
+        self.min_clusters = min_clusters
+        self.max_clusters = max_clusters
 
     def fit(self, X: Any, y: Any = None, *,
             start: Result | FittedClustering | str | os.PathLike[str] | None = None,
@@ -180,7 +188,7 @@ class DeepClustering(FittedClustering):
         self
         """
         start, checkpoint = _as_result(start), Checkpoint.at(checkpoint, every)
-        samples, recipe, preparation, inputs = self._prepare(X)
+        samples, recipe, preparation, inputs, suggestion = self._prepare(X)
         y = None if y is None else check_labels(y, samples)
         n_clusters, device = recipe.settings.n_clusters, choose_device(self.device)
         if samples.n_samples < n_clusters:
@@ -196,7 +204,7 @@ class DeepClustering(FittedClustering):
             with torch.autocast(device.type, enabled=False):
                 scores, best = choose_replica(result, inputs, recipe.select)
             self._adopt(result, preparation, scores, best)
-            self.ids_ = samples.ids
+            self.ids_, self.suggestion_ = samples.ids, suggestion
             self._label(samples.array, n_clusters)
             if self.consensus:
                 labels = np.stack([replica.labels for replica in better_half(self.replicas_)])
@@ -204,6 +212,7 @@ class DeepClustering(FittedClustering):
                 self.consensus_labels_ = metrics.matched(agreed, self.labels_)
             self.baseline_ = k_means_baseline(samples.array, preparation, n_clusters,
                                               seed=seeds[0], device=device)
+            self._grow_tree(samples.array)
         return self
 
     def pretrain(self, X: Any, *, checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
@@ -219,18 +228,20 @@ class DeepClustering(FittedClustering):
         -------
         Result
         """
-        _, recipe, _, inputs = self._prepare(X)
+        _, recipe, _, inputs, _ = self._prepare(X)
         if recipe.settings.pretraining is None:
             raise ValueError("These settings have no pretraining: pass pretrain_epochs above 0.")
         checkpoint = Checkpoint.at(checkpoint, every)
         return self._train(inputs, replace(recipe.settings, clustering=None),
                            self._seeds(recipe.n_init, checkpoint), None, checkpoint)
 
-    def _prepare(self, X: Any) -> tuple[SampleSet, Recipe, Preparation, Inputs]:
+    def _prepare(self, X: Any) -> tuple[SampleSet, Recipe, Preparation, Inputs, KSuggestion | None]:
         samples = accept(X, image_shape=self.image_shape, min_samples=2)
-        recipe = self._recipe(samples.image_shape and samples.image_shape[2], samples.n_samples)
+        suggestion = self._suggestion(samples)
+        recipe = self._recipe(samples.image_shape and samples.image_shape[2], samples.n_samples,
+                              suggestion.k if suggestion else self.n_clusters)
         preparation = Preparation.fit(samples, standardize=self.standardize, lens=recipe.lens)
-        return samples, recipe, preparation, self._inputs(samples, preparation)
+        return samples, recipe, preparation, self._inputs(samples, preparation), suggestion
 
     def _train(self, inputs: Inputs, settings: Settings, seeds: list[int], start: Result | None,
                checkpoint: Checkpoint | None, *monitors: Monitor) -> Result:
@@ -238,9 +249,11 @@ class DeepClustering(FittedClustering):
             return train(inputs, settings, seeds=seeds, start=start, monitors=[progress, *monitors],
                          execution=self._execution(), checkpoint=checkpoint)
 
-    def _recipe(self, channels: int | None = None, n_samples: int = 10_000) -> Recipe:
+    def _recipe(self, channels: int | None = None, n_samples: int = 10_000,
+                n_clusters: int | str | None = None) -> Recipe:
         """Apply the parameters to the preset, which also checks them."""
-        preset = self._preset(channels, n_samples)
+        known = 8 if self.n_clusters == "auto" else self.n_clusters
+        preset = self._preset(channels, n_samples, n_clusters or known)
         base = preset.settings
         for name, least in (("epochs", 1), ("pretrain_epochs", 0), ("batch_size", 1)):
             if getattr(self, name) is not None:
@@ -262,10 +275,10 @@ class DeepClustering(FittedClustering):
         return Recipe(settings, preset.n_init if self.n_init is None else self.n_init,
                       preset.select if self.select is None else self.select, lens)
 
-    def _preset(self, channels: int | None, n_samples: int) -> Recipe:
+    def _preset(self, channels: int | None, n_samples: int, n_clusters: Any) -> Recipe:
         objective = self.objective or usual_objective(self._default_objective, self.representation)
         if not isinstance(self.preset, (Settings, Recipe)):
-            return recipe(self.preset, self.n_clusters, objective, channels=channels,
+            return recipe(self.preset, n_clusters, objective, channels=channels,
                           representation=self.representation, n_samples=n_samples,
                           device=choose_device(self.device).type)
         preset = Recipe(self.preset) if isinstance(self.preset, Settings) else self.preset
@@ -273,7 +286,7 @@ class DeepClustering(FittedClustering):
         if self.objective is None and usual is not None and _kind(of_preset) != _kind(usual):
             raise ValueError(f"The preset is for {type(of_preset).__name__}, not for "
                              f"{type(self).__name__}: use DeepClustering or its own estimator.")
-        settings = replace(preset.settings, n_clusters=self.n_clusters,
+        settings = replace(preset.settings, n_clusters=n_clusters,
                            objective=self.objective or of_preset)
         return replace(preset, settings=settings)
 

@@ -21,10 +21,13 @@ from sklearn.utils import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+from .. import draws
 from ..data.accept import SampleSet, accept, as_array
 from ..data.formats.memory import is_dataframe
 from ..data.inputs import Inputs
 from ..data.preparation import Preparation
+from ..ensemble.granularity import KSuggestion
+from ..ensemble.tree import cluster_tree, cut, parts_of, similarity
 from ..objectives import soft_assignment
 from ..report.drift import Reference
 from ..training.checkpoint import Checkpoint
@@ -34,8 +37,12 @@ from ..training.settings import Execution
 from ..utils.device import choose_device, resident_limit
 from ..utils.exceptions import collected_warnings, warn
 from ..utils.threads import threads_for
+from ..utils.values import check_int
 from .model_file import write_model
 from .reporting import Reporting
+from .suggest_k import suggest
+
+TREE_ROWS = 10_000
 
 
 def check_labels(y: Any, samples: SampleSet) -> np.ndarray:
@@ -108,6 +115,26 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         z = self.map_samples(array, lambda model, z: z)
         return z.astype(np.float32 if array.dtype == np.float32 else np.float64, copy=False)
 
+    def cut(self, n_clusters: int) -> np.ndarray:
+        """Return labels of the fitted samples at another number of clusters, without a new fit.
+
+        Parameters
+        ----------
+        n_clusters : int
+            Fewer merges clusters that are similar, more divides them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self, "tree_")
+        if n_clusters == self.n_clusters_:
+            return self.labels_
+        most = len(self.tree_) + 1
+        if not 1 <= check_int("n_clusters", n_clusters, 1) <= most:
+            raise ValueError(f"The tree of this fit has 1 to {most} clusters, not {n_clusters}.")
+        return cut(self.tree_, n_clusters)[self.leaves_]
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file without pickle, for `reclust.load`."""
         check_is_fitted(self, "labels_")
@@ -146,6 +173,16 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         device = choose_device(self.device)
         inputs = preparation.inputs(samples.array, limit=resident_limit(device))
         return inputs.to(device, torch.float32)
+
+    def _suggestion(self, samples: SampleSet, kind: str = "auto") -> KSuggestion | None:
+        """Look for a number of clusters if `n_clusters` is "auto"."""
+        if self.n_clusters != "auto":
+            return None
+        found = suggest(samples, kind, self.min_clusters, self.max_clusters,
+                        choose_device(self.device), 0, self.progress)
+        if not found.clear:
+            warn(found.answer)
+        return found
 
     def _seeds(self, n_init: int, checkpoint: Checkpoint | None) -> list[int]:
         """Return one seed per replica; a larger `n_init` keeps the seeds of a smaller one."""
@@ -220,6 +257,29 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         if self.n_clusters_ < n_clusters:
             warn(f"{n_clusters - self.n_clusters_} of {n_clusters} clusters ended without samples. "
                  "Use a smaller n_clusters, pretrain longer, or reset more often (BRB).")
+
+    def _grow_tree(self, X: Any) -> None:
+        """Find the tree for `cut`, and the leaf of each sample."""
+        order = draws.permutation(draws.fold(draws.key(0), "tree"), X.shape[0])
+        rows = order[:TREE_ROWS].sort().values.numpy()
+        labels, k = self.labels_[rows], self.n_clusters_
+        leaves, cluster_of = parts_of(
+            torch.from_numpy(self.map_samples(X[rows], lambda _, z: z)), labels, k)
+        others = [candidate.labels[rows] for candidate in self.candidates_ if not candidate.failed]
+        if len(others) == 1:
+            soft = self.map_samples(X[rows], self.soft_labels)
+            shares = np.eye(k)[labels].T @ soft / np.bincount(labels, minlength=k)[:, None]
+            similar = shares @ shares.T
+        else:
+            similar = similarity(labels, others, k)
+        self.tree_ = cluster_tree(similar, leaves.numpy(), cluster_of)
+        clusters = torch.from_numpy(cluster_of)
+
+        def nearest_leaf(model: Model, z: Tensor) -> Tensor:
+            own = model.assign(z)[:, None] == clusters.to(z.device)
+            return torch.cdist(z, leaves.to(z)).where(own, torch.inf).argmin(1)
+
+        self.leaves_ = self.map_samples(X, nearest_leaf)
 
     def _keep_clusters(self, clusters: np.ndarray) -> None:
         self.nonempty_clusters_ = clusters

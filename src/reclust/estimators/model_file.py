@@ -11,6 +11,7 @@ import torch
 from ..data.lens import Lens
 from ..data.preparation import Preparation
 from ..data.scaling import Scaling
+from ..ensemble.granularity import KSuggestion
 from ..ensemble.members import Member
 from ..report.drift import Reference
 from ..training.result import Result, group_of
@@ -20,7 +21,8 @@ from .baseline import Baseline
 
 # Fitted attributes that are arrays, and their names in files since version 0.1.
 ARRAYS = {"labels_": "labels", "nonempty_clusters_": "living",
-          "consensus_labels_": "consensus_labels", "probabilities_": "probabilities"}
+          "consensus_labels_": "consensus_labels", "probabilities_": "probabilities",
+          "tree_": "tree", "leaves_": "leaves"}
 SCALINGS = [f"{which}.{name}" for which in ("first", "second") for name in ("shift", "scale")]
 
 
@@ -44,7 +46,8 @@ def write_model(path: str | os.PathLike[str], estimator: str, parameters: dict[s
         "lens": to_json(preparation.lens),
         "encoder": to_json(preparation.encoder),
         "baseline_inertia": baseline.inertia_,
-        "warnings": fitted["warnings_"]}
+        "warnings": fitted["warnings_"],
+        "suggestion": _packed(fitted["suggestion_"])}
     arrays = {f"fitted/{stored}": fitted[name] for name, stored in ARRAYS.items() if name in fitted}
     arrays |= {"fitted/baseline_labels": baseline.labels_,
                "fitted/baseline_centers": baseline.cluster_centers_,
@@ -88,6 +91,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
                                   arrays.get("baseline_weights", np.ones_like(centers[0]))),
             "n_features_in_": header["n_features_in"],
             "warnings_": header.get("warnings", []),
+            "suggestion_": _unpacked(header.get("suggestion")),
             "ids_": ids and np.array(ids, object if str in map(type, ids) else None)}
         if reference := group_of(tensors, "reference"):  # not in files of version 0.1
             fitted["reference_"] = Reference(**{name: x.numpy() for name, x in reference.items()})
@@ -98,3 +102,18 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
         if header["feature_names_in"]:
             fitted["feature_names_in_"] = np.array(header["feature_names_in"], dtype=object)
         return header["estimator"], from_json(header["parameters"]), fitted
+
+
+def _packed(found: KSuggestion | None) -> list[Any] | None:
+    if found is None:
+        return None
+    chance = None if math.isnan(found.chance) else found.chance
+    return [list(found.ks), found.agreement.tolist(), chance, found.n_samples]
+
+
+def _unpacked(stored: list[Any] | None) -> KSuggestion | None:
+    if stored is None:
+        return None
+    ks, agreement, chance, n_samples = stored
+    return KSuggestion(tuple(ks), np.array(agreement), math.nan if chance is None else chance,
+                       n_samples)

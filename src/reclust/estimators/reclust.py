@@ -8,20 +8,15 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from math import ceil
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
-from scipy import sparse
-from sklearn.decomposition import TruncatedSVD
 from torch import Tensor
 
 from .. import draws, metrics
 from ..data.accept import SampleSet, accept
 from ..data.augmentation.affine import Augmentation
-from ..data.augmentation.color import ColorViews, ResizedCrop
-from ..data.dataset import dense_rows
-from ..data.lens import Lens, light_is_uneven
 from ..data.preparation import Preparation
 from ..ensemble.consensus import consensus, vote_shares
 from ..ensemble.members import Member, MemberTraining, voters
@@ -45,15 +40,13 @@ from ..utils.progress import progress_bar
 from ..utils.values import check_int
 from .baseline import k_means_baseline
 from .fitted import FittedClustering
-from .presets import MOTION, best, check_known
+from .kinds import augmentation_for, flat_rows, kind_of, lens_for
+from .presets import best, check_known
 
-Kind = Literal["table", "embeddings", "images"]
 MAX_ROWS, GPU_ROWS = 20_000, 100_000  # that members cluster; the network labels the others
-MAX_COLUMNS, MAX_COMPONENTS = 2_000, 128  # of sparse rows, and what they are reduced to
 NETWORK = Neighbors((256,), 16, "student")
 IMAGE_NETWORK = Neighbors((512, 256), 32, "student")
 LOW_AGREEMENT = 0.3
-COLOR_VIEWS = ColorViews(ResizedCrop(area=(0.5, 1.0)), grey=0.2, flip=0, solarize=0)
 
 
 class Reclust(FittedClustering):
@@ -61,8 +54,8 @@ class Reclust(FittedClustering):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
+    n_clusters : int or "auto", default=8
+        Number of clusters. "auto" takes what `suggest_k` finds, kept in `suggestion_`.
     kind : {"auto", "table", "embeddings", "images"}, default="auto"
         What the samples are. "auto" takes unit-length rows, and many dense columns of similar
         scale, as embeddings.
@@ -79,6 +72,8 @@ class Reclust(FittedClustering):
         Show progress bars; by default only in a terminal.
     time_budget : float, optional
         Seconds after which no further members are added.
+    min_clusters, max_clusters : int, optional
+        Range for "auto"; by default 2 to the root of half the samples.
 
     Attributes
     ----------
@@ -91,6 +86,8 @@ class Reclust(FittedClustering):
         Mean score of the members: 1 if all found the same clusters, near 0 if there are none.
     baseline_ : Baseline
         K-means on the same samples.
+    suggestion_ : KSuggestion or None
+        Evidence for the number of clusters with `n_clusters="auto"`.
     n_clusters_, cluster_centers_, history_, result_, ids_
         As in `DeepClustering`, for the network.
 
@@ -109,11 +106,12 @@ class Reclust(FittedClustering):
 
     candidate_name = "member"
 
-    def __init__(self, n_clusters: int = 8, *, kind: str = "auto", effort: str = "normal",
+    def __init__(self, n_clusters: int | str = 8, *, kind: str = "auto", effort: str = "normal",
                  image_shape: Sequence[int] | None = None, device: str = "auto",
                  precision: choices.Precision = "auto",
                  random_state: int | np.random.RandomState | None = None,
-                 progress: bool | None = None, time_budget: float | None = None) -> None:
+                 progress: bool | None = None, time_budget: float | None = None,
+                 min_clusters: int = 2, max_clusters: int | None = None) -> None:
         self.n_clusters = n_clusters
         self.kind = kind
         self.effort = effort
@@ -123,6 +121,8 @@ class Reclust(FittedClustering):
         self.random_state = random_state
         self.progress = progress
         self.time_budget = time_budget
+        self.min_clusters = min_clusters
+        self.max_clusters = max_clusters
 
     def fit(self, X: Any, y: Any = None, *,
             checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
@@ -146,13 +146,14 @@ class Reclust(FittedClustering):
         self
         """
         samples = accept(X, image_shape=self.image_shape, min_samples=2)
-        k = check_int("n_clusters", self.n_clusters, 1)
         check_known("effort", self.effort, EFFORTS)
+        suggestion = self._suggestion(samples, self.kind)
+        k = suggestion.k if suggestion else check_int("n_clusters", self.n_clusters, 1)
         if samples.n_samples < k:
             raise ValueError(f"n_clusters={k} needs at least {k} samples, X has "
                              f"n_samples={samples.n_samples}.")
-        kind, device = self._kind(samples), choose_device(self.device)
-        preparation = Preparation.fit(samples, standardize=True, lens=_lens(samples, device))
+        kind, device = kind_of(samples, self.kind), choose_device(self.device)
+        preparation = Preparation.fit(samples, standardize=True, lens=lens_for(samples, device))
         checkpoint = Checkpoint.at(checkpoint, every)
         [seed] = self._seeds(1, checkpoint)
         with self._fitting(samples):
@@ -161,7 +162,7 @@ class Reclust(FittedClustering):
             most = GPU_ROWS if device.type == "cuda" else MAX_ROWS
             rows = order[:most].sort().values.numpy()
             some = replace(samples, array=samples.array[rows])
-            inputs, augment = self._inputs(some, preparation), _augmentation(samples)
+            inputs, augment = self._inputs(some, preparation), augmentation_for(samples)
             execution = self._execution()
             with closing(Progress(shown=self.progress)) as progress:
                 training = MemberTraining(k, execution, device, checkpoint, [progress, *monitors])
@@ -173,7 +174,7 @@ class Reclust(FittedClustering):
                     features = preparation.encoder.features if preparation.encoder else ()
                     make: Any = embedding_recipe if kind != "table" else partial(
                         table_recipe, features=features)
-                    recipe = make(_flat_rows(some), effort, seed, training)
+                    recipe = make(flat_rows(some), effort, seed, training)
                 members = self._members(recipe.stages, execution.time_budget)
                 labels = np.stack([member.labels for member in voters(members)])
                 agreed = consensus(labels, k, recipe.graph, seed=seed)
@@ -182,12 +183,13 @@ class Reclust(FittedClustering):
                                targets=targets, monitors=training.monitors, checkpoint=checkpoint,
                                execution=replace(execution, time_budget=None))
             self._adopt(result, preparation, [float("nan")], 0)
-            self.ids_ = samples.ids
+            self.ids_, self.suggestion_ = samples.ids, suggestion
             self._label(samples.array, k)
             self.members_ = [_finished(member, agreed, rows, samples.n_samples)
                              for member in members]
             self.baseline_ = k_means_baseline(samples.array, preparation, k, seed=seed,
                                               device=device)
+            self._grow_tree(samples.array)
         if self.agreement_ < LOW_AGREEMENT and k > 1:
             warn(f"The members agree little (adjusted Rand index {self.agreement_:.2f}): the data "
                  f"may not have {k} clusters. Compare with baseline_, or try another n_clusters.")
@@ -209,18 +211,6 @@ class Reclust(FittedClustering):
         """Return the softmax of negative squared distances to the centers, (B, k)."""
         return prototype_logits(z, model.state["centers"]).softmax(-1)
 
-    def _kind(self, samples: SampleSet) -> Kind:
-        check_known("kind", self.kind, ("auto", "table", "embeddings", "images"))
-        if samples.image_shape is not None:
-            return "images"
-        if self.kind == "images":
-            raise ValueError("kind='images' needs images: pass image_shape=(height, width).")
-        if self.kind != "auto":
-            return self.kind  # type: ignore[return-value]
-        if samples.encoder is not None:
-            return "table"
-        return "embeddings" if _looks_like_embeddings(samples.array) else "table"
-
     def _members(self, stages: Sequence[Stage], time_budget: float | None) -> list[Member]:
         """Run the stages one after the other, at least one, until the time is over."""
         members: list[Member] = []
@@ -239,43 +229,6 @@ class Reclust(FittedClustering):
         if not members:
             raise TrainingFailed("No member could be trained: see the warnings above.")
         return members
-
-
-def _looks_like_embeddings(X: Any) -> bool:
-    """Tell rows of unit length, and many dense columns of similar scale, from tables."""
-    if sparse.issparse(X):
-        return X.shape[1] > MAX_COLUMNS
-    some = np.asarray(X[:1000], dtype=np.float64)
-    lengths = np.linalg.norm(some, axis=1)
-    if some.shape[1] > 8 and lengths.std() < 1e-3 * lengths.mean():
-        return True
-    spread = some.std(0)
-    similar = spread.max() < 10 * np.median(spread) and (some != 0).mean() > 0.95
-    return some.shape[1] >= 128 and len(X) >= 2 * some.shape[1] and bool(similar)
-
-
-def _flat_rows(samples: SampleSet) -> np.ndarray:
-    """Return dense rows (n, d) in float64; wide sparse ones are reduced."""
-    array = samples.array
-    if sparse.issparse(array) and array.shape[1] > MAX_COLUMNS:
-        return TruncatedSVD(MAX_COMPONENTS, random_state=0).fit_transform(array)
-    return dense_rows(array, slice(None)).reshape(samples.n_samples, -1).astype(np.float64)
-
-
-def _lens(samples: SampleSet, device: torch.device) -> Lens:
-    """Enlarge small images, and remove brightness where it varies from image to image."""
-    if samples.image_shape is None:
-        return Lens()
-    images = samples.array[:1000].reshape(-1, *samples.image_shape)
-    images = np.moveaxis(images, -1, 1) / images.max()
-    side = 16 if device.type == "cpu" else 28
-    return Lens(side, "removed" if light_is_uneven(images) else "kept")
-
-
-def _augmentation(samples: SampleSet) -> Augmentation | None:
-    if samples.image_shape is None:
-        return None
-    return COLOR_VIEWS if samples.image_shape[2] == 3 else MOTION
 
 
 def _deep_clustering(k: int, samples: SampleSet, device: torch.device) -> Settings | None:

@@ -104,12 +104,14 @@ class SelfLabeling(FittedClustering):
                                     execution=self._execution(),
                                     checkpoint=Checkpoint.at(checkpoint, every))
             self.n_features_in_, self.ids_ = clusterer.n_features_in_, samples.ids
+            self.suggestion_ = None
             if "feature_names_in_" in vars(clusterer):
                 self.feature_names_in_ = clusterer.feature_names_in_
             self.baseline_ = k_means_baseline(samples.array, preparation, clusterer.n_clusters_,
                                               seed=start.seeds[0], device=device)
             self._adopt(result, preparation, [float("nan")], 0)
             self._label(samples.array, clusterer.n_clusters_)
+            self._grow_tree(samples.array)
         return self
 
     def soft_labels(self, model: Model, z: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ OVERLAPPING = 0.9  # clusters overlap above this median distance ratio
 
 def findings(*, requested: int, sizes: np.ndarray, replicas: int, failed: int, nmi: float | None,
              dimensions: float, ratio: float | None, label_change: Curve | None, epochs: int,
-             planned: int, batch_size: int) -> list[dict[str, str]]:
+             planned: int, batch_size: int | None, noun: str) -> list[dict[str, str]]:
     """Return probable problems (level "warning"), then what is good to know ("note")."""
     entries = []
 
@@ -39,8 +39,8 @@ def findings(*, requested: int, sizes: np.ndarray, replicas: int, failed: int, n
         warn("Failed replicas", f"The loss of {failed} of {replicas} replicas became NaN or "
              "infinite. Try a smaller lr, and check the scale of the data.")
     if nmi is not None and nmi < UNSTABLE:
-        warn("Replicas disagree", f"Their mean NMI is {nmi:.2f}: other seeds find other clusters. "
-             "Try another number of clusters (reclust.suggest_k), or train longer.")
+        warn(f"{noun.capitalize()}s disagree", f"Their mean NMI is {nmi:.2f}: others find other "
+             'clusters. Try another number of clusters (n_clusters="auto"), or train longer.')
     if k > 2 and dimensions < COLLAPSED:
         warn("Collapsed embedding", f"The {k} clusters spread over only {dimensions:.1f} "
              "dimensions. Pretrain longer, or use standardize=True.")
@@ -49,8 +49,8 @@ def findings(*, requested: int, sizes: np.ndarray, replicas: int, failed: int, n
              f"least {ratio:.2f} times that to the next one. There may be fewer groups, or none.")
     if epochs < planned:
         warn("Training stopped early", f"The time budget ended after {epochs} of {planned} epochs.")
-    steps = epochs * max(1, n // batch_size)
-    if steps < FEW_STEPS:
+    steps = None if batch_size is None else epochs * max(1, n // batch_size)
+    if steps is not None and steps < FEW_STEPS:
         warn("Short training", f"{epochs} epochs with batches of {batch_size} are only {steps} "
              "optimizer steps. Use a smaller batch_size or more epochs.")
     last = np.array([]) if label_change is None else label_change.values[-3:]

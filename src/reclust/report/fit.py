@@ -52,6 +52,7 @@ def fit_data(model: FittedModel, X: Any, y: Any = None, *, title: str) -> Plain:
         "title": title, "facts": _facts(fit), "findings": _findings(fit),
         "described": [{name: entry[name] for name in DESCRIBED} for entry in describe(model, X)],
         "verdict": {"kind": kind, "words": words, "rows": comparison.rows(), "caveat": CAVEAT},
+        "number": _number(model), "tree": _tree(model),
         "clusters": _clusters(fit), "samples": _sheet(fit) if images else _profiles(fit, names),
         "map": _map(fit), "confidence": parts.histogram(fit.confidence),
         "ratio": None if fit.ratio is None else parts.histogram(fit.ratio),
@@ -106,8 +107,11 @@ class FitSample:
 
     @cached_property
     def ratio(self) -> np.ndarray | None:
-        """Distance to the nearest center over that to the next, (m,); None for one cluster."""
-        if self.model.n_clusters_ < 2:
+        """Distance to the nearest center over that to the next, (m,); None for one cluster.
+
+        The network of an ensemble learns from labels, so its distances mean little.
+        """
+        if self.model.n_clusters_ < 2 or self.model.kept is None:
             return None
         centers = torch.from_numpy(self.model.cluster_centers_)
         return distance_ratio(torch.from_numpy(self.z), centers).numpy()
@@ -143,6 +147,7 @@ def _findings(fit: FitSample) -> list[dict[str, str]]:
     model, result = fit.model, fit.model.result_
     settings, last = result.settings[model.best_replica_], list(result.history)[-1]
     assert settings.clustering is not None
+    ensemble = model.kept is None  # its network learns from labels
     pairs = fit.nmi[np.tril_indices(len(fit.nmi), -1)]
     told = [{"level": "warning", "title": "Warning of the fit", "text": text}
             for text in model.warnings_]
@@ -152,7 +157,8 @@ def _findings(fit: FitSample) -> list[dict[str, str]]:
         dimensions=parts.effective_dimensions(fit.z),
         ratio=None if fit.ratio is None else float(np.median(fit.ratio)),
         label_change=model.history_[last].get("label_change"), epochs=result.trained_epochs(last),
-        planned=settings.clustering.epochs, batch_size=settings.clustering.batch_size)
+        planned=settings.clustering.epochs, noun=model.candidate_name,
+        batch_size=None if ensemble else settings.clustering.batch_size)
 
 
 def _clusters(fit: FitSample) -> list[Plain]:
@@ -198,6 +204,27 @@ def _profiles(fit: FitSample, names: Any) -> Plain:
     names = [f"feature {i}" for i in range(features)] if names is None else names
     return {"kind": "profiles", "clusters": parts.profiles(
         dense_rows(fit.X, fit.rows[some]), fit.labels[some], fit.model.n_clusters_, names)}
+
+
+def _number(model: FittedModel) -> Plain | None:
+    """Return the evidence for the number of clusters, if it was looked for."""
+    found = getattr(model, "suggestion_", None)
+    if found is None:
+        return None
+    chance = None if np.isnan(found.chance) else found.chance
+    return {"ks": list(found.ks), "agreement": found.agreement.tolist(), "chance": chance,
+            "k": found.k, "words": found.answer}
+
+
+def _tree(model: FittedModel) -> Plain | None:
+    if not hasattr(model, "tree_"):  # files of version 0.1
+        return None
+    leaves, sizes = np.unique(model.leaves_, return_counts=True)
+    counts = dict(zip(leaves.tolist(), sizes.tolist(), strict=True))
+    clusters = dict(zip(model.leaves_.tolist(), model.labels_.tolist(), strict=True))
+    return {"merges": model.tree_[:, :3].tolist(), "leaves": [
+        {"cluster": clusters.get(leaf), "size": counts.get(leaf, 0)}
+        for leaf in range(len(model.tree_) + 1)]}
 
 
 def _curves(fit: FitSample) -> Plain:

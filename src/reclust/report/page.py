@@ -16,7 +16,7 @@ from ..utils.files import write_text
 
 View = Literal["studies", "fit"]
 PARTS = ("dom", "table", "controls", "curves", "scene", "sheet", "confusion")
-SCRIPTS = {"studies": (*PARTS, "record", "figures", "main"), "fit": (*PARTS, "bars", "fit")}
+SCRIPTS = {"studies": (*PARTS, "record", "figures", "main"), "fit": (*PARTS, "bars", "tree", "fit")}
 """Scripts of each view in loading order; a script may use those before it."""
 
 

@@ -27,6 +27,7 @@ CAVEAT = ("No labels were used: stable clusters can still be other groups than y
           "deep model a little. A silhouette favors the method that was trained in its space.")
 TRAINED = "not counted: the model was trained to ignore such changes"
 SELECTED = "not counted: replicas affected by such changes were replaced during training"
+METHODS = "not counted: members differ in their methods, not only in their seeds"
 COPIED = "unknown for this model: its replicas were copied from each other during training"
 
 
@@ -57,6 +58,8 @@ class FittedModel(Protocol):
     map_samples: Callable[[Any, Callable[[Model, Tensor], Tensor]], np.ndarray]
     map_batches: Callable[[Iterable[Tensor], Callable[[Model, Tensor], Tensor]], np.ndarray]
     soft_labels: Callable[[Model, Tensor], Tensor]
+    tree_: np.ndarray
+    leaves_: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,8 @@ class KMeansComparison:
             return "deep", intro + "Those of the deep model are more stable."
         if votes < 0:
             return "k-means", intro + ("Those of k-means are more stable. More replicas (n_init), "
-                                       'more epochs or preset="best" may change that.')
+                                       'more epochs, preset="best" or effort="high" may change '
+                                       "that.")
         reason = "Neither is clearly" if fair else "It cannot be said fairly which is"
         return "unclear", f"{intro}{reason} more stable: look at samples of both, or label a few."
 
@@ -124,7 +128,8 @@ def compare(model: FittedModel, X: Any, rows: np.ndarray) -> KMeansComparison:
         silhouettes_input=_means(squared_silhouette(x, labels) for labels in labelings),
         silhouettes_embedding=_means(squared_silhouette(z, labels) for labels in labelings),
         unfair={**({"views": SELECTED, "refits": COPIED} if copied else {}),
-                **({"views": TRAINED} if augmented else {})})
+                **({"views": TRAINED} if augmented else {}),
+                **({"refits": METHODS} if model.kept is None else {})})
 
 
 def exchanged(model: FittedModel) -> bool:

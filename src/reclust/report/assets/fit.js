@@ -27,7 +27,7 @@ function findingsView(findings) {
 }
 
 function verdictView(verdict) {
-  return section("Was the deep model worth it?", null, el("p", { class: `verdict ${verdict.kind}` }, el("strong", {}, `${KINDS[verdict.kind]}.`), ` ${verdict.words}`),
+  return section("Is it better than k-means?", null, el("p", { class: `verdict ${verdict.kind}` }, el("strong", {}, `${KINDS[verdict.kind]}.`), ` ${verdict.words}`),
     table("Deep model and k-means", [
       { title: "Measured without labels", wide: true, show: (row) => [row.what, el("span", { class: "about block" }, row.about)] },
       { title: "This model", numeric: true, show: (row) => two(row.deep) },
@@ -134,6 +134,7 @@ const report = JSON.parse(document.getElementById("data").textContent);
 const main = document.getElementById("main"), body = el("div");
 main.append(el("header", { class: "top" }, el("h1", {}, report.title)), body,
   el("footer", {}, el("dl", { class: "lines" }, report.about.map(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]))));
-body.append(factsView(report.facts), describedView(report.described), findingsView(report.findings), verdictView(report.verdict), clustersView(report), embeddingView(report),
+body.append(factsView(report.facts), describedView(report.described), findingsView(report.findings), numberView(report.number), verdictView(report.verdict), clustersView(report),
+  treeView(report.tree), embeddingView(report),
   linesView(report.curves), replicasView(report.replicas), report.known ? knownView(report.known) : el("span"), recordView(report));
 document.documentElement.dataset.ready = "yes";

@@ -1,0 +1,127 @@
+"""The number of clusters: the one on which many fast clusterings agree."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+
+from .. import draws, metrics
+from ..interventions.reclustering.kmeans import KMeans
+from .consensus import consensus
+from .members import MIXTURES, mixture_members
+
+GRID = (*range(2, 11), 12, 14, 16, 18, 20, 25, 30, 35, 40, 50, 60, 70, 80, 100, 120, 150, 200)
+NEARLY_PERFECT = 0.95  # agreement of real clusters that methods hardly mistake
+MARGIN = 0.05  # by which agreement must exceed that of data without clusters
+
+@dataclass(frozen=True)
+class KSuggestion:
+    """Result of `suggest_k`: how far many clusterings agree for each number of clusters.
+
+    Parameters
+    ----------
+    ks : tuple of int
+        Numbers of clusters.
+    agreement : ndarray of shape (K,)
+        Mean adjusted Rand index of the clusterings with their consensus.
+    chance : float
+        The same for `k` on data with the same correlations but without clusters; NaN for tables
+        with categories.
+    n_samples : int
+        Samples that were clustered.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reclust import KSuggestion
+    >>> KSuggestion((2, 3, 4, 5), np.array([1.0, 0.8, 0.97, 0.5]), 0.4, n_samples=100).k
+    4
+    """
+
+    ks: tuple[int, ...]
+    agreement: np.ndarray
+    chance: float
+    n_samples: int
+
+    @property
+    def k(self) -> int:
+        """The largest number with nearly perfect agreement, or else that of the highest peak.
+
+        Agreement is averaged with that of the next smaller and larger number to find the peak.
+        """
+        perfect = np.flatnonzero(self.agreement >= NEARLY_PERFECT)
+        around = np.convolve(np.pad(self.agreement, 1, mode="edge"), np.ones(3), "valid")
+        return self.ks[perfect[-1] if len(perfect) else int(around.argmax())]
+
+    @property
+    def at_k(self) -> float:
+        """Agreement on `k` clusters."""
+        return float(self.agreement[self.ks.index(self.k)])
+
+    @property
+    def clear(self) -> bool:
+        """Whether the clusterings agree more than on data without clusters."""
+        return not self.at_k < self.chance + MARGIN
+
+    @property
+    def answer(self) -> str:
+        """The suggestion in a sentence."""
+        if self.clear:
+            return (f"{self.k} clusters: the number on which clusterings by different methods "
+                    f"agree ({self.at_k:.2f}).")
+        return (f"There may be no separate clusters: clusterings agree no more than on data "
+                f"without any ({self.at_k:.2f} and {self.chance:.2f}). {self.k} is a way "
+                "to divide the samples.")
+
+    def __str__(self) -> str:
+        lines = [f"{k:>5} {agreement:9.2f}  {'#' * round(40 * max(0, agreement))}"
+                 + "  <-" * (k == self.k)
+                 for k, agreement in zip(self.ks, self.agreement, strict=True)]
+        return "\n".join(["    k agreement", *lines, "", self.answer])
+
+    def plot(self, ax: Any = None) -> Any:
+        """Plot agreement over the number of clusters; return the matplotlib axes."""
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            ax = plt.subplots(figsize=(5.6, 3.4), layout="constrained")[1]
+        ax.plot(self.ks, self.agreement, "o-", color="#0072b2", markersize=4)
+        ax.axvline(self.k, color="#d55e00", linewidth=0.8)
+        ax.axhline(self.chance, color="#8a8f96", linewidth=0.8, linestyle=":")
+        ax.set(xlabel="number of clusters", ylabel="agreement of clusterings", ylim=(0, 1.05),
+               title=f"{self.k} clusters" if self.clear else "no separate clusters")
+        return ax
+
+
+def candidate_ks(n_samples: int, least: int = 2, most: int | None = None) -> tuple[int, ...]:
+    """Return numbers of clusters to try, by default up to the root of half the samples."""
+    most = max(least, int((n_samples / 2) ** 0.5)) if most is None else most
+    return tuple(k for k in sorted({*GRID, least, most}) if least <= k <= most)
+
+
+def labelings(views: Mapping[str, np.ndarray], k: int, seed: int, device: torch.device, *,
+              mixtures: bool) -> np.ndarray:
+    """Cluster every view (n, d) with k-means, and with mixtures if asked to: labels (m, n)."""
+    members = [member.labels for covariance in MIXTURES if mixtures
+               for member in mixture_members(views, covariance, k, [seed], device)]
+    for view in views.values():
+        x = torch.from_numpy(view).float().to(device)
+        found = KMeans(n_init=3).fit(x, k, draws.key(seed, device=device))
+        members.append(found.labels.cpu().numpy())
+    return np.stack(members)
+
+
+def without_clusters(rows: np.ndarray, draw: int) -> np.ndarray:
+    """Replace rows (n, d) by random mixtures of all: Gaussian, with the same covariance."""
+    key = draws.fold(draws.key(draw), "without clusters")
+    weights = draws.normal(key, (len(rows), len(rows))).numpy() / len(rows)**0.5
+    return weights @ (rows - rows.mean(0))
+
+
+def agreement(labels: np.ndarray, k: int, graph: sparse.csr_matrix | None = None) -> float:
+    """Return the mean adjusted Rand index of clusterings (m, n) with their consensus."""
+    agreed = consensus(labels, k, graph)
+    return float(np.mean([metrics.ari(member, agreed) for member in labels]))
