@@ -10,8 +10,6 @@ from .estimators.reclust import Reclust
 from .report.card import card
 from .utils.exceptions import require, warn
 
-GENES, COMPONENTS = 2000, 50
-
 
 def cluster(adata: Any, n_clusters: Any, *, use_rep: str = "X_pca", key_added: str = "reclust",
             **parameters: Any) -> Reclust:
@@ -59,7 +57,7 @@ def _principal_components(cells: Any) -> np.ndarray:
         preprocess.normalize_total(cells, target_sum=1e4)
         preprocess.log1p(cells)
     if "highly_variable" not in cells.var:
-        preprocess.highly_variable_genes(cells, n_top_genes=min(GENES, cells.n_vars))
+        preprocess.highly_variable_genes(cells, n_top_genes=min(2000, cells.n_vars))
     genes = int(cells.var["highly_variable"].sum())
-    preprocess.pca(cells, n_comps=min(COMPONENTS, genes - 1, cells.n_obs - 1))
+    preprocess.pca(cells, n_comps=min(50, genes - 1, cells.n_obs - 1))
     return cells.obsm["X_pca"]  # type: ignore[no-any-return]

@@ -17,10 +17,8 @@ from ..training.result import Model
 from ..utils.exceptions import require
 from ..utils.files import check_writable, write_bytes
 
-SoftLabels = Callable[[Model, Tensor], Tensor]
 
-
-def export_onnx(model: Model, preparation: Preparation, soft_labels: SoftLabels,
+def export_onnx(model: Model, preparation: Preparation, soft_labels: Callable[..., Tensor],
                 metadata: Mapping[str, str], n_features: int,
                 path: str | os.PathLike[str]) -> None:
     """Write one graph that prepares rows (n, n_features), embeds them and assigns clusters."""
@@ -50,7 +48,7 @@ def export_onnx(model: Model, preparation: Preparation, soft_labels: SoftLabels,
 class _Graph(nn.Module):
     """Rows (B, features) in float32 -> clusters (B,), embeddings (B, d), probabilities (B, k)."""
 
-    def __init__(self, model: Model, preparation: Preparation, soft_labels: SoftLabels) -> None:
+    def __init__(self, model: Model, preparation: Preparation, soft_labels: Callable) -> None:
         super().__init__()
         self.soft_labels = soft_labels
         # As in `predict`, but ONNX runtimes have convolutions in float32 only.

@@ -10,14 +10,14 @@ import numpy as np
 
 from ..data.accept import SampleSet
 from ..data.dataset import dense_rows
-from ..data.encoding import Feature
+from ..data.encoding import Feature, TableEncoder, TextColumn
 from ..training.result import Model
 from .versus_kmeans import FittedModel
 
 MAX_ROWS, MAX_FEATURES = 20_000, 50  # rows and features in which rules are sought
 MAX_CONDITIONS = 3
 GAIN = 0.01  # in F1 that a further condition must bring
-MEMBERS = 3  # typical and doubtful ones
+MEMBERS, WORDS = 3, 5  # typical and doubtful members; words of a text
 YES, COMMON = 0.5, 1.3  # share of a level that most have, and how many times more than others
 
 
@@ -52,7 +52,7 @@ def describe(model: FittedModel, X: Any) -> list[dict[str, Any]]:
         described.append({
             "cluster": cluster, "size": len(members), "share": len(members) / len(labels),
             "description": in_words(rule, features) + _mostly(x, inside, features, rule)
-            if features else "",
+            + _words(x, inside, samples.encoder) if features else "",
             "coverage": both / inside.sum(), "precision": both / max(1, covered.sum()),
             "confidence": float(confidence[members].mean()),
             "typical": ids[order[:MEMBERS]].tolist(),
@@ -144,6 +144,18 @@ def _mostly(x: np.ndarray, inside: np.ndarray, features: Sequence[Feature],
     order = [i for i in np.argsort(overall - shares, kind="stable") if features[i].kind == "level"
              and shares[i] > max(YES, COMMON * overall[i]) and i not in known]
     return "".join(f", mostly {features[i].name}" for i in order[:2])
+
+
+def _words(x: np.ndarray, inside: np.ndarray, encoder: TableEncoder | None) -> str:
+    """Add the words of free text that a cluster has more of than others, from their topics."""
+    phrases, start, more = "", 0, x[inside].mean(0) - x.mean(0)
+    for column in encoder.columns if encoder else ():
+        stop = start + len(column.features)
+        if isinstance(column, TextColumn):
+            order = np.argsort(-more[start:stop] @ np.array(column.components), kind="stable")
+            phrases += f", {column.name}: {', '.join(column.words[i] for i in order[:WORDS])}"
+        start = stop + column.marked
+    return phrases
 
 
 def _values(x: np.ndarray, features: Sequence[Feature]) -> dict[str, Any]:

@@ -74,11 +74,6 @@ def _(layer: nn.MultiheadAttention) -> dict[str, Distribution]:
     return {**weights, "in_proj_bias": Constant(0.0)}
 
 
-@initial_distributions.register(nn.modules.linear.NonDynamicallyQuantizableLinear)
-def _(layer: nn.Linear) -> dict[str, Distribution]:  # the output of attention
-    return {"weight": Uniform(1 / math.sqrt(fan_in(layer))), "bias": Constant(0.0)}
-
-
 def check_distributions(name: str, layer: nn.Module) -> None:
     """Raise if the initial distribution of a parameter of this layer is unknown."""
     known = initial_distributions(layer)
