@@ -58,6 +58,5 @@ def _principal_components(cells: Any) -> np.ndarray:
         preprocess.log1p(cells)
     if "highly_variable" not in cells.var:
         preprocess.highly_variable_genes(cells, n_top_genes=min(2000, cells.n_vars))
-    genes = int(cells.var["highly_variable"].sum())
-    preprocess.pca(cells, n_comps=min(50, genes - 1, cells.n_obs - 1))
+    preprocess.pca(cells, n_comps=min(50, sum(cells.var["highly_variable"]) - 1, cells.n_obs - 1))
     return cells.obsm["X_pca"]  # type: ignore[no-any-return]
