@@ -89,11 +89,11 @@ def options() -> argparse.Namespace:
 class Stages:
     """One seed through all stages, as far as the budget reaches."""
 
-    def __init__(self, given: argparse.Namespace) -> None:
+    def __init__(self, given: argparse.Namespace, name: str | None = None) -> None:
         self.given, self.end = given, time.monotonic() + given.budget
         self.device = choose_device(given.device)
         self.train, self.test, self.y_train, self.y_test = splits(given.data, given.limit)
-        self.name = f"cifar_half_{given.seed}"
+        self.name = name or f"cifar_half_{given.seed}"
         given.out.mkdir(parents=True, exist_ok=True)
         record = given.out / f"{self.name}.json"
         self.measured: dict[str, Any] = json.loads(record.read_text())["measured"] if record.exists() else {}

@@ -143,3 +143,25 @@ def test_all_stages_of_the_contrastive_benchmark_and_going_on_from_its_encoder(t
     none, brb = ([f"dcn, {which}{stage}" for stage in ("", ", self-labeled", ", self-labeled evenly")] for which in ("none", "brb but projector"))
     assert parts == [["simclr", "simclr + k-means", *none], brb]
     assert (tmp_path / "cifar_half_400_encoder.reclust").exists() and not list(tmp_path.glob("*.ckpt*"))
+
+
+@pytest.mark.slow
+def test_color_runs_in_pieces_and_goes_on_from_carried_weights(tmp_path):
+    rng, y = np.random.default_rng(0), np.arange(200) % 10
+    images = np.clip(rng.integers(0, 256, (10, 1, 1, 3))[y] + 20 * rng.normal(size=(200, 8, 8, 3)), 0, 255).astype(np.uint8)
+    np.savez(tmp_path / "tiny.npz", images=images, labels=y, split=(np.arange(200) >= 160).astype(np.uint8))
+
+    def ran(out, *more):
+        command = [sys.executable, ROOT / "benchmarks" / "color.py", tmp_path / "tiny.npz", "--out", out, "--device", "cpu", "--width", "2",
+                   "--batch", "40", "--label-batch", "40", "--length", "0.002", *more]
+        said = subprocess.run(list(map(str, command)), env=ENVIRONMENT, capture_output=True, text=True, check=True).stdout
+        return re.findall(r"^(\w.*?): \d+ s", said, flags=re.MULTILINE)
+
+    assert ran(tmp_path / "one", "--cells") == ["simclr", "simclr + k-means"]
+    other = tmp_path / "other"
+    other.mkdir()
+    for piece in (tmp_path / "one").glob("*.piece*"):
+        (other / piece.name).write_bytes(piece.read_bytes())
+    labeled = [f"secu, {which}{stage}" for which in ("none", "brb") for stage in ("", ", self-labeled", ", self-labeled as published")]
+    assert ran(other, "--cells", "d")[7:] == labeled and ran(other, "--cells", "d") == []
+    assert not list(other.glob("*.ckpt*"))
