@@ -1,5 +1,6 @@
 """Equal runs have equal fingerprints in every process, and everything that decides a result changes them."""
 
+import dataclasses
 import functools
 import os
 import subprocess
@@ -120,3 +121,13 @@ def test_given_weights_are_part_of_a_run_and_fresh_weights_are_not(tmp_path):
     # A script that is started again builds its modules again, with other random weights.
     again = train(X, small_settings(representation=own(1, "fresh")), seeds=(3,), checkpoint=checkpoint)
     assert (again.labels == train(X, small_settings(representation=own(2, "fresh")), seeds=(3,)).labels).all()
+
+
+def test_a_run_from_weights_in_bfloat16_has_checkpoints(tmp_path):
+    start = train(X, small_settings(clustering=None), seeds=(0,))
+    start = dataclasses.replace(start, parameters={name: stack.bfloat16() for name, stack in start.parameters.items()})
+    whole = train(X, small_settings(), seeds=(0,), start=start)
+    checkpoint = Checkpoint(tmp_path / "run", every=1)
+    with pytest.raises(Stop):
+        train(X, small_settings(), seeds=(0,), start=start, checkpoint=checkpoint, monitors=[stop_at("clustering", 2)])
+    assert (train(X, small_settings(), seeds=(0,), start=start, checkpoint=checkpoint).labels == whole.labels).all()

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from ..data.inputs import Inputs, ResidentInputs
@@ -36,7 +37,8 @@ def fingerprint(thing: Any) -> Any:
     """
     thing = expanded(thing)
     if isinstance(thing, Tensor):
-        thing = thing.detach().cpu().contiguous().numpy()
+        thing = thing.detach().cpu().contiguous()
+        thing = (thing.float() if thing.dtype == torch.bfloat16 else thing).numpy()  # not in NumPy
     if isinstance(thing, np.ndarray):
         content = hashlib.sha256(np.ascontiguousarray(thing).tobytes()).hexdigest()
         return (str(thing.dtype), thing.shape, content)
