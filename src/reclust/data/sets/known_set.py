@@ -20,6 +20,9 @@ class SetPart(NamedTuple):
     ids: NDArray[Any] | None = None
 
 
+Reader = Callable[[Sequence[Path]], Sequence[SetPart]]
+
+
 @dataclass(frozen=True)
 class Form:
     """One way a set is distributed; `read` turns the paths of `files` into its parts.
@@ -29,7 +32,7 @@ class Form:
     """
 
     files: tuple[RemoteFile, ...]
-    read: Callable[[Sequence[Path]], Sequence[SetPart]]
+    read: Reader
     exact: bool = True
     verify: bool = False
 

@@ -1,9 +1,11 @@
 """The function `load`: named sets from their original files, a packed `.npz` or the network."""
 
+import json
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +14,27 @@ from ..dataset import TRAIN, Dataset
 from ..errors import DataError
 from ..reading import read
 from . import color, grey
-from .download import VARIABLE, data_folder, fetch
+from .download import VARIABLE, RemoteFile, data_folder, fetch
 from .known_set import Form, NamedSet, SetPart
 
-SETS = {known.name: known for known in (*grey.SETS, *color.SETS)}
+
+def _read_facts() -> dict[str, NamedSet]:
+    sets, readers = {}, grey.READERS | color.READERS
+    text = (files(__package__) / "sets.json").read_text(encoding="utf-8")
+    for name, facts in json.loads(text).items():
+        forms = []
+        for form, reader in zip(facts.pop("forms"), readers[name], strict=True):
+            mirrors, checksums = form.pop("mirrors"), form.pop("files").items()
+            forms.append(Form(tuple(
+                RemoteFile(file, tuple(mirror + file for mirror in mirrors), checksum)
+                for file, checksum in checksums), reader, **form))
+        tuples = {key: tuple(fact) if isinstance(fact, list) else fact
+                  for key, fact in facts.items()}
+        sets[name] = NamedSet(name=name, forms=tuple(forms), **tuples)
+    return sets
+
+
+SETS = _read_facts()
 
 
 def names() -> tuple[str, ...]:
