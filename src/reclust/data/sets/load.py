@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +29,8 @@ def _read_facts() -> dict[str, NamedSet]:
             forms.append(Form(tuple(
                 RemoteFile(file, tuple(mirror + file for mirror in mirrors), checksum)
                 for file, checksum in checksums), reader, **form))
-        tuples = {key: tuple(fact) if isinstance(fact, list) else fact
-                  for key, fact in facts.items()}
+        tuples: dict[str, Any] = {key: tuple(fact) if isinstance(fact, list) else fact
+                                  for key, fact in facts.items()}
         sets[name] = NamedSet(name=name, forms=tuple(forms), **tuples)
     return sets
 
