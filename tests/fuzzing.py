@@ -415,7 +415,7 @@ def use_store(path):
             store.plain_spec(study), store.means(study), store.means(study, by="keep", measures=("silhouette", "seconds")), store.measures(study)
             runs = store.runs(study)
             for run in runs["run"][runs["state"] == "finished"]:
-                store.history(run), store.labels(run), store.centers(run), store.provenance(run), store.plain_settings(run)
+                store.history(run), store.labels(run), store.array(run, "centers"), store.provenance(run), store.plain_settings(run)
             if store.finished(study, (), ("run",)):
                 render(tables(store, study), "txt")
         export(store, path.parent / "tables")

@@ -13,7 +13,7 @@ PATH = Path(__file__).parents[1] / "src/reclust/studies/published/catalog.csv"
 
 
 def rows() -> list[dict[str, str]]:
-    return [{"name": study.name, "runs": str(study.n_runs), "mini": str(study.mini().n_runs), "about": study.about,
+    return [{"name": study.name, "runs": str(len(study.planned())), "mini": str(len(study.mini().planned())), "about": study.about,
              "protocol": json.dumps(to_json(study.protocol))} for study in map(named, names())]
 
 

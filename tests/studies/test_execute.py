@@ -24,7 +24,7 @@ def test_runs_are_what_training_gives(tmp_path):
         rows = store.runs("tiny").set_index("run")
         for position, planned in enumerate(group.runs):
             np.testing.assert_array_equal(store.labels(planned.key), result.labels[position])
-            np.testing.assert_array_equal(store.centers(planned.key), result.state["centers"][position])
+            np.testing.assert_array_equal(store.array(planned.key, "centers"), result.state["centers"][position])
             row = rows.loc[planned.key]
             assert (row.acc, row.nmi, row.ari) == tuple(scores(sample.classes, result.labels[position]).values())
             assert row.seconds > 0 and store.settings(planned.key) == group.settings[position]

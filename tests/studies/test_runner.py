@@ -48,7 +48,7 @@ def test_some_of_a_study_can_run_alone(tmp_path):
         ran = run(study, store, datasets=["digits"], algorithms=["dcn"], pretrained=False, variants=["none"], seeds=[4], progress=False)
         assert (ran.finished, ran.waiting) == (4, 0), "and the variant and seed that train stacked with it"
         assert set(store.finished("tiny", ("dataset", "algorithm", "pretrained"), ())) == {("digits", "dcn", False)}
-        assert store.status("tiny")[0].waiting == study.n_runs - 4, "the others are planned and wait"
+        assert store.status("tiny")[0].waiting == len(study.planned()) - 4, "the others are planned and wait"
         for given, message in (({"datasets": ["mnist"]}, "has no dataset 'mnist'; it has digits, usps"), ({"seeds": [77]}, "has no seed 77"),
                                ({"algorithms": ["idec"]}, "has no algorithm 'idec'"), ({"variants": ["worse"]}, "has no variant 'worse'")):
             with pytest.raises(ValueError, match=message):

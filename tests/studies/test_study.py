@@ -26,7 +26,7 @@ def test_named_studies_expand_into_groups_that_can_train_together(name):
     assert study.name == name and study.about
     groups = study.groups()
     runs = [run for group in groups for run in group.runs]
-    assert len({run.key for run in runs}) == len(runs) == study.n_runs
+    assert len({run.key for run in runs}) == len(runs) == len(study.planned())
     assert len({(run.dataset, run.algorithm, run.pretrained, run.variant, run.seed) for run in runs}) == len(runs)
     stacked = {(id(group.protocol), group.dataset, group.runs[0].algorithm, group.runs[0].pretrained, group.runs[0].variant): group for group in groups}
     for group in stacked.values():  # one of those that differ only in seeds
@@ -41,7 +41,7 @@ def test_named_studies_expand_into_groups_that_can_train_together(name):
 
 
 def test_sizes_are_those_of_the_paper():
-    assert named("acc-table").n_runs == 24 * 6 * 10 and named("sensitivity").n_runs == 4 * 4 * 4 * 3 * 5 * 3
+    assert len(named("acc-table").planned()) == 24 * 6 * 10 and len(named("sensitivity").planned()) == 4 * 4 * 4 * 3 * 5 * 3
 
 
 def test_studies_of_the_same_runs_share_them():

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 
+from .augmentation.strong import equalizer
 from .dataset import Dataset, Samples, dense_rows
 from .encoding import TableEncoder
 from .errors import DataError
@@ -127,14 +128,6 @@ def resize_bilinear(images: NDArray[np.float32], size: tuple[int, int]) -> NDArr
 
 def equalize(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Equalize the histogram of every image and channel of (n, c, h, w), as Pillow does."""
-    planes = images.reshape(-1, images.shape[2] * images.shape[3])
-    offsets = 256 * np.arange(len(planes))[:, None]
-    counts = np.bincount((planes + offsets).ravel(), minlength=256 * len(planes))
-    histogram = counts.reshape(-1, 256)
-    brightest = np.take_along_axis(histogram, planes.max(axis=1, keepdims=True), axis=1)
-    step = (planes.shape[1] - brightest) // 255
-    below = np.cumsum(histogram, axis=1) - histogram
-    table = np.minimum((step // 2 + below) // np.maximum(step, 1), 255).astype(np.uint8)
-    # Pillow leaves planes with too few distinct values unchanged.
-    table = np.where(step == 0, np.arange(256, dtype=np.uint8), table)
-    return np.take_along_axis(table, planes, axis=1).reshape(images.shape)
+    levels = torch.from_numpy(images).long().flatten(2)
+    equalized = equalizer(levels).gather(-1, levels)
+    return equalized.reshape(images.shape).numpy().astype(np.uint8)

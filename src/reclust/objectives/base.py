@@ -68,6 +68,19 @@ class GradientOnly:
         return state
 
 
+class TrainedCenters(GradientOnly):
+    """Base of objectives whose state is centers that are trained, of which the nearest labels."""
+
+    trainable: ClassVar[frozenset[str]] = frozenset({"centers"})
+    per_cluster: ClassVar[frozenset[str]] = frozenset({"centers"})
+
+    def init(self, centers: Tensor) -> State:
+        return {"centers": centers.clone()}
+
+    def assign(self, state: State, z: Tensor) -> Tensor:
+        return nearest(z, state["centers"])
+
+
 def has_update(objective: Objective) -> bool:
     """Tell whether the objective overrides `GradientOnly.update`."""
     return getattr(type(objective), "update", None) is not GradientOnly.update

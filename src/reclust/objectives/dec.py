@@ -1,12 +1,10 @@
 """DEC and IDEC: soft assignments are trained toward a sharpened version of themselves."""
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor
 
 from ..utils.values import Shorthand, number, value
-from .base import GradientOnly, State, nearest, squared_distances
+from .base import State, TrainedCenters, squared_distances
 
 
 def soft_assignment(z: Tensor, centers: Tensor) -> Tensor:
@@ -23,7 +21,7 @@ def target_distribution(q: Tensor) -> Tensor:
 
 
 @value
-class DECObjective(GradientOnly):
+class DECObjective(TrainedCenters):
     """Objective of DEC: cross-entropy between the target distribution and the soft assignments.
 
     The cluster centers are trained with the network.
@@ -47,18 +45,10 @@ class DECObjective(GradientOnly):
 
     weight: float = number(default=1.0)
     representation_weight: float = number(default=0.0)
-    trainable: ClassVar[frozenset[str]] = frozenset({"centers"})
-    per_cluster: ClassVar[frozenset[str]] = frozenset({"centers"})
-
-    def init(self, centers: Tensor) -> State:
-        return {"centers": centers.clone()}
 
     def loss(self, state: State, z: Tensor) -> Tensor:
         q = soft_assignment(z, state["centers"])
         return -(target_distribution(q[0]) * torch.log(q + 1e-8)).sum(-1).mean()
-
-    def assign(self, state: State, z: Tensor) -> Tensor:
-        return nearest(z, state["centers"])
 
 
 @value

@@ -5,7 +5,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from ..utils.values import value
-from .base import GradientOnly, State, nearest
+from .base import State, TrainedCenters
 
 
 def prototype_logits(z: Tensor, centers: Tensor) -> Tensor:
@@ -14,7 +14,7 @@ def prototype_logits(z: Tensor, centers: Tensor) -> Tensor:
 
 
 @value
-class DistillationObjective(GradientOnly):
+class DistillationObjective(TrainedCenters):
     """Cross-entropy between soft labels and a softmax of negative squared distances to centers.
 
     `train` gets the soft labels (n, k) as `targets`.
@@ -22,16 +22,8 @@ class DistillationObjective(GradientOnly):
 
     weight: ClassVar[float] = 1.0
     representation_weight: ClassVar[float] = 0.0
-    trainable: ClassVar[frozenset[str]] = frozenset({"centers"})
-    per_cluster: ClassVar[frozenset[str]] = frozenset({"centers"})
-
-    def init(self, centers: Tensor) -> State:
-        return {"centers": centers.clone()}
 
     def loss(self, state: State, z: Tensor, targets: Tensor | None = None) -> Tensor:
         assert targets is not None
         logits = prototype_logits(z, state["centers"])
         return -(targets * logits.log_softmax(-1)).sum(-1).mean()
-
-    def assign(self, state: State, z: Tensor) -> Tensor:
-        return nearest(z, state["centers"])

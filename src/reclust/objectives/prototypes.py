@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 
 from ..utils.values import number, value
-from .base import GradientOnly, State
+from .base import State, TrainedCenters
 
 
 def cosines(z: Tensor, centers: Tensor) -> Tensor:
@@ -23,15 +23,10 @@ def negative_entropy(shares: Tensor) -> Tensor:
     return (shares * shares.clamp(min=torch.finfo(shares.dtype).tiny).log()).sum(-1)
 
 
-class _Prototypes(GradientOnly):
+class _Prototypes(TrainedCenters):
     """Shared part: trained prototypes, of which the most similar one gives the label."""
 
-    trainable: ClassVar[frozenset[str]] = frozenset({"centers"})
-    per_cluster: ClassVar[frozenset[str]] = frozenset({"centers"})
     temperature: float
-
-    def init(self, centers: Tensor) -> State:
-        return {"centers": centers.clone()}
 
     def probabilities(self, state: State, z: Tensor) -> Tensor:
         return (cosines(z, state["centers"]) / self.temperature).softmax(-1)
@@ -78,7 +73,7 @@ class SCANObjective(_Prototypes):
 
 
 @value
-class GCCObjective(_Prototypes):
+class GCCObjective(SCANObjective):
     """Objective of GCC's assignment head: clusters, as columns of predictions, are contrasted.
 
     The predictions for samples and for their neighbors are two views of each cluster, and NT-Xent
@@ -86,10 +81,6 @@ class GCCObjective(_Prototypes):
     temperature between clusters.
     """
 
-    weight: float = number(default=1.0)
-    representation_weight: float = number(default=0.0)
-    entropy: float = number(default=5.0, least=0)
-    temperature: float = number(default=0.1, above=0)
     contrast: float = number(default=1.0, above=0)
 
     def loss(self, state: State, z: Tensor) -> Tensor:

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from ..utils.values import choice, integer, integers, value
 from .base import WithEncoder
 from .layers import BatchNormReLU, Linear, LinearReLU, mean_squared_error, uninitialized
-from .weights import decaying_weights
 
 
 class EncoderDecoder(nn.Module):
@@ -24,9 +23,6 @@ class Reconstruction(WithEncoder):
     def loss(self, net: EncoderDecoder, views: Tensor, z: Tensor) -> Tensor:
         output = net.decoder(z.flatten(0, 1))
         return mean_squared_error(output, views.reshape(output.shape))
-
-    def decaying(self, net: EncoderDecoder) -> frozenset[str]:
-        return decaying_weights(net)
 
 
 @value

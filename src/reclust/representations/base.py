@@ -11,7 +11,7 @@ from torch.nn.utils.parametrize import is_parametrized
 from ..utils.device import fixed_seed
 from ..utils.exceptions import first_line
 from .layers import KeyedDropout
-from .weights import NORMS, expanded_weights, initial_weights, layers
+from .weights import NORMS, decaying_weights, expanded_weights, initial_weights, layers
 
 
 @runtime_checkable
@@ -77,6 +77,9 @@ class WithEncoder:
 
     def blocks(self, net: Any) -> dict[str, tuple[str, ...]]:
         return encoder_blocks(net.encoder, prefix="encoder.")
+
+    def decaying(self, net: Any) -> frozenset[str]:
+        return decaying_weights(net)
 
 
 def build_network(representation: Representation, sample_shape: tuple[int, ...], n_clusters: int,

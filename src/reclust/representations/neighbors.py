@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from ..utils.values import choice, integer, integers, number, value
 from .base import WithEncoder, encode_together
 from .layers import Linear, LinearReLU, uninitialized
-from .weights import decaying_weights
 
 
 class Encoder(nn.Module):
@@ -76,6 +75,3 @@ class Neighbors(WithEncoder):
             squares = first.square().sum(-1, keepdim=True) + second.square().sum(-1)
             similarity = -torch.log1p((squares - 2 * products).clamp(min=0))
         return (similarity.logsumexp(-1) - similarity.diagonal(dim1=-2, dim2=-1)).mean()
-
-    def decaying(self, net: Encoder) -> frozenset[str]:
-        return decaying_weights(net)

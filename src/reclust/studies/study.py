@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, is_dataclass, replace
 from itertools import product
@@ -185,11 +184,6 @@ class Study:
                              ("names of variants", [variant.name for variant in self.variants])):
             if len(set(values)) < len(values):
                 raise ValueError(f"{name} must differ, got {', '.join(map(str, values))}.")
-
-    @property
-    def n_runs(self) -> int:
-        return math.prod(map(len, (self.datasets, self.algorithms, self.pretrained, self.variants,
-                                   self.seeds)))
 
     def planned(self) -> list[PlannedRun]:
         return [run for group in self.groups() for run in group.runs]

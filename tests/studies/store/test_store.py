@@ -53,7 +53,7 @@ def test_what_a_group_produced_comes_back(store):
     assert store.settings("a-2") == small_settings()
     assert store.provenance("a-2")["device"] == "abacus"
     np.testing.assert_array_equal(store.labels("a-2"), made.arrays["labels"][2])
-    np.testing.assert_array_equal(store.centers("a-2"), made.arrays["centers"][2])
+    np.testing.assert_array_equal(store.array("a-2", "centers"), made.arrays["centers"][2])
     history = store.history("a-2")["clustering"]
     np.testing.assert_array_equal(history["accuracy"].epochs, [-1, 0, 4])
     np.testing.assert_allclose(history["accuracy"].values, made.history["clustering"]["accuracy"].values[:, 2], rtol=1e-6)

@@ -17,24 +17,9 @@ from ...utils.values import integer, number, value
 from .affine import warp
 from .color import Boxes, ColorAugmentation, blend, per_image, solarize
 
-
-class Operation(enum.IntEnum):
-    IDENTITY = 0
-    AUTOCONTRAST = 1
-    EQUALIZE = 2
-    ROTATE = 3
-    SOLARIZE = 4
-    COLOR = 5
-    CONTRAST = 6
-    BRIGHTNESS = 7
-    SHARPNESS = 8
-    SHEAR_X = 9
-    TRANSLATE_X = 10
-    TRANSLATE_Y = 11
-    POSTERIZE = 12
-    SHEAR_Y = 13
-
-
+Operation = enum.IntEnum("Operation", (
+    "IDENTITY AUTOCONTRAST EQUALIZE ROTATE SOLARIZE COLOR CONTRAST BRIGHTNESS SHARPNESS SHEAR_X "
+    "TRANSLATE_X TRANSLATE_Y POSTERIZE SHEAR_Y"), start=0)
 # Strengths at levels 0 and 1: degrees, slopes, shares of the side, factors, thresholds, bits.
 _ROTATE, _SHEAR, _TRANSLATE = (-30.0, 30.0), (-0.1, 0.1), (-0.1, 0.1)
 _FACTOR, _THRESHOLD, _BITS = (0.05, 0.95), (0.0, 256 / 255), (4, 8)

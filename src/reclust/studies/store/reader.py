@@ -251,9 +251,6 @@ class StoreReader:
     def labels(self, run: str) -> np.ndarray:
         return self.array(run, "labels")
 
-    def centers(self, run: str) -> np.ndarray:
-        return self.array(run, "centers")
-
     def array(self, run: str, name: str) -> np.ndarray:
         """Return an array of a run: labels (n,), centers (k, d), or another of its study."""
         group, position = self._place(run)
