@@ -102,6 +102,11 @@ class DeepClustering(FittedClustering):
         With `consensus=True`, what the replicas voted for, matched to `labels_`.
     suggestion_ : KSuggestion or None
         Evidence for the number of clusters with `n_clusters="auto"`.
+    outlier_score_ : ndarray of shape (n_samples,)
+        Distance from every cluster by its shape: 0 for a typical sample, above 6 for one that
+        belongs nowhere.
+    tree_ : ndarray of shape (n_leaves - 1, 4)
+        Linkage matrix of parts of the clusters, for `cut`.
     ids_ : ndarray of shape (n_samples,) or None
         Names of the samples, if X had any.
     baseline_ : Baseline

@@ -27,6 +27,7 @@ from ..data.formats.memory import is_dataframe
 from ..data.inputs import Inputs
 from ..data.preparation import Preparation
 from ..ensemble.granularity import KSuggestion
+from ..ensemble.outliers import OUTLYING, ClusterShapes
 from ..ensemble.tree import cluster_tree, cut, parts_of, similarity
 from ..objectives import soft_assignment
 from ..report.drift import Reference
@@ -42,7 +43,7 @@ from .model_file import write_model
 from .reporting import Reporting
 from .suggest_k import suggest
 
-TREE_ROWS = 10_000
+TREE_ROWS, SHAPE_ROWS, CHUNK = 10_000, 2_000, 4_096
 
 
 def check_labels(y: Any, samples: SampleSet) -> np.ndarray:
@@ -101,9 +102,17 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         """The candidate that became the fitted model, if it is one of them."""
         return self.best_replica_
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the cluster of each sample, (n,)."""
-        return self.map_samples(self.check_input(X).array, Model.assign)
+    def predict(self, X: Any, outliers: int | None = None) -> np.ndarray:
+        """Return the cluster of each sample, (n,).
+
+        With `outliers=-1`, samples that are far from every cluster get -1: those whose score, as in
+        `outlier_score_`, is above 6.
+        """
+        array = self.check_input(X).array
+        labels = self.map_samples(array, Model.assign)
+        if outliers is not None:
+            labels[self._outlier_score(array) > OUTLYING] = outliers
+        return labels
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each cluster, (n, n_clusters_)."""
@@ -254,9 +263,19 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         nonempty, self.labels_ = np.unique(labels.astype(np.int64), return_inverse=True)
         self._keep_clusters(nonempty)
         self.reference_ = Reference.draw(self, X, self.labels_)
+        order = draws.permutation(draws.fold(draws.key(0), "shapes"), X.shape[0])
+        rows = order[:SHAPE_ROWS].sort().values.numpy()
+        x = self.preparation_.network_input(X[rows]).flatten(1).numpy()
+        self.shapes_ = ClusterShapes.fit(x, self.labels_[rows], self.n_clusters_)
+        self.outlier_score_ = self._outlier_score(X)
         if self.n_clusters_ < n_clusters:
             warn(f"{n_clusters - self.n_clusters_} of {n_clusters} clusters ended without samples. "
                  "Use a smaller n_clusters, pretrain longer, or reset more often (BRB).")
+
+    def _outlier_score(self, X: Any) -> np.ndarray:
+        parts = range(0, X.shape[0], CHUNK)
+        return np.concatenate([self.shapes_.score(self.preparation_.network_input(
+            X[start : start + CHUNK]).flatten(1).numpy()) for start in parts])
 
     def _grow_tree(self, X: Any) -> None:
         """Find the tree for `cut`, and the leaf of each sample."""

@@ -13,6 +13,7 @@ from ..data.preparation import Preparation
 from ..data.scaling import Scaling
 from ..ensemble.granularity import KSuggestion
 from ..ensemble.members import Member
+from ..ensemble.outliers import ClusterShapes
 from ..report.drift import Reference
 from ..training.result import Result, group_of
 from ..utils import tensor_file
@@ -22,7 +23,8 @@ from .baseline import Baseline
 # Fitted attributes that are arrays, and their names in files since version 0.1.
 ARRAYS = {"labels_": "labels", "nonempty_clusters_": "living",
           "consensus_labels_": "consensus_labels", "probabilities_": "probabilities",
-          "tree_": "tree", "leaves_": "leaves"}
+          "tree_": "tree", "leaves_": "leaves", "outlier_score_": "outlier_score"}
+GROUPS: dict[str, Any] = {"reference": Reference, "shapes": ClusterShapes}
 SCALINGS = [f"{which}.{name}" for which in ("first", "second") for name in ("shift", "scale")]
 
 
@@ -52,8 +54,10 @@ def write_model(path: str | os.PathLike[str], estimator: str, parameters: dict[s
     arrays |= {"fitted/baseline_labels": baseline.labels_,
                "fitted/baseline_centers": baseline.cluster_centers_,
                "fitted/baseline_weights": baseline.weights_}
-    if "reference_" in fitted:
-        arrays |= {f"reference/{name}": array for name, array in vars(fitted["reference_"]).items()}
+    for group in GROUPS:
+        if f"{group}_" in fitted:
+            arrays |= {f"{group}/{name}": array
+                       for name, array in vars(fitted[f"{group}_"]).items()}
     if "members_" in fitted:
         members = fitted["members_"]
         header["members"] = [[member.method, member.view, member.seed, member.score]
@@ -93,8 +97,9 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
             "warnings_": header.get("warnings", []),
             "suggestion_": _unpacked(header.get("suggestion")),
             "ids_": ids and np.array(ids, object if str in map(type, ids) else None)}
-        if reference := group_of(tensors, "reference"):  # not in files of version 0.1
-            fitted["reference_"] = Reference(**{name: x.numpy() for name, x in reference.items()})
+        for group, kind in GROUPS.items():
+            if stored := group_of(tensors, group):  # not in files of version 0.1
+                fitted[f"{group}_"] = kind(**{name: x.numpy() for name, x in stored.items()})
         if "members" in header:
             fitted["members_"] = [Member(method, view, seed, labels, score)
                                   for (method, view, seed, score), labels

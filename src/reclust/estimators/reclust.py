@@ -88,6 +88,11 @@ class Reclust(FittedClustering):
         K-means on the same samples.
     suggestion_ : KSuggestion or None
         Evidence for the number of clusters with `n_clusters="auto"`.
+    outlier_score_ : ndarray of shape (n_samples,)
+        Distance from every cluster by its shape: 0 for a typical sample, above 6 for one that
+        belongs nowhere.
+    tree_ : ndarray of shape (n_leaves - 1, 4)
+        Linkage matrix of parts of the clusters, for `cut`.
     n_clusters_, cluster_centers_, history_, result_, ids_
         As in `DeepClustering`, for the network.
 
