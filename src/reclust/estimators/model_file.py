@@ -1,6 +1,7 @@
 """Fitted estimators as files: safetensors and JSON in one file, no pickle."""
 
 import math
+import operator
 import os
 from numbers import Integral
 from typing import Any
@@ -86,7 +87,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
                                   if stored in arrays}
         fitted |= {
             "result_": Result.unpack(header, tensors),
-            "best_replica_": header["best_replica"],
+            "best_replica_": operator.index(header["best_replica"]),
             "scores": [math.nan if score is None else score for score in header["scores"]],
             "preparation_": Preparation(shape, Scaling(shift, scale),
                                         Scaling(shift_after, scale_after), lens,
