@@ -142,7 +142,7 @@ class TrainingState:
     @classmethod
     def read(cls, checkpoint: Checkpoint, identity: str) -> TrainingState:
         header, tensors = checkpoint.read()
-        version = header.get("version", __version__)
+        version = str(header.get("version", __version__))[:50]
         if version != __version__:
             raise ValueError(f"The checkpoint {checkpoint.path} was written by reclust {version}, "
                              f"this is {__version__}: continue with that version, or remove the "
