@@ -4,9 +4,10 @@ import sys
 
 import numpy as np
 import pytest
+from scipy import sparse
 from support import memory_of
 
-from reclust.data import read
+from reclust.data import DataError, read
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is measured the way Linux does")
 LONG = ["x" * 100_000] + ["a"] * 3000
@@ -48,3 +49,26 @@ def test_parquet_columns_that_are_not_wanted_are_not_read(tmp_path):
         assert "not numeric: 'lists' (list" in str(small(tmp_path / "x.parquet", drop=["text"], **{wanted: "lists"}))
     assert "not numeric: 'lists'" in str(small(tmp_path / "x.parquet"))
 
+
+def test_claims_beyond_compression_are_refused(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    h5py, image = pytest.importorskip("h5py"), pytest.importorskip("PIL.Image")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("data", (10**9, 10), "f4", chunks=(1000, 10))
+    constant = arrow.array(np.ones(10**7))
+    parquet.write_table(arrow.table({"a": constant, "b": constant}), tmp_path / "x.parquet")
+    del constant
+    sparse.save_npz(tmp_path / "x.npz", sparse.coo_array(([1.0], ([0], [0])), shape=(10**9, 3)))
+    (tmp_path / "folder").mkdir()
+    image.new("1", (9000, 9000)).save(tmp_path / "folder" / "x.png")
+    for name in ("x.h5", "x.parquet", "x.npz", "folder"):
+        found = small(tmp_path / name)
+        assert isinstance(found, DataError) and "claims to hold" in str(found), name
+
+
+def test_images_that_would_fill_the_memory_together_are_refused(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    for i in range(40):
+        image.new("1", (2000, 2000)).save(tmp_path / f"{i}.png")
+    assert "claims to hold" in str(small(tmp_path))
+    assert read(tmp_path, size=(8, 8)).samples.shape == (40, 8, 8)

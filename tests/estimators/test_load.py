@@ -7,6 +7,7 @@ import os
 import random
 import resource
 import sys
+import time
 import warnings
 from dataclasses import dataclass, fields
 
@@ -332,6 +333,15 @@ def convolutional(**fields):
         header["settings"][0]["fields"]["representation"] = {"kind": "ConvAutoencoder", "fields": {"channels": [1], **fields}}
         header["sample_shape"] = [1, 4, 3]
     return change
+
+
+@pytest.mark.parametrize("change", [set_field("hidden", [1] * 40_000), convolutional(residuals=10**9), convolutional(channels=[1] * 40_000)])
+def test_layers_without_end_are_never_made(tmp_path, change):
+    path = sealed(tmp_path, "model", change)
+    began = time.process_time()
+    taken, error = memory_of(lambda: reclust.load(path))
+    assert "a larger network than the trained one" in str(error)
+    assert taken < 64e6 + 20 * path.stat().st_size and time.process_time() - began < 10
 
 
 def test_one_long_name_makes_no_other_longer(tmp_path):

@@ -31,6 +31,13 @@ def explain_read_errors(path: Path | str) -> Iterator[None]:
             f"says ({type(error).__name__}: {error!s:.1000}).") from error
 
 
+def check_size(path: Path | str, content: int, size: int) -> None:
+    """Raise if a file of `size` bytes claims more content than compression explains."""
+    if content > 2**23 + 1100 * size:  # DEFLATE is the limit of common formats
+        raise DataError(f"{path} has {size} bytes but claims to hold {content}: it is damaged, or "
+                        "holds the same value almost everywhere.")
+
+
 def listed(words: Iterable[str]) -> str:
     """Join the first ten words, of which long ones are cut."""
     first = [f"{word:.80}" for word in words]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from ..data.inputs import Inputs
 from ..objectives import Objective, State
@@ -63,6 +64,21 @@ class Model:
             x = inputs.normalize(inputs.take(rows)).to(like.device, like.dtype)
             labels.append(self.assign(self.embed(x)))
         return torch.cat(labels).cpu().numpy()
+
+
+class _CallLimit(TorchFunctionMode):
+    """Raise if building a network takes far more calls of torch than its tensors need."""
+
+    def __init__(self, n_tensors: int) -> None:
+        super().__init__()
+        self._left = 5000 + 100 * min(n_tensors, 1000)  # about 20 are usual
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (),
+                           kwargs: Any = None) -> Any:
+        self._left -= 1
+        if self._left < 0:
+            raise ValueError("The settings describe a larger network than the trained one.")
+        return function(*args, **(kwargs or {}))
 
 
 @dataclass
@@ -201,7 +217,7 @@ class Result:
             provenance=header["provenance"])
         if not isinstance(result.settings[0].representation, NotStored):
             # A custom representation perhaps cannot be built on the meta device.
-            with suppress(NotImplementedError, RuntimeError):
+            with suppress(NotImplementedError, RuntimeError), _CallLimit(len(tensors)):
                 result._check_shapes(result._network("meta"))
         return result
 

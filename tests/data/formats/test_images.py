@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import zlib
 
@@ -293,3 +294,15 @@ def test_folders_that_link_to_each_other_are_read_once(tmp_path):
     found = read(tmp_path, labels="folder")
     assert found.ids.tolist() == ["a/x.png", "b/x.png", "c/x.png"] and found.n_clusters == 3
 
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no FIFOs here")
+@pytest.mark.filterwarnings("ignore::reclust.ReclustWarning")
+def test_what_is_no_regular_file_is_not_waited_for(tmp_path, caplog):
+    image = pytest.importorskip("PIL.Image")
+    (tmp_path / "set").mkdir()
+    image.new("L", (3, 3)).save(tmp_path / "set/x.png")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "set/y.png").symlink_to(tmp_path / "pipe")
+    with pytest.raises(DataError, match="y.png is no regular file"):
+        read(tmp_path / "set")
+    assert len(read(tmp_path / "set", on_error="skip")) == 1

@@ -1,5 +1,6 @@
 """Files of arrays: `.npy` (memory-mapped), `.npz` (also a SciPy sparse matrix) and HDF5."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ...utils.exceptions import require
-from ..errors import explain_read_errors
+from ..errors import check_size, explain_read_errors
 
 NUMERIC = "biuf"  # kinds of dtype that hold numbers
 
@@ -23,8 +24,10 @@ def map_npy(path: Path) -> NDArray[Any]:
 def read_npz(path: Path) -> dict[str, NDArray[Any]] | sparse.csr_array:
     """Read the arrays of a `.npz` file, or the matrix that `scipy.sparse.save_npz` wrote."""
     with explain_read_errors(path), np.load(path, allow_pickle=False) as archive:
-        names = set(archive.files)
+        names, size = set(archive.files), path.stat().st_size
+        check_size(path, sum(entry.file_size for entry in archive.zip.infolist()), size)
         if {"format", "shape", "data"} <= names and {"indices", "row", "offsets"} & names:
+            check_size(path, 8 * int(archive["shape"].max()), size)
             return sparse.csr_array(sparse.load_npz(path))
         return {name: archive[name] for name in archive.files}
 
@@ -41,4 +44,7 @@ def open_hdf5(path: Path) -> Iterator[dict[str, Any]]:
 
 def load_array(array: Any) -> NDArray[Any]:
     """Load an array of numbers or text, which HDF5 stores as objects."""
+    if not isinstance(array, np.ndarray):
+        path = array.file.filename
+        check_size(path, array.nbytes, os.path.getsize(path))
     return np.asarray(array.asstr()[()] if array.dtype.kind == "O" else array[()])

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...utils.exceptions import printable, require, warn
-from ..errors import DataError, explain_read_errors
+from ..errors import DataError, check_size, explain_read_errors
 
 OnError = Literal["raise", "skip"]
 T = TypeVar("T")
@@ -66,6 +66,9 @@ def read_images(place: Path, *, size: Sequence[int] | None = None,
         sizes = {header.size for header in headers.values()}
         common = sizes.pop() if len(sizes) == 1 else (28, 28) if grey else (32, 32)
         height, width = size[:2] if size else common
+        if size is None:
+            content = len(headers) * height * width * (1 if grey else 3)
+            check_size(folder, content, sum(path.stat().st_size for path in headers))
         pixels, broken = _each(headers, partial(_pixels, size=(height, width), grey=grey))
         errors += broken
         # A file with a good header and broken pixels must not decide the mode and size of others.
@@ -131,7 +134,10 @@ def _each(paths: Iterable[Path], read: Callable[[Path], T]) -> tuple[dict[Path, 
 
 def _header(path: Path) -> _Header:
     image = require("PIL.Image", purpose="Reading images")
+    if path.exists() and not path.is_file():
+        raise DataError(f"{path} is no regular file.")
     with explain_read_errors(path), image.open(path, formats=list(FORMATS)) as opened:
+        check_size(path, opened.width * opened.height, path.stat().st_size)
         if opened.mode == "F":
             raise DataError(f"{path} has floating-point pixels, whose range is unknown; save it "
                             "with 8 or 16 bits.")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...utils.exceptions import require
 from ...utils.values import is_missing
-from ..errors import DataError, explain_read_errors, listed
+from ..errors import DataError, check_size, explain_read_errors, listed
 
 IN_MEMORY = 2**30  # largest Parquet content, in bytes, that is read into memory, not mapped
 # Fewer rows may count up by chance. Counting from other numbers than 0 or 1 (years) takes more.
@@ -185,7 +185,9 @@ def read_parquet(path: Path, *, labels: str | None = None, ids: str | None = Non
     text = [name for name, kind in columns.items()
             if types.is_string(kind) or types.is_binary(kind)]
     with explain_read_errors(path), parquet.ParquetFile(path, read_dictionary=text) as file:
-        if 8 * file.metadata.num_rows * len(columns) > IN_MEMORY:
+        content = 8 * file.metadata.num_rows * len(columns)
+        check_size(path, content, path.stat().st_size)
+        if content > IN_MEMORY:
             return _map_parquet(file, path, labels, ids, list(columns))
         frame = file.read(columns=list(columns)).to_pandas()
     return from_frame(frame, labels=labels, ids=ids, where=str(path))
