@@ -17,17 +17,9 @@ from ..geometry import nearest_neighbors
 from ..representations import Neighbors
 from ..training.settings import Settings
 from ..utils import choices
+from . import members
 from .consensus import neighbor_graph
-from .members import (
-    MIXTURES,
-    Member,
-    MemberTraining,
-    kmeans_members,
-    mixed_members,
-    mixture_members,
-    neighbor_settings,
-    trained_members,
-)
+from .members import MIXTURES, Member, MemberTraining, neighbor_settings
 from .selection import SharedInformation
 from .views import principal_components, table_views
 
@@ -72,16 +64,18 @@ def table_recipe(rows: np.ndarray, effort: Effort, seed: int, training: MemberTr
     tensors = {name: torch.from_numpy(view).float().to(device) for name, view in views.items()}
     used = {name: view for name, view in views.items() if name != "ranks"}
     stages: list[Stage] = [
-        (f"mixtures, {covariance} covariance",
-         partial(mixture_members, used, covariance, k, seeds, device)) for covariance in MIXTURES]
+        (f"mixtures, {covariance} covariance", partial(
+            members.mixture_members, used, covariance, k, seeds, device))
+        for covariance in MIXTURES]
+    graph = neighbor_graph(tensors.values())
     if mostly_categories(features):  # networks and Gaussian mixtures do worse on these
         return EnsembleRecipe([("mixtures of numbers and categories", partial(
-            mixed_members, rows, features, tensors, k, seeds))], neighbor_graph(tensors.values()))
+            members.mixed_members, rows, features, tensors, k, seeds))], graph)
     for view, network, augment in TABLE_NETWORKS if effort.networks else ():
         settings = neighbor_settings(network, k, len(rows), steps=effort.steps, augment=augment,
                                      batch_size=128)
         stages.append(_networks(tensors[view], settings, view, seed, effort.networks, training))
-    return EnsembleRecipe(stages, neighbor_graph(tensors.values()))
+    return EnsembleRecipe(stages, graph)
 
 
 def embedding_recipe(rows: np.ndarray, effort: Effort, seed: int,
@@ -95,8 +89,8 @@ def embedding_recipe(rows: np.ndarray, effort: Effort, seed: int,
         averaged = torch.cat([averaged.unsqueeze(1), averaged[near]], 1).mean(1)
     averaged = torch.nn.functional.normalize(averaged, dim=1)
     stages: list[Stage] = [
-        ("k-means", partial(kmeans_members, x, "embeddings", k, seeds[:1])),
-        ("k-means", partial(kmeans_members, averaged, "averaged with neighbors", k,
+        ("k-means", partial(members.kmeans_members, x, "embeddings", k, seeds[:1])),
+        ("k-means", partial(members.kmeans_members, averaged, "averaged with neighbors", k,
                             seeds if effort.networks == 0 else seeds[:1]))]
     for view, settings in embedding_settings(k, len(rows), effort) if effort.networks else ():
         stages.append(_networks(x, settings, view, seed, 2 * effort.networks, training))
@@ -115,8 +109,8 @@ def image_recipe(inputs: Inputs, augment: Augmentation, effort: Effort, seed: in
     if deep is not None:
         families.append(("deep clustering with BRB", deep, effort.networks * 5))
     return EnsembleRecipe([
-        (name, partial(trained_members, inputs, settings, range(seed, seed + replicas), name,
-                       "images", training, SharedInformation()))
+        (name, partial(members.trained_members, inputs, settings, range(seed, seed + replicas),
+                       name, "images", training, SharedInformation()))
         for name, settings, replicas in families])
 
 
@@ -159,5 +153,5 @@ def _networks(x: Tensor, settings: Settings, view: str, seed: int, count: int,
     assert isinstance(network, Neighbors)
     method = f"neighbor network, {network.kernel} kernel"
     return "neighbor networks", partial(
-        trained_members, ResidentInputs(x), settings, range(seed, seed + count), method, view,
-        training)
+        members.trained_members, ResidentInputs(x), settings, range(seed, seed + count), method,
+        view, training)

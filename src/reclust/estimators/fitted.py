@@ -12,13 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn import base
-from sklearn.utils import (
-    ClassifierTags,
-    check_consistent_length,
-    check_random_state,
-    column_or_1d,
-)
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import ClassifierTags, check_consistent_length, check_random_state
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 from torch import Tensor
 
 from .. import draws

@@ -20,14 +20,8 @@ from ..interventions.reclustering.recluster import RandomCenters
 from ..interventions.soft_reset import ResetMomentum
 from ..interventions.split_merge import SplitMerge
 from ..objectives import DCNObjective, DECObjective, IDECObjective, Objective
-from ..representations import (
-    Autoencoder,
-    Contrastive,
-    Embeddings,
-    Neighbors,
-    Representation,
-    SimCLR,
-)
+from ..representations import Autoencoder, Embeddings, Neighbors, Representation
+from ..representations.contrastive import Contrastive, SimCLR
 from ..training.self_label import SelfLabel
 from ..training.settings import Schedule, Settings, View, check_part
 from ..utils import choices

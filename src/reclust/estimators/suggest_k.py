@@ -13,23 +13,11 @@ from ..data.accept import SampleSet, accept
 from ..data.encoding import Feature
 from ..data.inputs import Inputs, ResidentInputs
 from ..data.preparation import Preparation
+from ..ensemble import granularity, recipes
 from ..ensemble.consensus import neighbor_graph
-from ..ensemble.granularity import (
-    KSuggestion,
-    agreement,
-    candidate_ks,
-    labelings,
-    without_clusters,
-)
+from ..ensemble.granularity import KSuggestion, candidate_ks
 from ..ensemble.members import mixed_members
-from ..ensemble.recipes import (
-    EFFORTS,
-    embedding_rows,
-    embedding_settings,
-    image_settings,
-    mostly_categories,
-    scales,
-)
+from ..ensemble.recipes import EFFORTS, mostly_categories, scales
 from ..ensemble.views import standardized, table_views
 from ..training.settings import Execution, Settings
 from ..training.train import train
@@ -110,10 +98,11 @@ def suggest(samples: SampleSet, kind: str, least: int, most: int | None, device:
         chances = []
         for draw in range(DRAWS):
             if is_table:
-                null = without_clusters(standardized(flat), draw)
+                null = granularity.without_clusters(standardized(flat), draw)
                 agreement_on = _table_agreement(null, (), seed, device)
             else:
-                nulls = {name: without_clusters(view, draw) for name, view in views.items()}
+                nulls = {name: granularity.without_clusters(view, draw)
+                         for name, view in views.items()}
                 agreement_on = partial(_view_agreement, nulls, seed, device)
             chances.append(agreement_on(found.k))
     return replace(found, chance=max(chances))
@@ -132,15 +121,15 @@ def _table_agreement(rows: np.ndarray, features: Sequence[Feature], seed: int,
             members = mixed_members(rows, features, tensors, k, [seed])
             labels = np.stack([member.labels for member in members])
         else:
-            labels = labelings(used, k, seed, device, mixtures=True)
-        return agreement(labels, k, graph)
+            labels = granularity.labelings(used, k, seed, device, mixtures=True)
+        return granularity.agreement(labels, k, graph)
 
     return agreement_on
 
 
 def _view_agreement(views: Mapping[str, np.ndarray], seed: int, device: torch.device,
                     k: int) -> float:
-    return agreement(labelings(views, k, seed, device, mixtures=False), k)
+    return granularity.agreement(granularity.labelings(views, k, seed, device, mixtures=False), k)
 
 
 def _embeddings(samples: SampleSet, seed: int, device: torch.device) -> dict[str, np.ndarray]:
@@ -148,13 +137,13 @@ def _embeddings(samples: SampleSet, seed: int, device: torch.device) -> dict[str
     augment, effort, seeds = augmentation_for(samples), EFFORTS["normal"], range(seed, seed + 2)
     inputs: Inputs
     if augment is None:
-        inputs = ResidentInputs(embedding_rows(flat_rows(samples), device))
-        networks = dict(embedding_settings(2, samples.n_samples, effort))
+        inputs = ResidentInputs(recipes.embedding_rows(flat_rows(samples), device))
+        networks = dict(recipes.embedding_settings(2, samples.n_samples, effort))
     else:
         preparation = Preparation.fit(samples, standardize=True, lens=lens_for(samples, device))
         inputs = preparation.inputs(samples.array, limit=resident_limit(device))
         inputs = inputs.to(device, torch.float32)
-        networks = {"images": image_settings(2, inputs, augment, effort)}
+        networks = {"images": recipes.image_settings(2, inputs, augment, effort)}
         seeds = range(seed, seed + NETWORKS)
     views = {}
     for name, settings in networks.items():

@@ -1,23 +1,20 @@
 """Compare a deep model with plain k-means on the same samples, without labels."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from .. import draws, metrics
-from ..data.accept import SampleSet
 from ..data.augmentation.affine import perturbation_of
-from ..data.preparation import Preparation
 from ..geometry import local_purity, squared_silhouette
 from ..interventions import Every, Exchange, WhenSettled
 from ..interventions.reclustering.kmeans import KMeans
-from ..training.history import Curve
-from ..training.result import Model, Result
+from ..training.result import Model
 
 SAMPLES, VIEWS, BATCH_SIZE = 3000, 3, 512
 SAME = 0.9  # adjusted Rand index from which two labelings count as the same
@@ -29,37 +26,7 @@ TRAINED = "not counted: the model was trained to ignore such changes"
 SELECTED = "not counted: replicas affected by such changes were replaced during training"
 METHODS = "not counted: members differ in their methods, not only in their seeds"
 COPIED = "unknown for this model: its replicas were copied from each other during training"
-
-
-class FittedModel(Protocol):
-    """The part of a fitted estimator that a report reads."""
-
-    labels_: np.ndarray
-    cluster_centers_: np.ndarray
-    n_clusters_: int
-    n_features_in_: int
-    ids_: np.ndarray | None
-    replicas_: list[Any]
-    candidate_name: str
-    warnings_: list[str]
-
-    @property
-    def candidates_(self) -> Sequence[Any]: ...
-
-    @property
-    def kept(self) -> int | None: ...
-
-    best_replica_: int
-    history_: dict[str, dict[str, Curve]]
-    result_: Result
-    baseline_: Any
-    preparation_: Preparation
-    check_input: Callable[[Any], SampleSet]
-    map_samples: Callable[[Any, Callable[[Model, Tensor], Tensor]], np.ndarray]
-    map_batches: Callable[[Iterable[Tensor], Callable[[Model, Tensor], Tensor]], np.ndarray]
-    soft_labels: Callable[[Model, Tensor], Tensor]
-    tree_: np.ndarray
-    leaves_: np.ndarray
+FittedModel = Any  # a fitted estimator, see `estimators/fitted.py`
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,8 @@ from torch import Tensor
 from ..data import Prepared
 from ..data.augmentation.strong import StrongViews
 from ..data.inputs import Inputs
-from ..objectives.self_label import (
-    Head,
-    HeadObjective,
-    Labels,
-    SelfLabelObjective,
-    logits,
-    membership,
-)
+from ..objectives import HeadObjective, SelfLabelObjective
+from ..objectives.self_label import Head, Labels, logits, membership
 from ..utils.exceptions import warn
 from ..utils.values import choice, number, value
 from .checkpoint import Checkpoint

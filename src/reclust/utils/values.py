@@ -213,7 +213,8 @@ def from_json(data: Any) -> Any:
 
 
 def kind_named(name: str) -> type:
-    for package in ("reclust", "reclust.studies"):
+    rooms = ("interventions", "objectives", "representations", "studies")
+    for package in ("reclust", *(f"reclust.{room}" for room in rooms)):
         if name not in _KINDS:
             import_all(package)
     if name not in _KINDS:
