@@ -14,6 +14,7 @@ from reclust.studies.store.records import gathered
 from reclust.studies.toml import read_toml
 from reclust.utils.files import write_text
 
+from . import svg
 from .blocks import fill, filled
 from .cells import MAIN, PARTIAL, SETS
 from .claims import CLAIMS
@@ -90,11 +91,13 @@ def _figures(reader: StoreReader, folder: Path) -> Iterable[Path]:
     figure = overview(reader)
     if figure is not None:
         save(figure, folder / f"{OVERVIEW}.svg")
+        svg.rewrite(folder / f"{OVERVIEW}.svg")
         yield folder / f"{OVERVIEW}.svg"
     for name in FIGURES:
         path, made = folder / f"{name}.svg", folder / f".{name}.svg"
         try:
             draw(reader, name, made)
+            svg.rewrite(made)
             yield made.replace(path)
         except MissingData as missing:
             path.unlink(missing_ok=True)

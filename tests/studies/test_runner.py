@@ -19,7 +19,7 @@ from reclust import BRB, Every, ReclustWarning, Step, value
 from reclust.data import DataError
 from reclust.interventions import WhenSettled
 from reclust.studies import Conditions, Store, StoreReader, Variant, execute, run
-from reclust.studies.runner import _lock
+from reclust.utils.files import exclusive_lock
 from studies.tiny import same_table, tiny_study
 
 ONE_RUN = {"algorithms": ("dec",), "pretrained": (False,), "variants": (Variant("none"),), "seeds": (3,)}
@@ -195,7 +195,8 @@ def test_a_failure_names_the_stacked_variants(tmp_path):
 
 
 def test_two_runners_do_not_share_a_store(tmp_path):
-    with Store(tmp_path / "store") as store, _lock(tmp_path / "store.work", store.path):
+    (tmp_path / "store.work").mkdir()
+    with Store(tmp_path / "store") as store, exclusive_lock(tmp_path / "store.work/lock", ""):
         with pytest.raises(RuntimeError, match="Another process"):
             run(STUDY, store, progress=False)
 

@@ -86,19 +86,16 @@ class PixelKMeans:
     pretrained: ClassVar[bool] = False
 
     def labels(self, inputs: BaselineInput, seed: int) -> np.ndarray:
-        return inputs.kmeans(inputs.pixels, seed, self.n_init)
+        points = inputs.embedding(seed) if self.pretrained else inputs.pixels
+        return inputs.kmeans(points, seed, self.n_init)
 
 
 @value
-class EncodedKMeans:
+class EncodedKMeans(PixelKMeans):
     """K-means on the embeddings of the pretrained autoencoder, where pretrained runs start."""
 
-    n_init: int = 10
     algorithm: ClassVar[str] = "autoencoder + k-means"
     pretrained: ClassVar[bool] = True
-
-    def labels(self, inputs: BaselineInput, seed: int) -> np.ndarray:
-        return inputs.kmeans(inputs.embedding(seed), seed, self.n_init)
 
 
 @value

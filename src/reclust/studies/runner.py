@@ -63,7 +63,11 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None,
     conditions = conditions or Conditions(work=str(work_folder(store.path)))
     check_data_folder(conditions.data)
     where, groups = backend.where(conditions), study.groups()
-    with _lock(Path(conditions.work), store.path), _interrupts() as stop:
+    work = Path(conditions.work)
+    work.mkdir(parents=True, exist_ok=True)
+    busy = (f"Another process is running studies into {store.path}: wait for it, or use another "
+            "store and merge the two.")
+    with exclusive_lock(work / "lock", busy), _interrupts() as stop:
         _check_user_data(study, conditions, store.path)
         _plan(store, study, groups)
         store.retry(study.name, because=DataError.__name__)  # the data may be there now
@@ -166,15 +170,6 @@ def _warn_if_never_fired(study: Study, groups: Sequence[Group]) -> None:
         named = ", ".join(f"{variant!r} ({count} epochs)" for variant, count in epochs.items())
         warn(f"These variants of {study.name} have an intervention that never fires in their "
              f"epochs: {named}. Train longer, or choose a shorter interval.")
-
-
-@contextmanager
-def _lock(work: Path, store: Path) -> Iterator[None]:
-    """Allow one runner per work folder."""
-    work.mkdir(parents=True, exist_ok=True)
-    with exclusive_lock(work / "lock", f"Another process is running studies into {store}: wait for "
-                                       "it, or use another store and merge the two."):
-        yield
 
 
 @contextmanager

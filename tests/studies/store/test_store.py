@@ -284,9 +284,9 @@ def test_a_run_that_failed_has_no_scores_and_counts_no_time(store):
 def test_a_group_that_fails_later_leaves_nothing_of_what_it_was(store):
     store.plan("s", "spec", planned("a"))
     store.add(outcome("a"))
-    assert store.has("s", "brb")
+    assert store.finished("s", (), ("run",), ["brb"])
     store.fail("a", [run.key for run in planned("a")], "boom")
-    assert store.status("s")[0].failed == 4 and not store.has("s", "brb") and store.phases("s") == []
+    assert store.status("s")[0].failed == 4 and not store.finished("s", (), ("run",), ["brb"]) and store.phases("s") == []
 
 
 def test_a_log_beside_a_store_is_read_even_where_nothing_can_be_written(store, monkeypatch):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...utils.exceptions import require
-from ...utils.files import write_bytes, write_text
+from ...utils.files import write_bytes
 from ..tables import labels
 from .runs import Runs, in_order, over_one_epoch
 
@@ -30,9 +28,6 @@ STYLE: dict[str, Any] = {
     "svg.fonttype": "none",  # text stays text: a third of the size, and searchable
     "svg.hashsalt": "reclust",  # identifiers would be random otherwise
 }
-LONG_PATH = 400  # characters from which the coordinates of a path are rounded to tenths
-_COORDINATES, _DIGITS = re.compile(r'\b(?:d|x|y)="[^"]*"'), re.compile(r"-?\d+\.\d{3,}")
-_IDENTIFIER = re.compile(r'(?<=["#])([A-Za-z]\w*)[0-9a-f]{10}(?=["()])')
 _UNDATED = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {"Software": None}}
 
 
@@ -139,32 +134,11 @@ def _comparable(curves: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Save as .pdf, .svg or .png, the same bytes on every machine."""
+    """Save as .pdf, .svg or .png, the same bytes each time."""
     matplotlib = require("matplotlib", purpose="Drawing figures", extra="plot")
     path, content = Path(path), io.BytesIO()
     if path.suffix not in _UNDATED:
         raise ValueError(f"{path.name} has no known format: use one of {', '.join(_UNDATED)}.")
     with matplotlib.rc_context(STYLE):
         figure.savefig(content, format=path.suffix[1:], metadata=_UNDATED[path.suffix])
-    if path.suffix == ".svg":
-        write_text(path, renumber(shorten(content.getvalue().decode())))
-    else:
-        write_bytes(path, content.getbuffer())
-
-
-def shorten(svg: str) -> str:
-    """Round coordinates to hundredths of a point, and to tenths in long paths: half the size."""
-
-    def rounded(path: re.Match[str]) -> str:
-        digits = 1 if len(path[0]) > LONG_PATH else 2
-        return _DIGITS.sub(lambda number: f"{float(number[0]):.{digits}f}", path[0])
-
-    return _COORDINATES.sub(rounded, svg)
-
-
-def renumber(svg: str) -> str:
-    """Replace identifiers, which are digests of coordinates and so depend on the processor."""
-    seen: dict[str, int] = {}
-    picture = hashlib.sha256(_IDENTIFIER.sub(r"\1", svg).encode()).hexdigest()[:8]
-    return _IDENTIFIER.sub(
-        lambda match: f"{match[1]}{seen.setdefault(match[0], len(seen))}_{picture}", svg)
+    write_bytes(path, content.getbuffer())

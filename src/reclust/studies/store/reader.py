@@ -8,7 +8,6 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,9 +160,6 @@ class StoreReader:
             f"WHERE p.study = ? AND r.state = 'finished' {some} ORDER BY p.position",
             (*parameters, study, *(variants or ()))).fetchall()
 
-    def has(self, study: str, variant: str) -> bool:
-        return bool(self.finished(study, (), ("run",), [variant]))
-
     def shares(self) -> dict[str, dict[str, float]]:
         """Map groups to the seconds of one of their runs, by part."""
         rows = self._db.execute("SELECT group_key, size, seconds FROM groups")
@@ -259,7 +255,7 @@ class StoreReader:
         ))[position]
 
     def settings(self, run: str) -> Settings:
-        return _parse(self.plain_settings(run))
+        return from_json(json.loads(self.plain_settings(run)))
 
     def plain_settings(self, run: str) -> str:
         """Return the settings of a run as JSON, for readers that do not import their classes."""
@@ -334,11 +330,6 @@ def _measure(name: str) -> tuple[str, ...]:
     if name in ("run", "acc", "nmi", "ari", "seconds"):
         return (f"r.{name}",)
     return "(SELECT value FROM measures m WHERE m.run = p.run AND m.name = ?)", name
-
-
-@lru_cache(maxsize=256)  # many runs share settings
-def _parse(settings: str) -> Settings:
-    return from_json(json.loads(settings))
 
 
 def _listed(names: str | Sequence[str]) -> Sequence[str]:

@@ -53,6 +53,6 @@ def tables(reader: StoreReader, study: str) -> list[Table]:
         result = score_tables(reader, study, *layouts) if layouts else []
         for maker in makers:
             result += [] if isinstance(maker, Layout) else maker(reader, study)
-        if all(reader.has(study, name) for name in ("none", "brb")):
+        if all(reader.finished(study, (), ("run",), [name]) for name in ("none", "brb")):
             result.append(comparison_table(reader, study))
     return result
