@@ -41,14 +41,11 @@ def write_model(path: str | os.PathLike[str], estimator: str, parameters: dict[s
         "parameters": to_json({name: storable(part) for name, part in parameters.items()}),
         "n_features_in": fitted["n_features_in_"],
         "feature_names_in": list(fitted.get("feature_names_in_", [])),
-        "ids": None if ids is None else ids.tolist(),
-        "best_replica": fitted["best_replica_"],
+        "ids": None if ids is None else ids.tolist(), "best_replica": fitted["best_replica_"],
         "scores": [None if math.isnan(replica.score) else replica.score
                    for replica in fitted["replicas_"]],
-        "image_shape": preparation.image_shape,
-        "lens": to_json(preparation.lens),
-        "encoder": to_json(preparation.encoder),
-        "baseline_inertia": baseline.inertia_,
+        "image_shape": preparation.image_shape, "lens": to_json(preparation.lens),
+        "encoder": to_json(preparation.encoder), "baseline_inertia": baseline.inertia_,
         "warnings": fitted["warnings_"],
         "suggestion": _packed(fitted["suggestion_"])}
     arrays = {f"fitted/{stored}": fitted[name] for name, stored in ARRAYS.items() if name in fitted}
@@ -94,8 +91,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
                                         from_json(header.get("encoder"))),
             "baseline_": Baseline(arrays["baseline_labels"], centers, header["baseline_inertia"],
                                   arrays.get("baseline_weights", np.ones_like(centers[0]))),
-            "n_features_in_": header["n_features_in"],
-            "warnings_": header.get("warnings", []),
+            "n_features_in_": header["n_features_in"], "warnings_": header.get("warnings", []),
             "suggestion_": _unpacked(header.get("suggestion")),
             "ids_": ids and np.array(ids, object if str in map(type, ids) else None)}
         for group, kind in GROUPS.items():
