@@ -20,6 +20,13 @@ def one_thread():
 
 
 @pytest.fixture(autouse=True)
+def gradients_stay_on():
+    """A test that switches them off for good would fail others."""
+    yield
+    assert torch.is_grad_enabled()
+
+
+@pytest.fixture(autouse=True)
 def interruptible():
     """Shells let what runs in their background ignore Ctrl-C, and tests of it would wait in vain."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -33,7 +33,7 @@ def test_a_release_sets_the_version_everywhere(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(ROOT / "tools")
     import release
 
-    files = ("src/reclust/version.py", "CITATION.cff", "CHANGELOG.md")
+    files = ("src/reclust/utils/version.py", "CITATION.cff", "CHANGELOG.md")
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text())

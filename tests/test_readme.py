@@ -51,6 +51,15 @@ def test_the_table_of_results_is_that_of_the_comparison():
             assert longer.startswith(cell.replace("*", "")), (name, cell, longer)
 
 
+def test_the_numbers_of_tables_are_the_record():
+    tables = record("benchmarks/records/front_door_tables.json")["measured"].values()
+    for measure in ("acc", "ari"):
+        means = [np.mean([table["methods"][method][measure] for table in tables])
+                 for method in ("Reclust, normal", "k-means", "mixture, diagonal", "spectral", "UMAP + mixture")]
+        shown = re.findall(r"\d+\.\d", README.split("public tables")[1].split("[records]")[0])
+        assert [f"{mean:.1f}" for mean in means] == (shown[:5] if measure == "acc" else shown[5:])
+
+
 def test_the_page_of_benchmarks_is_written_from_the_records(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     import page

@@ -11,7 +11,7 @@ def release(version: str, root: Path = ROOT) -> None:
     if not re.fullmatch(r"\d+\.\d+\.\d+(rc\d+)?", version):
         raise SystemExit(f"{version!r} is no version such as 0.2.0 or 0.2.0rc1.")
     for name, pattern, line in (
-            ("src/reclust/version.py", r'^__version__ = ".*"$', f'__version__ = "{version}"'),
+            ("src/reclust/utils/version.py", r'^__version__ = ".*"$', f'__version__ = "{version}"'),
             ("CITATION.cff", r"^version: .*$", f"version: {version}"),
             ("CHANGELOG.md", r"^## Unreleased\n+", f"## Unreleased\n\n## {version}\n")):
         text, count = re.subn(pattern, line, (root / name).read_text(), count=1, flags=re.MULTILINE)

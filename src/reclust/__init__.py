@@ -2,6 +2,6 @@
 
 import lazy_loader
 
-from .version import __version__ as __version__
+from .utils.version import __version__ as __version__
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

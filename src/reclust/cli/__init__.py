@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 
 from ..utils.exceptions import printable
-from ..version import __version__
+from ..utils.version import __version__
 from . import fit, installation, study
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from .. import data
 from ..utils.exceptions import require
-from ..version import __version__
+from ..utils.version import __version__
 from .common import add_command, add_options, show
 
 PATH_METAVARS = ("FILE", "STORE", "DATA", "MODEL", "FOLDER", "NAME_OR_FILE")

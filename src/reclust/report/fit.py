@@ -18,7 +18,7 @@ from ..data.dataset import as_text, dense_rows
 from ..geometry import distance_ratio, extremes, squared_silhouette
 from ..training.history import AFTER_RESET
 from ..training.result import Model
-from ..version import __version__
+from ..utils.version import __version__
 from . import parts
 from .describe import describe
 from .findings import findings

@@ -15,7 +15,7 @@ from torch import Tensor
 from ..utils import tensor_file
 from ..utils.exceptions import warn
 from ..utils.values import integer, number, value
-from ..version import __version__
+from ..utils.version import __version__
 from .history import History
 from .result import GROUPS, group_of, pack_history, pack_settings, unpack_history
 from .settings import Settings

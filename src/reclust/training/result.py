@@ -20,7 +20,7 @@ from ..objectives import Objective, State
 from ..representations import Representation, build_network
 from ..utils import tensor_file
 from ..utils.values import NotStored, from_json, same, storable, to_json
-from ..version import __version__
+from ..utils.version import __version__
 from .history import PHASES, Curve, History
 from .settings import Settings
 
@@ -76,7 +76,8 @@ class _CallLimit(TorchFunctionMode):
     def __torch_function__(self, function: Any, types: Any, args: Any = (),
                            kwargs: Any = None) -> Any:
         self._left -= 1
-        if self._left < 0:
+        # The end of a no_grad block must not fail, or gradients would stay off.
+        if self._left < 0 and function is not torch._C._set_grad_enabled:
             raise ValueError("The settings describe a larger network than the trained one.")
         return function(*args, **(kwargs or {}))
 

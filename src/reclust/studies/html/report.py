@@ -21,7 +21,7 @@ from ...training.history import AFTER_RESET, Curve
 from ...utils.files import check_writable
 from ...utils.progress import ProgressOption, progress_bar
 from ...utils.values import value
-from ...version import __version__
+from ...utils.version import __version__
 from ..figures import FIGURES, MissingData, figure, save, source
 from ..figures.runs import over_one_epoch
 from ..store.reader import CELL, Status, StoreReader
