@@ -27,7 +27,7 @@ from reclust import (
     Schedule,
     train,
 )
-from reclust.training.recorder import Deadline
+from reclust.training.context import Deadline
 from reclust.utils import tensor_file
 
 X, Y = blobs(n=120)

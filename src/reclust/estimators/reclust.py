@@ -24,12 +24,12 @@ from ..ensemble.recipes import EFFORTS, Stage, embedding_recipe, image_recipe, t
 from ..interventions import Recluster
 from ..interventions.reclustering.kmeans import KMeansPlusPlus
 from ..objectives import IDECObjective
-from ..objectives.prototypes import DistillationObjective, prototype_logits
+from ..objectives.distillation import DistillationObjective, prototype_logits
 from ..representations import Neighbors
 from ..training.checkpoint import Checkpoint
+from ..training.context import Deadline
 from ..training.monitors.base import Monitor
 from ..training.monitors.progress import Progress
-from ..training.recorder import Deadline
 from ..training.result import Model
 from ..training.settings import Schedule, Settings
 from ..training.train import train

@@ -1,4 +1,4 @@
-"""SCAN, GCC, SeCu and distillation: the head is a set of prototypes, by cosine or distance.
+"""SCAN, GCC and SeCu: the head is a set of prototypes, compared with embeddings by their cosine.
 
 The prototypes are the centers, so that interventions act on them as on those of DEC.
 """
@@ -16,11 +16,6 @@ from .base import State, TrainedCenters
 def cosines(z: Tensor, centers: Tensor) -> Tensor:
     """(..., B, d), (k, d) -> (..., B, k)."""
     return normalize(z, dim=-1) @ normalize(centers, dim=-1).mT
-
-
-def prototype_logits(z: Tensor, centers: Tensor) -> Tensor:
-    """Return negative squared distances up to a constant: (..., B, d), (k, d) -> (..., B, k)."""
-    return 2 * z @ centers.mT - centers.square().sum(-1)
 
 
 def negative_entropy(shares: Tensor) -> Tensor:
@@ -162,19 +157,3 @@ class SeCuObjective(_Prototypes):
         share = self.members(state, z.unsqueeze(0)).mean(0)
         least = self.smallest / len(share)
         return {**state, "dual": (state["dual"] + self.rate * (least - share)).clamp(min=0)}
-
-
-@value
-class DistillationObjective(TrainedCenters):
-    """Cross-entropy between soft labels and a softmax of negative squared distances to centers.
-
-    `train` gets the soft labels (n, k) as `targets`.
-    """
-
-    weight: ClassVar[float] = 1.0
-    representation_weight: ClassVar[float] = 0.0
-
-    def loss(self, state: State, z: Tensor, targets: Tensor | None = None) -> Tensor:
-        assert targets is not None
-        logits = prototype_logits(z, state["centers"])
-        return -(targets * logits.log_softmax(-1)).sum(-1).mean()

@@ -13,9 +13,9 @@ from .contrastive import (
     EncoderProjector as EncoderProjector,
     OwnSimCLR as OwnSimCLR,
     SimCLR as SimCLR,
-    convert as convert,
     nt_xent as nt_xent,
 )
+from .convert import convert as convert
 from .convolutional import ConvAutoencoder as ConvAutoencoder
 from .neighbors import Neighbors as Neighbors
 from .resnet import (

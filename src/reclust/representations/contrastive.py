@@ -1,9 +1,7 @@
 """Contrastive representations: two views of a sample agree after a projector."""
 
 import copy
-import re
 from collections import OrderedDict
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import ClassVar, Literal, get_args
 
@@ -12,13 +10,12 @@ from torch import Tensor, nn
 
 from .. import draws
 from ..utils.values import choice, integer, integers, number, value
-from .base import WithEncoder, build_network, encode_together, layers_of, try_forward
+from .base import WithEncoder, encode_together, layers_of, try_forward
 from .layers import uninitialized
 from .resnet import Backbone, ResNet
 from .weights import decaying_weights, initial_weights
 
 Encoding = Literal["together", "apart", "apart and again"]
-_SHORTCUT = re.compile(r"\.(shortcut|downsample)\.\d+$")
 
 
 def nt_xent(projected: Tensor, temperature: float | Tensor) -> Tensor:
@@ -184,64 +181,3 @@ def mlp(sizes: tuple[int, ...], *, batch_norm: bool) -> list[nn.Module]:
         norm = [nn.BatchNorm1d(n_out)] if batch_norm else []
         layers += [uninitialized(nn.Linear, n_in, n_out), *norm, nn.ReLU()]
     return layers[: -2 if batch_norm else -1]
-
-
-def convert(state: Mapping[str, Tensor], representation: SimCLR = SimCLR(),
-            sample_shape: tuple[int, ...] = (3, 32, 32)) -> dict[str, Tensor]:
-    """Rename the weights of a SimCLR network of the same architecture, whatever it calls them.
-
-    Layers are matched by order and shape: first the backbone as torchvision orders it, then the
-    MLP, then the projector.
-
-    Parameters
-    ----------
-    state : mapping of str to Tensor
-        Its state dict.
-    representation : SimCLR, default=SimCLR()
-        The architecture.
-    sample_shape : tuple of int, default=(3, 32, 32)
-        Shape of an image.
-
-    Returns
-    -------
-    dict of str to Tensor
-        Parameters and buffers of ``representation.build(sample_shape, n_clusters)``.
-
-    Examples
-    --------
-    >>> from reclust import ResNet, SimCLR
-    >>> from reclust.representations import build_network, convert
-    >>> import torch
-    >>> small = SimCLR(ResNet(width=2), hidden=(4,), embedding=3, projector=(4, 2))
-    >>> other = build_network(small, (3, 8, 8), 2, torch.float32).state_dict()
-    >>> renamed = {f"module.{name}": weights for name, weights in other.items()}
-    >>> convert(renamed, small, (3, 8, 8)).keys() == other.keys()
-    True
-    """
-    net = build_network(representation, sample_shape, 1, torch.float32)
-    ours, theirs = _by_layer(net.state_dict()), _by_layer(state)
-    shapes, given_shapes = ([{leaf: tuple(tensor.shape) for leaf, tensor in layer.items()}
-                             for layer in group.values()] for group in (ours, theirs))
-    if shapes != given_shapes:
-        raise ValueError(f"The state dict has other layers than {representation}: it has "
-                         f"{len(theirs)} layers with weights, {len(ours)} are needed, in the same "
-                         "order and with the same shapes.")
-    converted = {f"{name}.{leaf}": tensor.detach().float() if tensor.is_floating_point() else tensor
-                 for name, given in zip(ours, theirs.values(), strict=True)
-                 for leaf, tensor in given.items()}
-    return {name: converted[name] for name in net.state_dict()}
-
-
-def _by_layer(state: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
-    """Tensors of each layer: shortcuts end their residual blocks, and the projector is last."""
-    found: dict[str, dict[str, Tensor]] = {}
-    for name, tensor in state.items():
-        layer, _, leaf = name.rpartition(".")
-        found.setdefault(layer, {})[leaf] = tensor
-    first: dict[str, int] = {}
-    order = {}
-    for i, name in enumerate(found):
-        block, is_shortcut = _SHORTCUT.subn("", name)
-        block = block if is_shortcut else name.rpartition(".")[0]
-        order[name] = ("proj" in name, first.setdefault(block, i), is_shortcut)
-    return {name: found[name] for name in sorted(found, key=lambda name: order[name])}

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from .. import draws
 from ..objectives import Objective, State
 from ..objectives.base import has_update
+from .context import RunContext
 from .engine.adam import Adam, Leaf
 from .engine.batches import Batches
 from .engine.compilation import Captured
 from .engine.executors import Executor, PlainExecutor, VmapExecutor, executor_kind
 from .engine.replicas import NETWORK
-from .recorder import RunContext
 from .settings import Schedule
 
 LOSS_COLUMNS = ("loss", "representation_loss", "cluster_loss", "gradient_norm")

@@ -12,11 +12,12 @@ from ..interventions import Recluster
 from ..objectives import Staged
 from ..utils.exceptions import StopTraining, warn
 from .checkpoint import TrainingState
+from .context import Deadline, RunContext
 from .descent import GradientDescent
 from .engine.embedding import Embedder
 from .engine.firing import InterventionRunner
 from .monitors.base import Moment, Snapshot
-from .recorder import Deadline, Recorder, RunContext
+from .recorder import Recorder
 from .settings import Schedule
 
 EXPLODING_NORM = 1000  # relative to `clip_norm`, above which a warning is given

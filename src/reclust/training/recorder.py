@@ -1,10 +1,8 @@
-"""What the phases of a run share: its context, deadline, history, failures and checkpoints."""
+"""Bookkeeping of a run: history, failed replicas, seconds and checkpoints."""
 
-import math
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -12,49 +10,16 @@ import numpy as np
 from torch import Tensor
 
 from .. import draws
-from ..data.inputs import Inputs
-from ..utils.device import Precision, Timer
+from ..utils.device import Timer
 from ..utils.exceptions import TrainingFailed, warn
 from ..utils.files import check_writable
 from .checkpoint import Checkpoint, TrainingState
+from .context import RunContext
 from .engine.executors import executor_kind
-from .engine.replicas import Replicas
 from .fingerprint import identity
 from .history import Curve, History
-from .monitors.base import Monitor, StatefulMonitor, as_column
+from .monitors.base import StatefulMonitor, as_column
 from .result import Result, provenance
-from .settings import Execution, Settings
-
-
-@dataclass(frozen=True)
-class RunContext:
-    """One run of all replicas or of a group of them; `start` holds one replica for each."""
-
-    replicas: Replicas
-    inputs: Inputs
-    settings: list[Settings]
-    monitors: Sequence[Monitor]
-    execution: Execution
-    precision: Precision
-    start: Result | None
-    is_partial_group: bool
-    targets: Tensor | None = None
-
-    @property
-    def common(self) -> Settings:
-        """Settings in which all replicas agree, apart from objective and intervention."""
-        return self.settings[0]
-
-
-class Deadline:
-    """The end of a time budget that starts now."""
-
-    def __init__(self, seconds: float | None) -> None:
-        self._end = time.monotonic() + (math.inf if seconds is None else seconds)
-
-    @property
-    def passed(self) -> bool:
-        return time.monotonic() > self._end
 
 
 class Recorder:

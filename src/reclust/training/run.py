@@ -8,11 +8,12 @@ from torch import Tensor
 from ..data.inputs import Inputs
 from ..utils.device import Precision
 from .checkpoint import Checkpoint, TrainingState
+from .context import Deadline, RunContext
 from .engine.firing import sharing
 from .engine.replicas import Replicas
 from .phase import Phase
 from .preflight import check_data_and_parts
-from .recorder import Deadline, Recorder, RunContext
+from .recorder import Recorder
 from .result import Result
 from .settings import Schedule, Settings
 

@@ -16,9 +16,9 @@ from ..utils.device import Precision, choose_device, threads_for
 from ..utils.exceptions import TrainingFailed, warn
 from ..utils.values import check_int
 from .checkpoint import Checkpoint
+from .context import RunContext
 from .engine.replicas import Replicas
 from .monitors.base import Monitor
-from .recorder import RunContext
 from .result import Result, concatenate
 from .run import create_replicas, run
 from .settings import Execution, Settings, settings_per_replica
