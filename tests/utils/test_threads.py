@@ -5,8 +5,8 @@ import threading
 import pytest
 import torch
 
-from reclust.utils import device
-from reclust.utils.device import LARGE, threads_for
+from reclust.utils import threads
+from reclust.utils.threads import LARGE, threads_for
 
 
 @pytest.fixture(autouse=True)
@@ -47,4 +47,4 @@ def test_blocks_in_parallel_restore_the_number():
         inside.wait()
     done.set()
     thread.join()
-    assert not device._THREADS_BEFORE and torch.get_num_threads() == 4
+    assert not threads._BEFORE and torch.get_num_threads() == 4

@@ -63,7 +63,7 @@ class KSuggestion:
 
     @property
     def clear(self) -> bool:
-        """Whether the clusterings agree more than on data without clusters."""
+        """True if the clusterings agree more than on data without clusters."""
         return not self.at_k < self.chance + MARGIN
 
     @property

@@ -115,7 +115,7 @@ class DeepClustering(FittedClustering):
         Everything that training produced.
 
     warnings_ : list of str
-        What the fit warned about.
+        Messages of the warnings of the fit.
 
     Examples
     --------

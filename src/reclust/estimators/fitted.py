@@ -30,8 +30,9 @@ from ..training.checkpoint import Checkpoint
 from ..training.history import Curve
 from ..training.result import Model, Result
 from ..training.settings import Execution
-from ..utils.device import choose_device, resident_limit, threads_for
+from ..utils.device import choose_device, resident_limit
 from ..utils.exceptions import collected_warnings, warn
+from ..utils.threads import threads_for
 from ..utils.values import check_int
 from .model_file import write_model
 from .reporting import Reporting

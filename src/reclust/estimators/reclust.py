@@ -86,18 +86,13 @@ class Reclust(FittedClustering):
         Mean score of the members: 1 if all found the same clusters, near 0 if there are none.
     baseline_ : Baseline
         K-means on the same samples.
-    suggestion_ : KSuggestion or None
-        Evidence for the number of clusters with `n_clusters="auto"`.
-    outlier_score_ : ndarray of shape (n_samples,)
-        Distance from every cluster by its shape: 0 for a typical sample, above 6 for one that
-        belongs nowhere.
-    tree_ : ndarray of shape (n_leaves - 1, 4)
-        Linkage matrix of parts of the clusters, for `cut`.
+    suggestion_, outlier_score_, tree_
+        As in `DeepClustering`.
     n_clusters_, cluster_centers_, history_, result_, ids_
         As in `DeepClustering`, for the network.
 
     warnings_ : list of str
-        What the fit warned about.
+        Messages of the warnings of the fit.
 
     Examples
     --------

@@ -21,8 +21,9 @@ from ..ensemble.recipes import EFFORTS, mostly_categories, scales
 from ..ensemble.views import standardized, table_views
 from ..training.settings import Execution, Settings
 from ..training.train import train
-from ..utils.device import choose_device, resident_limit, threads_for
+from ..utils.device import choose_device, resident_limit
 from ..utils.progress import ProgressOption, progress_bar
+from ..utils.threads import threads_for
 from ..utils.values import check_int
 from .kinds import augmentation_for, flat_rows, kind_of, lens_for
 

@@ -1,5 +1,9 @@
 from .adaptive import WhenSettled as WhenSettled
 from .brb import BRB as BRB
+from .controls import (
+    DisentangledReset as DisentangledReset,
+    NoisyRecluster as NoisyRecluster,
+)
 from .exchange import Exchange as Exchange
 from .reclustering.kmeans import (
     KMeans as KMeans,
@@ -9,14 +13,12 @@ from .reclustering.medoids import KMedoids as KMedoids
 from .reclustering.mixture import GaussianMixture as GaussianMixture
 from .reclustering.recluster import (
     NativeRecluster as NativeRecluster,
-    NoisyRecluster as NoisyRecluster,
     RandomCenters as RandomCenters,
     Recluster as Recluster,
     RecomputeCenters as RecomputeCenters,
 )
 from .soft_reset import (
     CurrentNoise as CurrentNoise,
-    DisentangledReset as DisentangledReset,
     InitialNoise as InitialNoise,
     KaimingNoise as KaimingNoise,
     Perturb as Perturb,

@@ -12,7 +12,6 @@ from .. import draws
 from ..representations import weights as init
 from ..utils.exceptions import warn
 from ..utils.values import check_float, value
-from .reclustering.recluster import OnSamples, group_means
 from .steps import Step
 from .target import Blocks, Layer, Target
 
@@ -186,38 +185,6 @@ class SoftReset(_WithNoise):
             for name, weights in layer.parameters.items():
                 noise = self.draw(target, layer, name)  # before shrinking: may depend on weights
                 weights.mul_(keep).add_(noise, alpha=1 - keep)
-
-
-@value
-class DisentangledReset(OnSamples):
-    """Control: label samples with a softly reset copy of the encoder, and move only the centers.
-
-    New centers are the means of the original encoder's embeddings under these labels. For `keep`
-    and `noise` see `SoftReset`.
-    """
-
-    keep: float | Mapping[str, float] = 0.8
-    noise: WeightNoise = InitialNoise()
-
-    def __post_init__(self) -> None:
-        SoftReset(self.keep)  # checks `keep`
-
-    def check(self, blocks: Blocks) -> None:
-        SoftReset(self.keep, self.noise).check(blocks)
-
-    def __call__(self, target: Target) -> None:
-        # Weights are reset in place and restored, since a copy would need its own embedder.
-        reset = SoftReset(self.keep, self.noise)
-        weights = [weight for layer, _ in reset.layers(target.blocks)
-                   for weight in layer.parameters.values()]
-        saved = [weight.clone() for weight in weights]
-        try:
-            reset(target)
-            labels = target.assigner(self.embed(target))
-        finally:
-            for weight, before in zip(weights, saved, strict=True):
-                weight.copy_(before)
-        target.centers.copy_(group_means(self.embed(target), labels, target.centers))
 
 
 @value

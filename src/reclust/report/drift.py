@@ -19,7 +19,7 @@ MAX_FEATURES = 200  # of a table whose features are compared
 
 @dataclass(frozen=True)
 class Reference:
-    """What a model remembers of its samples, without any of them.
+    """Statistics of the fitted samples, without any of them.
 
     sizes (k,); means (k, d) of the clusters in network input; distances (m,) from the mean of a
     sample's cluster; features (m, d), each column sorted by itself, or (m, 0).

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from ..data import Prepared
 from ..data.inputs import Inputs, as_inputs
-from ..utils.device import Precision, choose_device, threads_for
+from ..utils.device import Precision, choose_device
 from ..utils.exceptions import TrainingFailed, warn
+from ..utils.threads import threads_for
 from ..utils.values import check_int
 from .checkpoint import Checkpoint
 from .context import RunContext

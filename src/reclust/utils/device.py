@@ -1,4 +1,4 @@
-"""Devices: their memory, precision and threads, torch's random state, and the time spent."""
+"""Devices: their memory and precision, torch's global random state, and the time spent."""
 
 from __future__ import annotations
 
@@ -10,16 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cache
 
 import torch
-from threadpoolctl import ThreadpoolController
 
 _RANDOM_STATE = threading.RLock()  # models that are fitted in parallel threads take turns
 _TF32_LOCK, _TF32_BEFORE = threading.Lock(), list[str]()
-_THREADS_LOCK, _THREADS_BEFORE = threading.Lock(), list[int]()
-_controller = cache(ThreadpoolController)
-LARGE = 2**26  # multiplications of a product from which on threads share it
 
 
 def choose_device(name: str) -> torch.device:
@@ -98,29 +93,6 @@ def _tf32() -> Iterator[None]:
             before = _TF32_BEFORE.pop()
             if not _TF32_BEFORE:
                 torch.set_float32_matmul_precision(before)
-
-
-@contextmanager
-def threads_for(multiplications: int) -> Iterator[None]:
-    """Compute on one thread, or on all that torch may use if products are large.
-
-    The choice depends on nothing else, since results depend on the number of threads. That number
-    is a setting of the whole process: threads of the caller that use torch meanwhile are affected,
-    and the last block to end restores the setting.
-    """
-    large = multiplications >= LARGE
-    with _THREADS_LOCK:
-        before = torch.get_num_threads()
-        most = _THREADS_BEFORE[0] if _THREADS_BEFORE else before
-        _THREADS_BEFORE.append(most)
-    torch.set_num_threads(most if large else 1)
-    try:
-        with nullcontext() if large else _controller().limit(limits=1, user_api="blas"):
-            yield
-    finally:
-        with _THREADS_LOCK:
-            _THREADS_BEFORE.pop()
-            torch.set_num_threads(before if _THREADS_BEFORE else most)
 
 
 @contextmanager

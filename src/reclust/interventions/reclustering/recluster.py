@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ... import draws
-from ...utils.values import choice, integer, number, value
+from ...utils.values import choice, integer, value
 from ..steps import Step
 from ..target import Target
 from .kmeans import KMeans
@@ -145,21 +145,6 @@ class NativeRecluster(OnSamples):
     def __call__(self, target: Target) -> None:
         z = self.embed(target)
         target.centers.copy_(group_means(z, target.assigner(z), target.centers))
-
-
-@value
-class NoisyRecluster(OnSamples):
-    """Control: recluster z + scale * eps, with Gaussian eps scaled to |eps| = |z|."""
-
-    scale: float = number(default=0.3)
-    method: Method = KMeans()
-
-    def __call__(self, target: Target) -> None:
-        z = self.embed(target)
-        eps = draws.normal(draws.fold(target.key, "noise"), z.shape[-2:], dtype=z.dtype)
-        length = eps.norm(dim=-1, keepdim=True).clamp(min=torch.finfo(z.dtype).tiny)
-        noisy = z + self.scale * z.norm(dim=-1, keepdim=True) * eps / length
-        place_centers(self.method, [target], [noisy])
 
 
 @value

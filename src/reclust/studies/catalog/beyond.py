@@ -14,7 +14,7 @@ from ...representations import ConvAutoencoder
 from ..measures import LABEL_FREE
 from ..protocols import AutoencoderProtocol
 from ..study import Variant
-from .paper import MOMENTUM, RECLUSTER, RESET, add, every
+from .registry import MOMENTUM, RECLUSTER, RESET, add, every
 
 REPLICAS = 20  # of one repetition of `presets.best`, of which one is kept; they are a group
 EXCHANGE, SPLIT_MERGE = Exchange(), SplitMerge(rows="first")

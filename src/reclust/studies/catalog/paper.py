@@ -1,4 +1,4 @@
-"""The named studies, and those of the paper: of autoencoders, then the contrastive ones."""
+"""Studies of the paper: those of autoencoders, then the contrastive ones."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -6,30 +6,17 @@ from itertools import product
 from typing import Any
 
 from ...estimators.presets import CONTRASTIVE_INTERVENTIONS, PAPER_INTERVENTIONS, PAPER_SEEDS
-from ...interventions import (
-    DisentangledReset,
-    Every,
-    NativeRecluster,
-    NoisyRecluster,
-    RandomCenters,
-    Recluster,
-    RecomputeCenters,
-    SoftReset,
-    Step,
-)
+from ...interventions import Every, RandomCenters, Recluster, SoftReset
+from ...interventions.controls import DisentangledReset, NoisyRecluster
 from ...interventions.reclustering.kmeans import KMeans, KMeansPlusPlus
 from ...interventions.reclustering.medoids import KMedoids
 from ...interventions.reclustering.mixture import GaussianMixture
-from ...interventions.reclustering.recluster import Method
+from ...interventions.reclustering.recluster import Method, NativeRecluster, RecomputeCenters
 from ...interventions.soft_reset import CurrentNoise, KaimingNoise, Perturb, ResetMomentum, Shrink
 from ..protocols import AutoencoderProtocol, ContrastiveProtocol
-from ..published import base_name
-from ..study import Study, Variant
+from ..study import Variant
+from .registry import MOMENTUM, RECLUSTER, RESET, add, every
 
-RESET = SoftReset(0.8, KaimingNoise())
-RECLUSTER = Recluster(rows="first")
-MOMENTUM = ResetMomentum()
-_CATALOG: dict[str, Study] = {}
 METHODS: dict[str, Method] = {
     "k-means": KMeans(), "k-means++": KMeansPlusPlus(), "k-medoids": KMedoids(),
     "em": GaussianMixture(), "random": RandomCenters()}
@@ -42,33 +29,6 @@ NONE, BRB, ONLY_RECLUSTER, ONLY_RESET = (
     Variant(name, PAPER_INTERVENTIONS[name]) for name in ("none", "brb", "recluster", "reset"))
 ALL_FOUR = (NONE, BRB, ONLY_RECLUSTER, ONLY_RESET)
 CONTRASTIVE = tuple(Variant(*item) for item in CONTRASTIVE_INTERVENTIONS.items())
-
-
-def names() -> list[str]:
-    return list(_CATALOG)
-
-
-def named(name: str) -> Study:
-    """Return a study by its name; NAME-mini is its small form, see `FORMS`."""
-    full = name.removesuffix("-mini")
-    known = base_name(full)
-    if known not in _CATALOG:
-        raise ValueError(f"There is no study named {name!r}: choose from {', '.join(_CATALOG)}, or "
-                         "give a file NAME.toml.")
-    study = _CATALOG[known]
-    if full != known:
-        study = study.program() if full.endswith("-program") else study.in_tf32()
-    return study if name == full else study.mini()
-
-
-def add(name: str, about: str, variants: tuple[Variant, ...], **fields: Any) -> Study:
-    """Add a study to the catalog; tools/catalog.py updates what `reclust study list` shows."""
-    _CATALOG[name] = Study(name, variants, about, **fields)
-    return _CATALOG[name]
-
-
-def every(*steps: Step, interval: int = 20) -> Every:
-    return Every(interval, steps)
 
 
 def brb_with(method: Method = KMeans(), *, subsample: int | None = 10_000) -> Every:
