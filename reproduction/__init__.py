@@ -21,6 +21,7 @@ from .claims import CLAIMS
 from .coverage import ABLATIONS, BEYOND, catalog_study
 from .overview import overview
 from .pages import FIGURES_FOLDER, OVERVIEW, SUMMARY, Remarks, cell_names, pages
+from .readings import show_tf32
 
 __all__ = ["REMARKS", "custom_studies", "drawn", "filled", "open_records", "pages", "read_remarks",
            "reproduce"]
@@ -32,8 +33,10 @@ _log = logging.getLogger(__name__)
 @contextmanager
 def open_records(folder: str | os.PathLike[str]) -> Iterator[StoreReader]:
     """Open all stores of a folder as one, with the parts of a study joined."""
-    with gathered(sorted(Path(folder).glob("*.sqlite")), study=catalog_study) as reader:
-        yield reader
+    with gathered(sorted(Path(folder).glob("*.sqlite")), study=catalog_study) as store:
+        if MAIN in store.studies():
+            show_tf32(store)
+        yield store
 
 
 def read_remarks(path: str | os.PathLike[str]) -> Remarks:

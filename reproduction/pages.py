@@ -123,9 +123,10 @@ def first_page(reader: StoreReader, judged: Judged, remarks: Remarks,
                   "The authors' released program differs from the text of the paper, most of all "
                   "by BatchNorm after every hidden layer, and multiplies in TF32. Cells that were "
                   "run in every reading:\n", _untitled(both),
-                  "The pages show the text's reading in bfloat16, in which all data sets were run. "
-                  "In TF32 it agrees best, so the main table was probably made without BatchNorm; "
-                  "DEC without augmentation agrees with BatchNorm only (claim 5).\n"]
+                  "The text's reading in TF32 agrees best, so the main table was probably made "
+                  "without BatchNorm; DEC without augmentation agrees with BatchNorm only (claim "
+                  "5). The pages show the main table in TF32 where a data set was run whole in it, "
+                  "and everything else in bfloat16.\n"]
     if SUMMARY in remarks:
         parts += ["## What differs from the paper\n",
                   "\n".join(f"- {line}" for line in remarks[SUMMARY].strip().splitlines()) + "\n"]

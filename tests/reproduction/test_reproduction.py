@@ -136,6 +136,17 @@ def test_both_readings_of_the_paper_are_compared_where_both_were_run(tmp_path):
         assert "## Readings of the paper" in made.pages(reader, {}, [])["reproduction.md"]
 
 
+def test_the_main_table_shows_tf32_for_sets_that_are_complete_in_it(tmp_path):
+    with Store(tmp_path / "a.sqlite") as store:
+        fill(store, "acc-table", seeds=3, sets=("usps", "optdigits"), score=lowered)
+    with Store(tmp_path / "b.sqlite") as store:
+        fill(store, "acc-table-tf32", seeds=3, sets=("usps",))
+    with made.open_records(tmp_path) as reader:
+        shown, bf16, tf32 = ({cell.name: cell.mean for cell in cells.agreements(reader, studies=(study,))}
+                             for study in ("acc-table", "acc-table-bf16", "acc-table-tf32"))
+    assert shown == bf16 | tf32 and len(tf32) == 24 and len(shown) == 48
+
+
 def test_the_page_says_what_there_is_and_what_is_missing(main):
     key = "acc-table/usps/dec/brb/scratch"
     pages = made.pages(main, {key: "the *seeds* differ"}, ["radar"])

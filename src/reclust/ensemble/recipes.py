@@ -101,16 +101,18 @@ def image_recipe(inputs: Inputs, augment: Augmentation, effort: Effort, seed: in
                  training: MemberTraining, deep: Settings | None = None) -> EnsembleRecipe:
     """Neighbor networks on augmented images, and replicas of a deep clustering on a GPU.
 
-    Their score is how stable their clusters are under augmentation.
+    Where there are both, the clusters that are most stable under augmentation are the better half
+    of each.
     """
     settings = image_settings(training.n_clusters, inputs, augment, effort)
     replicas = 3 if training.device.type == "cpu" else 4
     families = [("neighbor network", settings, effort.networks * replicas)]
     if deep is not None:
         families.append(("deep clustering with BRB", deep, effort.networks * 5))
+    select = None if deep is None else SharedInformation()
     return EnsembleRecipe([
         (name, partial(members.trained_members, inputs, settings, range(seed, seed + replicas),
-                       name, "images", training, SharedInformation()))
+                       name, "images", training, select))
         for name, settings, replicas in families])
 
 
@@ -143,8 +145,12 @@ def image_settings(k: int, inputs: Inputs, augment: Augmentation, effort: Effort
     on_cpu = inputs.device.type == "cpu"
     network = Neighbors((256, 128) if on_cpu else (1024, 512, 256), 64)
     return neighbor_settings(network, k, inputs.n_samples, lr=1e-3, neighbors=5, augment=augment,
-                             steps=effort.steps * (3 if on_cpu else 15),
+                             steps=image_steps(effort.steps, inputs.device),
                              batch_size=256 if on_cpu else 512)
+
+
+def image_steps(steps: int, device: torch.device) -> int:
+    return steps * (3 if device.type == "cpu" else 15)
 
 
 def _networks(x: Tensor, settings: Settings, view: str, seed: int, count: int,

@@ -17,10 +17,18 @@ from torch import Tensor
 from .. import draws, metrics
 from ..data.accept import SampleSet, accept
 from ..data.augmentation.affine import Augmentation
+from ..data.inputs import Inputs
 from ..data.preparation import Preparation
 from ..ensemble.consensus import consensus, vote_shares
 from ..ensemble.members import Member, MemberTraining, voters
-from ..ensemble.recipes import EFFORTS, Stage, embedding_recipe, image_recipe, table_recipe
+from ..ensemble.recipes import (
+    EFFORTS,
+    Stage,
+    embedding_recipe,
+    image_recipe,
+    image_steps,
+    table_recipe,
+)
 from ..interventions import Recluster
 from ..interventions.reclustering.kmeans import KMeansPlusPlus
 from ..objectives import IDECObjective
@@ -179,7 +187,7 @@ class Reclust(FittedClustering):
                 labels = np.stack([member.labels for member in voters(members)])
                 agreed = consensus(labels, k, recipe.graph, seed=seed)
                 targets = (np.eye(k)[agreed] + vote_shares(labels, agreed, k)) / 2
-                result = train(inputs, _student(k, len(rows), augment, effort.steps), seeds=[seed],
+                result = train(inputs, _student(k, inputs, augment, effort.steps), seeds=[seed],
                                targets=targets, monitors=training.monitors, checkpoint=checkpoint,
                                execution=replace(execution, time_budget=None))
             self._adopt(result, preparation, [float("nan")], 0)
@@ -245,8 +253,10 @@ def _finished(member: Member, agreed: np.ndarray, rows: np.ndarray, n_samples: i
     return replace(member, labels=labels, score=metrics.ari(member.labels, agreed))
 
 
-def _student(k: int, n_samples: int, augment: Augmentation | None, steps: int) -> Settings:
+def _student(k: int, inputs: Inputs, augment: Augmentation | None, steps: int) -> Settings:
     """Return the settings of the network that learns the consensus."""
+    n_samples = inputs.n_samples
+    steps = image_steps(steps, inputs.device) if augment is not None else steps
     batch_size = min(256, max(1, n_samples // 2))
     training = Schedule(epochs=ceil(steps / (n_samples // batch_size)), batch_size=batch_size,
                         lr=2e-3, decay="cosine", weight_decay=1e-4, clip_norm=None,
