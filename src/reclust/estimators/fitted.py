@@ -116,8 +116,8 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
     def transform(self, X: Any) -> np.ndarray:
         """Return the embeddings, (n, d), in the floating type of X."""
         array = self.check_input(X).array
-        z = self.map_samples(array, lambda model, z: z)
-        return z.astype(np.float32 if array.dtype == np.float32 else np.float64, copy=False)
+        kind = np.float32 if array.dtype == np.float32 else np.float64
+        return self._embed(array).astype(kind, copy=False)
 
     def cut(self, n_clusters: int) -> np.ndarray:
         """Return labels of the fitted samples at another number of clusters, without a new fit.
@@ -218,6 +218,9 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
             return torch.cat([function(model, model.embed(batch.to(device))).cpu()
                               for batch in batches]).numpy()
 
+    def _embed(self, X: Any) -> np.ndarray:
+        return self.map_samples(X, lambda model, z: z)
+
     def soft_labels(self, model: Model, z: Tensor) -> Tensor:
         """Return the Student-t similarity of embeddings (B, d) to each center, summing to 1."""
         q = soft_assignment(z, model.state["centers"])
@@ -263,6 +266,7 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         x = self.preparation_.network_input(X[rows]).flatten(1).numpy()
         self.shapes_ = ClusterShapes.fit(x, self.labels_[rows], self.n_clusters_)
         self.outlier_score_ = self._outlier_score(X)
+        self.sample_embedding_ = self._embed(X[rows]).astype(np.float32)
         if self.n_clusters_ < n_clusters:
             warn(f"{n_clusters - self.n_clusters_} of {n_clusters} clusters ended without samples. "
                  "Use a smaller n_clusters, pretrain longer, or reset more often (BRB).")
@@ -277,8 +281,7 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         order = draws.permutation(draws.fold(draws.key(0), "tree"), X.shape[0])
         rows = order[:TREE_ROWS].sort().values.numpy()
         labels, k = self.labels_[rows], self.n_clusters_
-        leaves, cluster_of = parts_of(
-            torch.from_numpy(self.map_samples(X[rows], lambda _, z: z)), labels, k)
+        leaves, cluster_of = parts_of(torch.from_numpy(self._embed(X[rows])), labels, k)
         others = [candidate.labels[rows] for candidate in self.candidates_ if not candidate.failed]
         if len(others) == 1:
             soft = self.map_samples(X[rows], self.soft_labels)

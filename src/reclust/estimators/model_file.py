@@ -24,7 +24,8 @@ from .baseline import Baseline
 # Fitted attributes that are arrays, and their names in files since version 0.1.
 ARRAYS = {"labels_": "labels", "nonempty_clusters_": "living",
           "consensus_labels_": "consensus_labels", "probabilities_": "probabilities",
-          "tree_": "tree", "leaves_": "leaves", "outlier_score_": "outlier_score"}
+          "tree_": "tree", "leaves_": "leaves", "outlier_score_": "outlier_score",
+          "sample_embedding_": "sample_embedding"}
 GROUPS: dict[str, Any] = {"reference": Reference, "shapes": ClusterShapes}
 SCALINGS = [f"{which}.{name}" for which in ("first", "second") for name in ("shift", "scale")]
 

@@ -6,6 +6,7 @@ import json
 import os
 from typing import Any
 
+import torch
 from sklearn.utils.validation import check_is_fitted
 
 from ..report.card import as_html, card
@@ -56,6 +57,43 @@ class Reporting:
         pandas = require("pandas", purpose="Describing clusters")
         return pandas.DataFrame(describe(self, X)).set_index("cluster")
 
+    def plot(self: Any, X: Any = None, *, ax: Any = None) -> Any:
+        """Draw the embedding in two dimensions by cluster, doubtful samples fainter.
+
+        Parameters
+        ----------
+        X : array, DataFrame, path, ..., optional
+            Samples to draw; by default 2,000 of those of the fit.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib Axes
+            Axes are those of UMAP where umap-learn is installed, otherwise principal components.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_blobs
+        >>> from reclust import Reclust
+        >>> X, _ = make_blobs(60, 5, random_state=0)
+        >>> model = Reclust(3, effort="quick", random_state=0).fit(X)
+        >>> model.plot().figure.savefig("clusters.png")  # doctest: +SKIP
+        """
+        from ..report.plot import plot
+
+        check_is_fitted(self, "labels_")
+        if X is None:
+            self._need("sample_embedding_")
+        z = self.sample_embedding_ if X is None else self.transform(X)
+        soft = self.soft_labels(self._model, torch.from_numpy(z).double())
+        return plot(z, soft.numpy(), ax)
+
+    def _need(self, attribute: str) -> None:
+        if not hasattr(self, attribute):
+            raise ValueError("This model was saved by version 0.1, which kept nothing to compare "
+                             "with or to draw: fit it again.")
+
     def drift(self: Any, X: Any) -> Any:
         """Compare new samples with those of the fit.
 
@@ -83,9 +121,7 @@ class Reporting:
         'feature 1'
         """
         check_is_fitted(self, "labels_")
-        if not hasattr(self, "reference_"):
-            raise ValueError("This model was saved by version 0.1, which kept nothing to compare "
-                             "with: fit it again.")
+        self._need("reference_")
         return drift(self, X, self.reference_)
 
     def export_onnx(self: Any, path: str | os.PathLike[str]) -> None:
