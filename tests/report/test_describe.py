@@ -6,7 +6,7 @@ from support import blobs
 
 from reclust import Reclust
 from reclust.data.encoding import Feature
-from reclust.report.describe import Condition, describe, in_words, show_number
+from reclust.report.describe import Condition, class_words, describe, in_words, show_number
 
 pd = pytest.importorskip("pandas")
 RNG = np.random.default_rng(0)
@@ -35,7 +35,7 @@ def test_planted_rules_are_found_and_counted(model):
 def test_coverage_and_precision_by_hand():
     X, _ = blobs(90)
     model = Reclust(3, effort="quick", random_state=0, device="cpu").fit(X)
-    for one in describe(model, X):
+    for one in describe(model, model.check_input(X)):
         assert one["description"].startswith("feature ") and 0 < one["coverage"] <= 1 and 0 < one["precision"] <= 1
 
 
@@ -56,7 +56,7 @@ def test_levels_in_words():
 def test_images_have_no_rules():
     images = RNG.integers(0, 256, (40, 8, 8)).astype(np.uint8)
     model = Reclust(2, effort="quick", random_state=0, device="cpu").fit(images)
-    assert [one["description"] for one in describe(model, images)] == ["", ""]
+    assert [one["description"] for one in describe(model, model.check_input(images))] == ["", ""]
 
 
 def test_words_of_free_text_are_those_of_the_cluster():
@@ -67,3 +67,12 @@ def test_words_of_free_text_are_those_of_the_cluster():
     for cluster, text in model.describe(table)["description"].items():
         own = words[kind[np.flatnonzero(model.labels_ == cluster)[0]]]
         assert set(text.partition("note: ")[2].split(", ")) < set(own)
+
+
+def test_class_words_by_hand():
+    texts, labels = ["cat cat dog", "cat fish", "dog dog fish", "the and"], np.array([4, 4, 7, 7])
+    counts = {4: {"cat": 3, "dog": 1, "fish": 1}, 7: {"dog": 2, "fish": 1}}
+    totals = {"cat": 3, "dog": 3, "fish": 2}
+    weight = {cluster: {word: n / sum(own.values()) * np.log(1 + 4 / totals[word]) for word, n in own.items()} for cluster, own in counts.items()}
+    assert class_words(texts, labels) == {cluster: sorted(own, key=lambda word: -own[word]) for cluster, own in weight.items()}
+    assert class_words(["the", "and"], np.array([0, 1])) == {}

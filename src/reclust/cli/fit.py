@@ -146,7 +146,7 @@ def _print_summary(arguments: argparse.Namespace, dataset: Dataset, model: Any, 
     from ..metrics import scores
     from ..report.describe import describe
 
-    described = describe(model, dataset)
+    described = describe(model, model.check_input(dataset))
     summary: dict[str, Any] = {
         "samples": len(dataset), "clusters": model.n_clusters_, "complete": complete,
         "sizes": np.bincount(model.labels_).tolist(), "output": arguments.output,

@@ -29,7 +29,7 @@ class SampleSet:
 
     array: rows (n, d), dense, memory-mapped or sparse, or images (n, h, w[, channels]);
     image_shape: (h, w, channels), None for tables; ids (n,): names of the samples; encoder: what
-    turned a table of mixed columns into the array.
+    turned a table of mixed columns into the array; texts (n,): what the rows are embeddings of.
     """
 
     array: Any
@@ -37,6 +37,7 @@ class SampleSet:
     feature_names: tuple[str, ...] | None = None
     ids: np.ndarray | None = None
     encoder: TableEncoder | None = None
+    texts: Sequence[str] | None = None
 
     @property
     def n_samples(self) -> int:

@@ -21,6 +21,7 @@ from ..data.accept import SampleSet, accept, as_array
 from ..data.formats.memory import is_dataframe
 from ..data.inputs import Inputs
 from ..data.preparation import Preparation
+from ..data.texts import accept_texts, is_texts
 from ..ensemble.granularity import KSuggestion
 from ..ensemble.outliers import OUTLYING, ClusterShapes
 from ..ensemble.tree import cluster_tree, cut, parts_of, similarity
@@ -150,8 +151,8 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         encoder, columns = self.preparation_.encoder, None
         if encoder is None and not is_dataframe(X):
             columns = getattr(self, "feature_names_in_", None)
-        samples = accept(X, image_shape=fitted, columns=columns, encoder=encoder,
-                         numeric=encoder is None)
+        samples = accept_texts(X, getattr(self, "embed_", None)) if is_texts(X) else accept(
+            X, image_shape=fitted, columns=columns, encoder=encoder, numeric=encoder is None)
         self._check_features(X, samples, reset=False)
         if samples.image_shape != fitted:
             raise ValueError(f"X has images of shape {samples.array.shape[1:]}, but the model was "

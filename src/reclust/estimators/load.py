@@ -12,7 +12,8 @@ from .fitted import FittedClustering
 from .model_file import read_model
 
 
-def load(path: str | os.PathLike[str], *, representation: Representation | None = None) -> Any:
+def load(path: str | os.PathLike[str], *, representation: Representation | None = None,
+         embed: Any = None) -> Any:
     """Load a model that `save` or the command `reclust fit` wrote.
 
     Predictions are the same on every machine. Nothing in the file is executed.
@@ -24,6 +25,8 @@ def load(path: str | os.PathLike[str], *, representation: Representation | None 
     representation : Representation, optional
         Needed if the model was fitted with custom modules, which cannot be saved: pass the same
         representation again.
+    embed : function or model, optional
+        Needed to predict texts, as in `Reclust.fit`.
 
     Returns
     -------
@@ -59,4 +62,5 @@ def load(path: str | os.PathLike[str], *, representation: Representation | None 
         if isinstance(custom, NotStored):
             raise ValueError(f"it was fitted with a custom {custom.what}, which cannot be saved; "
                              "pass the same as load(path, representation=…).")
+        fitted["embed_"] = embed
         return FittedClustering.subclasses[estimator](**parameters).restore(fitted)

@@ -19,6 +19,7 @@ from ..data.accept import SampleSet, accept
 from ..data.augmentation.affine import Augmentation
 from ..data.inputs import Inputs
 from ..data.preparation import Preparation
+from ..data.texts import accept_texts, is_texts
 from ..ensemble.consensus import consensus, vote_shares
 from ..ensemble.members import Member, MemberTraining, voters
 from ..ensemble.recipes import (
@@ -134,33 +135,41 @@ class Reclust(FittedClustering):
 
     def fit(self, X: Any, y: Any = None, *,
             checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
-            every: int | None = None, monitors: Sequence[Monitor] = ()) -> Reclust:
+            every: int | None = None, monitors: Sequence[Monitor] = (), embed: Any = None
+            ) -> Reclust:
         """Cluster X.
 
         Parameters
         ----------
         X : array, tensor, DataFrame, sparse matrix, Dataset, path, ...
             Rows (n, features) or images (n, h, w[, channels]), or a file or folder that
-            `reclust.data.read` reads.
+            `reclust.data.read` reads; or texts, with `embed`.
         y : ignored
         checkpoint, every : Checkpoint or path, int, optional
             Where to save the training state, and after how many epochs (10). The same fit continues
             from it after an interruption.
         monitors : sequence of Monitor
             Called while networks train.
+        embed : function or model, optional
+            Texts (n,) -> vectors (n, d), or an object whose method `encode` does that, such as a
+            SentenceTransformer. Model files do not hold it.
 
         Returns
         -------
         self
         """
-        samples = accept(X, image_shape=self.image_shape, min_samples=2)
+        if is_texts(X):
+            samples, kind = accept_texts(X, embed, min_samples=2), "embeddings"
+        else:
+            samples = accept(X, image_shape=self.image_shape, min_samples=2)
+            kind = kind_of(samples, self.kind)
         check_known("effort", self.effort, EFFORTS)
-        suggestion = self._suggestion(samples, self.kind)
+        suggestion = self._suggestion(samples, kind)
         k = suggestion.k if suggestion else check_int("n_clusters", self.n_clusters, 1)
         if samples.n_samples < k:
             raise ValueError(f"n_clusters={k} needs at least {k} samples, X has "
                              f"n_samples={samples.n_samples}.")
-        kind, device = kind_of(samples, self.kind), choose_device(self.device)
+        device = choose_device(self.device)
         preparation = Preparation.fit(samples, standardize=True, lens=lens_for(samples, device))
         checkpoint = Checkpoint.at(checkpoint, every)
         [seed] = self._seeds(1, checkpoint)
@@ -191,7 +200,8 @@ class Reclust(FittedClustering):
                                targets=targets, monitors=training.monitors, checkpoint=checkpoint,
                                execution=replace(execution, time_budget=None))
             self._adopt(result, preparation, [float("nan")], 0)
-            self.ids_, self.suggestion_ = samples.ids, suggestion
+            self.ids_, self.embed_ = None if samples.texts else samples.ids, embed
+            self.suggestion_ = suggestion
             self._label(samples.array, k)
             self.members_ = [_finished(member, agreed, rows, samples.n_samples)
                              for member in members]

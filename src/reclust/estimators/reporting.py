@@ -33,7 +33,7 @@ class Reporting:
 
         Parameters
         ----------
-        X : array, DataFrame, path, ...
+        X : array, DataFrame, path, texts, ...
             Samples of `fit` or new ones.
 
         Returns
@@ -42,6 +42,7 @@ class Reporting:
             A row per cluster: size, share, a rule in words with its coverage (share of the cluster
             that it holds for) and precision (share of its rows that are in the cluster), mean
             confidence, typical and doubtful members, and the median or commonest value of columns.
+            The description of texts is the words that a cluster has more of (class-based TF-IDF).
 
         Examples
         --------
@@ -55,7 +56,7 @@ class Reporting:
         from ..report.describe import describe
 
         pandas = require("pandas", purpose="Describing clusters")
-        return pandas.DataFrame(describe(self, X)).set_index("cluster")
+        return pandas.DataFrame(describe(self, self.check_input(X))).set_index("cluster")
 
     def plot(self: Any, X: Any = None, *, ax: Any = None) -> Any:
         """Draw the embedding in two dimensions by cluster, doubtful samples fainter.

@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
 
 from ..data.accept import SampleSet
 from ..data.dataset import dense_rows
@@ -18,6 +20,7 @@ MAX_ROWS, MAX_FEATURES = 20_000, 50  # rows and features in which rules are soug
 MAX_CONDITIONS = 3
 GAIN = 0.01  # in F1 that a further condition must bring
 MEMBERS, WORDS = 3, 5  # typical and doubtful members; words of a text
+VOCABULARY = 20_000  # words of all texts
 YES, COMMON = 0.5, 1.3  # share of a level that most have, and how many times more than others
 
 
@@ -30,9 +33,8 @@ class Condition(NamedTuple):
     rows: np.ndarray
 
 
-def describe(model: FittedModel, X: Any) -> list[dict[str, Any]]:
+def describe(model: FittedModel, samples: SampleSet) -> list[dict[str, Any]]:
     """Describe each cluster: size, rule with coverage and precision, members, typical values."""
-    samples = model.check_input(X)
     labels = model.map_samples(samples.array, Model.assign)
     confidence = model.map_samples(samples.array, model.soft_labels).max(1)
     clusters, first = np.unique(labels, return_index=True)
@@ -41,6 +43,7 @@ def describe(model: FittedModel, X: Any) -> list[dict[str, Any]]:
     x = dense_rows(samples.array, some).astype(np.float64) if features else np.zeros((len(some), 0))
     ids = np.arange(len(labels)) if samples.ids is None else samples.ids
     chosen = _informative(x, labels[some], features)
+    words = class_words(samples.texts, labels) if samples.texts else {}
     described = []
     for cluster in clusters.tolist():
         members = np.flatnonzero(labels == cluster)
@@ -52,8 +55,9 @@ def describe(model: FittedModel, X: Any) -> list[dict[str, Any]]:
         described.append({
             "cluster": cluster, "size": len(members), "share": len(members) / len(labels),
             "description": in_words(rule, features) + _mostly(x, inside, features, rule)
-            + _words(x, inside, samples.encoder) if features else "",
-            "coverage": both / inside.sum(), "precision": both / max(1, covered.sum()),
+            + _words(x, inside, samples.encoder) if features else ", ".join(words.get(cluster, ())),
+            "coverage": both / inside.sum() if features else np.nan,
+            "precision": both / max(1, covered.sum()) if features else np.nan,
             "confidence": float(confidence[members].mean()),
             "typical": ids[order[:MEMBERS]].tolist(),
             "doubtful": ids[order[::-1][:MEMBERS]].tolist(),
@@ -62,14 +66,30 @@ def describe(model: FittedModel, X: Any) -> list[dict[str, Any]]:
 
 
 def features_of(samples: SampleSet) -> list[Feature]:
-    """Return the features of a table, none of images and of many columns without names."""
+    """Return the features of a table, none of images, texts, and many columns without names."""
     unnamed = samples.feature_names is None and samples.n_features > MAX_FEATURES
-    if samples.image_shape is not None or unnamed:
+    if samples.image_shape is not None or samples.texts or unnamed:
         return []
     if samples.encoder is not None:
         return samples.encoder.features
     names = samples.feature_names or [f"feature {i}" for i in range(samples.n_features)]
     return [Feature(name, "number") for name in names]
+
+
+def class_words(texts: Sequence[str], labels: np.ndarray) -> dict[int, list[str]]:
+    """Find the words of each cluster by class-based TF-IDF, as in BERTopic."""
+    counter = CountVectorizer(stop_words="english", max_features=VOCABULARY)
+    try:
+        counts = counter.fit_transform(texts)
+    except ValueError:  # only stop words
+        return {}
+    clusters, codes = np.unique(labels, return_inverse=True)
+    used = (sparse.csr_array(np.eye(len(clusters)))[codes].T @ counts).toarray()
+    share = used / np.maximum(used.sum(1, keepdims=True), 1)
+    weights = share * np.log1p(used.sum() / len(clusters) / used.sum(0))
+    names = counter.get_feature_names_out()
+    return {int(cluster): [names[i] for i in np.argsort(-row, kind="stable")[:WORDS] if row[i] > 0]
+            for cluster, row in zip(clusters, weights, strict=True)}
 
 
 def _informative(x: np.ndarray, labels: np.ndarray, features: Sequence[Feature]) -> list[int]:

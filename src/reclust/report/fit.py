@@ -13,7 +13,7 @@ import torch
 from sklearn.utils import check_consistent_length
 
 from .. import draws, metrics
-from ..data.accept import as_array
+from ..data.accept import SampleSet, as_array
 from ..data.dataset import as_text, dense_rows
 from ..geometry import distance_ratio, extremes, squared_silhouette
 from ..training.history import AFTER_RESET
@@ -29,6 +29,7 @@ Plain = dict[str, Any]
 MAX_SAMPLES = 20_000  # used for everything but sizes and scores
 MAX_NUMBERS = 10**8  # table cells used for profiles: sparse rows may not fit into memory
 DESCRIBED = ("cluster", "size", "description", "coverage", "precision", "typical", "doubtful")
+IN_WORDS = "Words and typical texts are in the first table."
 SHOWN = 8  # samples shown near each center, and far from it
 
 
@@ -42,7 +43,7 @@ def write_fit_report(model: FittedModel, path: str | os.PathLike[str], X: Any, y
 def fit_data(model: FittedModel, X: Any, y: Any = None, *, title: str) -> Plain:
     samples = model.check_input(X)
     names = samples.feature_names or getattr(model, "feature_names_in_", None)
-    fit = FitSample.draw(model, samples.array, y)
+    fit = FitSample.draw(model, samples, y)
     comparison, result = compare(model, fit.X, fit.rows), model.result_
     kind, words = comparison.verdict
     images = model.preparation_.image_shape is not None
@@ -50,10 +51,12 @@ def fit_data(model: FittedModel, X: Any, y: Any = None, *, title: str) -> Plain:
     provenance = result.provenance | {"seeds": result.seeds, "seconds": seconds}
     return {
         "title": title, "facts": _facts(fit), "findings": _findings(fit),
-        "described": [{name: entry[name] for name in DESCRIBED} for entry in describe(model, X)],
+        "described": [{name: entry[name] for name in DESCRIBED}
+                      for entry in describe(model, samples)],
         "verdict": {"kind": kind, "words": words, "rows": comparison.rows(), "caveat": CAVEAT},
         "number": _number(model), "tree": _tree(model),
-        "clusters": _clusters(fit), "samples": _sheet(fit) if images else _profiles(fit, names),
+        "clusters": _clusters(fit), "samples": _sheet(fit) if images
+        else IN_WORDS if samples.texts else _profiles(fit, names),
         "map": _map(fit), "confidence": parts.histogram(fit.confidence),
         "ratio": None if fit.ratio is None else parts.histogram(fit.ratio),
         "used": len(fit.rows) if len(fit.rows) < fit.X.shape[0] else None,
@@ -75,10 +78,11 @@ class FitSample:
     rows: np.ndarray
     z: np.ndarray
     confidence: np.ndarray
+    names: np.ndarray | None
 
     @classmethod
-    def draw(cls, model: FittedModel, X: Any, y: Any) -> FitSample:
-        n = len(model.labels_)
+    def draw(cls, model: FittedModel, samples: SampleSet, y: Any) -> FitSample:
+        X, n = samples.array, len(model.labels_)
         used = np.flatnonzero(model.candidates_[0].labels >= 0)
         order = draws.permutation(draws.fold(draws.key(0), "report"), len(used))
         rows = np.sort(used[order[:MAX_SAMPLES].numpy()])
@@ -92,14 +96,15 @@ class FitSample:
             metrics.refuse_missing(classes)
             classes = as_text(classes)
         confidence = model.map_samples(X[rows], model.soft_labels).max(1)
-        return cls(model, X, classes, rows, model.map_samples(X[rows], lambda _, z: z), confidence)
+        return cls(model, X, classes, rows, model.map_samples(X[rows], lambda _, z: z), confidence,
+                   samples.ids if samples.texts else model.ids_)
 
     @property
     def labels(self) -> np.ndarray:
         return self.model.labels_[self.rows].astype(np.int64)
 
     def ids(self, rows: np.ndarray) -> list[str] | None:
-        return None if self.model.ids_ is None else list(map(str, self.model.ids_[rows]))
+        return None if self.names is None else list(map(str, self.names[rows]))
 
     @cached_property
     def sizes(self) -> np.ndarray:
