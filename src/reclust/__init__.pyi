@@ -6,6 +6,7 @@ from . import (
     scanpy as scanpy,
     studies as studies,
 )
+from .data.features import features as features
 from .ensemble.granularity import KSuggestion as KSuggestion
 from .estimators import presets as presets
 from .estimators.algorithms import DCN as DCN, DEC as DEC, IDEC as IDEC
