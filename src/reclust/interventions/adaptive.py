@@ -44,6 +44,10 @@ class WhenSettled(Intervention):
         if self.decide == "alone" and any(isinstance(step, Exchange) for step in self.steps):
             raise ValueError("Exchange needs replicas that fire together: use decide='together'.")
 
+    @property
+    def compares_replicas(self) -> bool:
+        return self.decide == "together"
+
     def fires(self, epoch: int) -> bool:
         """Tell whether it compares labels; it acts only if they have settled."""
         return epoch % self.look == 0

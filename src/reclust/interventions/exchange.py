@@ -30,6 +30,7 @@ class Exchange(Step):
     views: int = integer(default=1, least=1)  # of each sample; several make scores more reliable
     augment: Augmentation | None = None  # by default that of training, or a small change
     part: ClassVar[str] = "exchange"
+    compares_replicas: ClassVar[bool] = True
 
     def prepare(self, target: Target) -> None:
         if target.peers is None:

@@ -32,6 +32,7 @@ class Step(ABC):
     """
 
     part: ClassVar[str] = "intervention"  # name under which its time is recorded
+    compares_replicas: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, target: Target) -> None: ...
@@ -75,6 +76,11 @@ class Intervention(ABC):
         """Raise before training if it cannot work with these blocks."""
         for step in getattr(self, "steps", ()):
             step.check(blocks)
+
+    @property
+    def compares_replicas(self) -> bool:
+        """Whether a replica's changes depend on the others, which then train in one process."""
+        return any(step.compares_replicas for step in getattr(self, "steps", ()))
 
     def fires_within(self, epochs: int) -> bool:
         """Tell whether it can do anything in a run of this many epochs."""

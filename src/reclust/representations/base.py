@@ -63,6 +63,7 @@ class WithEncoder:
     """Shared part of representations whose networks have an `encoder`, which makes z."""
 
     stacks: ClassVar[bool] = True
+    compares_samples: ClassVar[bool] = False  # in `loss`, which otherwise is a mean over samples
     weights: Literal["fresh", "given"] = "fresh"  # given ones are those of the modules
 
     def encode(self, net: Any, x: Tensor) -> Tensor:

@@ -45,6 +45,7 @@ class Contrastive(WithEncoder):
     reduction: Literal["mean", "sum"]
     encoding: Encoding
     stacks: ClassVar[bool] = False
+    compares_samples: ClassVar[bool] = True
 
     def encode_views(self, net: EncoderProjector, views: Tensor) -> Tensor:
         z = self._apply(net.encoder, views)

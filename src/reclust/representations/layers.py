@@ -48,7 +48,8 @@ class BatchNormReLU(nn.BatchNorm1d):
     """BatchNorm and ReLU, whose statistics under vmap need no transposed copy, as torch's do."""
 
     def forward(self, x: Tensor) -> Tensor:
-        if not (x.is_cuda or torch._C._are_functorch_transforms_active()):
+        if torch.overrides.has_torch_function((x,)) or not (  # statistics shared by ranks
+                x.is_cuda or torch._C._are_functorch_transforms_active()):
             return super().forward(x.to(self.weight.dtype)).relu_()
         statistics = self.running_mean, self.running_var
         assert statistics[0] is not None and statistics[1] is not None

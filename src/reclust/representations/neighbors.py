@@ -2,7 +2,7 @@
 
 import math
 from itertools import pairwise
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -49,6 +49,7 @@ class Neighbors(WithEncoder):
     embedding: int = integer(default=64, least=1)
     kernel: Literal["cosine", "student"] = choice("cosine", "student", default="cosine")
     temperature: float = number(default=0.5, above=0)
+    compares_samples: ClassVar[bool] = True
 
     def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> Encoder:
         *hidden, last = pairwise((math.prod(sample_shape), *self.hidden, self.embedding))

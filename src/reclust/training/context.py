@@ -3,12 +3,13 @@
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
 from ..data.inputs import Inputs
 from ..utils.device import Precision
+from .engine.ranks import Ranks
 from .engine.replicas import Replicas
 from .monitors.base import Monitor
 from .result import Result
@@ -28,6 +29,7 @@ class RunContext:
     start: Result | None
     is_partial_group: bool
     targets: Tensor | None = None
+    ranks: Ranks = field(default_factory=Ranks)
 
     @property
     def common(self) -> Settings:

@@ -31,8 +31,9 @@ class GradientDescent:
     def __init__(self, context: RunContext, schedule: Schedule, key: Tensor) -> None:
         self.replicas, self.precision = context.replicas, context.precision
         self.schedule, self.key, self.device = schedule, key, context.inputs.device
+        self.ranks = context.ranks
         self.batches = Batches(context.inputs, schedule, context.common.augment,
-                               context.targets)
+                               context.targets, self.ranks)
         steps, learned = schedule.epochs * self.batches.count, self._learned()
         views = len(self.replicas) * sum(kind != "clean" for kind in self.batches.kinds)
         augmented = steps * self.batches.size * views * math.prod(context.inputs.sample_shape)
@@ -41,8 +42,9 @@ class GradientDescent:
         if wanted == "always" or (auto and augmented >= VALUES_WORTH_COMPILING):
             self.batches.compile()
         worthwhile = steps >= STEPS_WORTH_COMPILING and not self.replicas.representation.stacks
-        compiled = wanted == "always" or (auto and worthwhile)
-        if executor_kind(self.replicas, context.execution.executor) == "vmap":
+        compiled = (wanted == "always" or (auto and worthwhile)) and self.ranks.size == 1
+        kind = executor_kind(self.replicas, context.execution.executor)
+        if kind == "vmap" and self.ranks.size == 1:
             self.executor: Executor = VmapExecutor(self.replicas, frozenset(learned))
         else:
             self.executor = PlainExecutor(self.replicas, frozenset(learned), compiled=compiled)
@@ -90,6 +92,8 @@ class GradientDescent:
 
     def _run(self, step: Callable[..., Any], *batch: Tensor) -> Any:
         """Call a step, captured once for each shape: the last batch may be shorter."""
+        if self.ranks.size > 1:
+            return step(*batch)
         key = step.__name__, batch[0].shape
         if key not in self._captured:
             self._captured[key] = Captured(step, self.device)
@@ -98,6 +102,7 @@ class GradientDescent:
     def _descend(self, *batch: Tensor) -> Tensor:
         """Step on views (r, V, B, *sample_shape); return losses and gradient norm, (r, 4)."""
         losses, gradients = self.executor.gradients(self._losses, *batch)
+        self.ranks.average_(losses, *gradients.values())
         norms = self.optimizer.step(gradients)
         norms = losses.new_zeros(len(losses)) if norms is None else norms
         return torch.column_stack([losses, norms])
@@ -107,10 +112,13 @@ class GradientDescent:
         """Return total, representation and cluster loss of one replica, (3,)."""
         representation, dtype = self.replicas.representation, self.precision.dtype
         with self.precision.network():
-            z = self._encode(net, views)
+            with self.ranks.shared_statistics():
+                own = self._encode(net, views)
+            z = self.ranks.whole(own)
             representation_loss = zero = torch.zeros((), dtype=dtype, device=z.device)
             if objective is None or _uses_representation_loss(objective):
-                representation_loss = representation.loss(net, views, z)
+                representation_loss = self.ranks.representation_loss(representation, net, views,
+                                                                     own, z)
         if objective is None:
             return torch.stack([representation_loss, representation_loss, zero])
         cluster = objective.loss(state, z.to(dtype), *targets)
@@ -158,7 +166,7 @@ class GradientDescent:
 
     def _update(self, net: nn.Module, objective: Objective, state: State, x: Tensor) -> State:
         with self.precision.network():
-            z = self.replicas.representation.encode(net, x)
+            z = self.ranks.whole(self.replicas.representation.encode(net, x))
         return objective.update(state, z.to(self.precision.dtype))
 
     def release(self) -> None:

@@ -1,6 +1,7 @@
 """One phase of training, epoch by epoch: the loop itself."""
 
 from contextlib import AbstractContextManager
+from typing import Any
 
 import numpy as np
 import torch
@@ -68,13 +69,16 @@ class Phase:
 
     def run(self, deadline: Deadline) -> bool:
         """Train all epochs; return False if the time budget ran out first."""
+        self._follow_first()
         self._observe("start", self.trained - 1)
         if not self.resumed:
             self._save(0)  # so that a full disk is noticed before an epoch is lost
         for epoch in range(self.trained, self.schedule.epochs):
-            if deadline.passed:
+            if self.context.ranks.stop(deadline.passed):
                 break
             fired = self.interventions.take(epoch)  # soft reset, recluster, reset momentum
+            if self.interventions.fires(epoch).any():
+                fired = self._follow_first(fired)
             if fired.any():
                 self.context.replicas.refresh_working_()
                 self._observe("intervention", epoch, fired=fired)
@@ -101,6 +105,13 @@ class Phase:
         self._record_failures(self.context.replicas.finite())
         return finished
 
+    def _follow_first(self, fired: np.ndarray | None = None) -> Any:
+        """Continue from the tensors of rank 0: reclustering on GPUs may differ in rounding."""
+        replicas, ranks = self.context.replicas, self.context.ranks
+        ranks.follow_first_(replicas.parameters, replicas.buffers, replicas.state,
+                            self.descent.optimizer.tensors())
+        return ranks.from_first(lambda: fired)
+
     def _warn_of_explosion(self, epoch: int, norm: np.ndarray | None) -> None:
         limit = self.schedule.clip_norm
         if self._warned_of_explosion or limit is None or norm is None:
@@ -117,7 +128,7 @@ class Phase:
         """Show training to the monitors and record what they measure."""
         if not self.context.monitors:
             return
-        replicas, embedder = self.context.replicas, self.embedder
+        replicas, embedder, ranks = self.context.replicas, self.embedder, self.context.ranks
         parameters, state = ({name: stack.detach() for name, stack in stacks.items()}
                              for stacks in (replicas.parameters, replicas.state))
         snapshot = Snapshot(
@@ -130,13 +141,16 @@ class Phase:
         recorded = moment == "start" and self.resumed  # by the run that this one continues
         stop = None
         with self.timer("evaluation"):
-            for monitor in self.context.monitors:
+            for monitor in self.context.monitors if ranks.is_first else ():
                 try:
                     measured = monitor(snapshot)
                 except StopTraining as request:  # raised below, once all monitors were called
                     measured, stop = None, stop or request
                 if measured and not recorded:
                     snapshot.measured.update(self.recorder.add(self.title, epoch, measured))
+            measured, stop = ranks.from_first(lambda: (snapshot.measured, stop))
+            if not ranks.is_first:
+                self.recorder.add(self.title, epoch, measured)
         if stop is not None:
             if moment == "epoch":
                 self._save(epoch + 1, force=True)

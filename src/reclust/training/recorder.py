@@ -64,7 +64,7 @@ class Recorder:
     def save(self, phase: str, next_epoch: int, optimizer: dict[str, Tensor],
              notes: dict[str, dict[str, Tensor]], *, last: bool, force: bool) -> None:
         checkpoint, replicas = self.checkpoint, self.context.replicas
-        if checkpoint is None:
+        if checkpoint is None or not self.context.ranks.is_first:
             return
         due = last or next_epoch % checkpoint.every == 0
         if force or (due and time.monotonic() - self._last_save >= checkpoint.seconds):
@@ -79,10 +79,9 @@ class Recorder:
         """Read the checkpoint, if there is one, and continue its records."""
         if self.checkpoint is None:
             return None
-        check_writable(self.checkpoint.path)
-        if not self.checkpoint.exists():
+        state = self.context.ranks.from_first(self._read)
+        if state is None:
             return None
-        state = TrainingState.read(self.checkpoint, self._identity)
         for owner, monitor in self._stateful_monitors.items():
             monitor.memory = state.memory.get(owner, {})
         self.failed = state.failed
@@ -92,6 +91,12 @@ class Recorder:
                 points = zip(curve.epochs.tolist(), curve.values, strict=True)
                 self._columns[phase, column] = list(points)
         return state
+
+    def _read(self) -> TrainingState | None:
+        assert self.checkpoint is not None
+        check_writable(self.checkpoint.path)
+        exists = self.checkpoint.exists()
+        return TrainingState.read(self.checkpoint, self._identity) if exists else None
 
     def result(self, labels: np.ndarray | None) -> Result:
         context = self.context

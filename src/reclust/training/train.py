@@ -5,6 +5,8 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 import torch
@@ -18,7 +20,9 @@ from ..utils.threads import threads_for
 from ..utils.values import check_int
 from .checkpoint import Checkpoint
 from .context import RunContext
+from .engine.ranks import Ranks, all_ranks
 from .engine.replicas import Replicas
+from .fingerprint import fingerprint
 from .monitors.base import Monitor
 from .result import Result, concatenate
 from .run import create_replicas, run
@@ -75,9 +79,10 @@ def train(data: Inputs | Prepared | Tensor | np.ndarray, settings: Settings | Se
     if start is not None:
         start = start.only(_rows_of_start(start, seeds))
     no_autocast = torch.autocast(choose_device(execution.device).type, enabled=False)
-    with torch.inference_mode(False), torch.enable_grad(), no_autocast:  # not the caller's modes
+    with (torch.inference_mode(False), torch.enable_grad(), no_autocast,  # not the caller's modes
+          all_ranks() as ranks):
         return _train_or_split(data, per_replica, seeds, start, monitors, execution,
-                               Checkpoint.at(checkpoint), targets)
+                               Checkpoint.at(checkpoint), targets, ranks)
 
 
 def _threads(replicas: Replicas, settings: Settings) -> AbstractContextManager[None]:
@@ -115,21 +120,41 @@ def _warn_if_never_firing(settings: Sequence[Settings]) -> None:
 def _train_or_split(data: Inputs | Prepared | Tensor | np.ndarray, settings: list[Settings],
                     seeds: Sequence[int], start: Result | None, monitors: Sequence[Monitor],
                     execution: Execution, checkpoint: Checkpoint | None,
-                    targets: Tensor | np.ndarray | None, *,
+                    targets: Tensor | np.ndarray | None, ranks: Ranks, *,
                     is_partial_group: bool = False) -> Result:
-    """Train all replicas side by side, or one half after the other if memory is short."""
+    """Train all replicas side by side, or in groups: one per rank, or halves if memory is short."""
     started = time.monotonic()
     precision = Precision.choose(choose_device(execution.device), execution.precision)
     inputs = as_inputs(data).to(precision.device, precision.dtype)
     if targets is not None:
         targets = torch.as_tensor(targets, dtype=precision.dtype, device=precision.device)
+
+    def train_group(part: slice, ranks: Ranks = ranks) -> Result:
+        return _train_or_split(
+            inputs, settings[part], seeds[part], None if start is None else start.only(part),
+            ranks.observing(monitors), execution.with_time_left(started),
+            checkpoint and checkpoint.for_group(part, seeds), targets, ranks, is_partial_group=True)
+
+    if ranks.size > 1:
+        apart = ranks.size <= len(seeds) and not any(
+            item.intervention.compares_replicas for item in settings if item.intervention)
+        schedules = filter(None, () if apart else (settings[0].pretraining, settings[0].clustering))
+        ends = inputs.take(torch.tensor([0, inputs.n_samples - 1], device=inputs.device))
+        ranks.check((inputs.n_samples, fingerprint(ends), list(seeds)),
+                    [min(schedule.batch_size, inputs.n_samples) for schedule in schedules])
+        if apart:
+            own = train_group(ranks.part(len(seeds)), Ranks(ranks.group, apart=True))
+            groups = ranks.gather(replace(own, settings=[]))  # which may not be picklable
+            return _checked(replace(reduce(concatenate, groups), settings=settings))
     try:
         replicas = create_replicas(inputs, settings, seeds, start, precision, targets)
         context = RunContext(replicas, inputs, settings, monitors, execution, precision, start,
-                             is_partial_group, targets)
+                             is_partial_group, targets, ranks)
         with _threads(replicas, settings[0]):
             return run(context, checkpoint)
     except torch.OutOfMemoryError as error:
+        if ranks.size > 1:
+            raise
         if len(seeds) == 1:
             raise TrainingFailed(
                 f"One replica for samples of shape {inputs.sample_shape} does not fit into the "
@@ -141,11 +166,12 @@ def _train_or_split(data: Inputs | Prepared | Tensor | np.ndarray, settings: lis
     half = len(seeds) // 2
     warn(f"{len(seeds)} replicas do not fit into the memory of {precision.device} side by side: "
          f"they train in groups of {half} and {len(seeds) - half}, one after the other.")
-    result = concatenate(*(_train_or_split(
-        inputs, settings[part], seeds[part], None if start is None else start.only(part), monitors,
-        execution.with_time_left(started), checkpoint and checkpoint.for_group(part, seeds),
-        targets, is_partial_group=True) for part in (slice(half), slice(half, None))))
-    if len(result.failed) == len(result) and not is_partial_group:
+    result = concatenate(train_group(slice(half)), train_group(slice(half, None)))
+    return result if is_partial_group else _checked(result)
+
+
+def _checked(result: Result) -> Result:
+    if len(result.failed) == len(result):
         raise TrainingFailed("The loss of every replica stopped being finite: try a smaller lr, "
                              "and check the scale of the data.")
     return result

@@ -13,6 +13,7 @@ from ...data.inputs import Inputs
 from ...geometry import nearest_neighbors
 from ..settings import Augmentation, Schedule, View
 from .compilation import Compiled
+from .ranks import Ranks
 
 # Values gathered and augmented at once: they should fit a CPU's cache, and fill a GPU.
 BLOCK = {"cpu": 2**18, "cuda": 2**26}
@@ -25,8 +26,8 @@ class Batches:
     """
 
     def __init__(self, inputs: Inputs, schedule: Schedule, augment: Augmentation | None,
-                 targets: Tensor | None = None) -> None:
-        self.inputs, self.augment = inputs, augment
+                 targets: Tensor | None = None, ranks: Ranks | None = None) -> None:
+        self.inputs, self.augment, self.ranks = inputs, augment, ranks or Ranks()
         self.targets = None if targets is None else targets.unsqueeze(0)  # or one per replica
         self._n_neighbors = schedule.neighbors
         self.size = min(schedule.batch_size, inputs.n_samples)
@@ -55,21 +56,29 @@ class Batches:
 
     def views(self, order_key: Tensor, augment_key: Tensor) -> Iterator[tuple[Tensor, ...]]:
         """One epoch of batches: views (r, V, B, *sample_shape), and targets if there are any."""
-        for rows, x in self.inputs.take_each(self._blocks(order_key)):
-            batches = [self._views(rows, x, augment_key, self.kinds)]
+        for rows, own, x in self._taken(order_key):
+            batches = [self._views(own, x, augment_key, self.kinds)]
             if self.targets is not None:
                 batches.append(self.targets[_replicas(rows, self.targets), rows])
             yield from zip(*batches, strict=True)
 
     def clean(self, order_key: Tensor) -> Iterator[Tensor]:
         """One epoch of unchanged samples, (r, B, *sample_shape) per batch."""
-        for _, x in self.inputs.take_each(self._blocks(order_key)):
+        for _, _, x in self._taken(order_key):
             yield from self.inputs.normalize(x)
 
     def first_views(self, order_key: Tensor, augment_key: Tensor) -> Iterator[Tensor]:
         """One epoch of samples as in the first view, (r, B, *sample_shape) per batch."""
-        for rows, x in self.inputs.take_each(self._blocks(order_key)):
-            yield from self._views(rows, x, augment_key, self.kinds[:1]).squeeze(2)
+        for _, own, x in self._taken(order_key):
+            yield from self._views(own, x, augment_key, self.kinds[:1]).squeeze(2)
+
+    def _taken(self, key: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Yield row numbers (b, r, B), this rank's part of each batch, and the part's samples."""
+        blocks = self._blocks(key)
+        taken = self.inputs.take_each(map(self.ranks.own, blocks))
+        for rows, (own, x) in zip(blocks, taken, strict=True):
+            self.ranks.batch = rows.shape[-1]
+            yield rows, own, x
 
     def _blocks(self, key: Tensor) -> tuple[Tensor, ...]:
         """Shuffled row numbers of several batches at once, (b, r, B); a short batch is the last."""
