@@ -105,7 +105,7 @@ def test_layouts_that_may_be_misread_are_warned_about(shape, warned):
 
 @pytest.mark.parametrize(("data", "shape", "message"), [
     (np.where(X == X[7, 3], np.nan, X), None, r"X: missing or infinite values in 'feature 3' \(1 of 40 rows\)"), (np.where(X > 3, np.inf, X), None, "missing or infinite"),
-    ([["a", "b"]] * 9, None, "could not convert"), (np.ma.masked_greater(X, 3), None, "masked values"),
+    ([["a", "b"]] * 9, None, "could not convert"), (np.ma.masked_greater(X, 3), None, "missing or infinite"),
     (X, (5, 5), r"image_shape=\(5, 5\) does not match samples of shape \(12,\)"), (X, 4, "image_shape must be a sequence"), (X, "2x6", "image_shape must be a sequence"),
     (X, (3.9, 4), "each number in image_shape must be an integer"), (X, (-2, -6), "each number in image_shape"), (IMAGES, (4, 4), "does not match"),
 ])

@@ -206,7 +206,7 @@ def test_what_cannot_be_asked_of_such_data_is_refused(tmp_path):
     ]:
         for name in refused:
             value = {**by_name, "size": (8, 8), "on_error": "skip"}[name]
-            with pytest.raises(DataError, match=rf"{name}=.* cannot be given for {of}.*: (it|only) "):
+            with pytest.raises(DataError, match=rf"{name}=.* cannot be given for {of}"):
                 read(source, **{name: value})
 
 

@@ -19,7 +19,7 @@ from .encoding import TableEncoder
 from .errors import listed
 from .formats.images import holds_images
 from .formats.memory import as_numpy, is_arrow_or_polars, is_dataframe
-from .formats.tables import check_finite, numbers_of, refuse_masked
+from .formats.tables import check_finite, numbers_of
 from .reading import read
 
 
@@ -107,10 +107,11 @@ def load_input(X: Any, image_shape: Sequence[int] | None = None) -> Dataset | No
 
 
 def as_array(X: Any) -> Any:
-    """Convert tensors and lists to arrays; leave the rest to scikit-learn."""
+    """Convert tensors and lists to arrays, masked values to NaN; leave the rest to scikit-learn."""
     if isinstance(X, Tensor):
         return as_numpy(X)
-    refuse_masked(X)
+    if isinstance(X, np.ma.MaskedArray):
+        return X.astype(np.float64).filled(np.nan)
     return np.asarray(X) if isinstance(X, (list, tuple)) else X
 
 

@@ -16,7 +16,7 @@ from .formats.arrays import load_array, map_npy, open_hdf5, read_npz
 from .formats.csv import read_csv
 from .formats.images import UNSUPPORTED, OnError, holds_images, read_images
 from .formats.memory import TABLE_OPTIONS, ReadOptions, from_anndata, from_memory
-from .formats.tables import dataset_fields, read_parquet
+from .formats.tables import read_parquet
 
 PerSample: TypeAlias = "str | Sequence[Any] | NDArray[Any] | None"
 _SAMPLES = ("images", "samples", "data", "X", "x")
@@ -82,7 +82,7 @@ def _from_path(path: Path, options: ReadOptions) -> dict[str, Any]:
     if suffix.removesuffix(".gz") in _TEXT or suffix == ".parquet":
         options.allow(*TABLE_OPTIONS, source="a table")
         read_table = read_parquet if suffix == ".parquet" else read_csv
-        return dataset_fields(read_table(path, **options.columns()))
+        return read_table(path, **options.columns())._asdict()
     if suffix == ".npy":
         options.allow(source="a .npy file, which holds one array without names")
         return {"samples": map_npy(path)}

@@ -73,10 +73,10 @@ def _read(path: Path, encoding: str, labels: str | None, ids: str | None,
         converters={name: str.strip for name in (labels, ids) if name is not None})
     unnamed = [""] if "" in dialect.names and ids != "" else []
     table = from_frame(frame, labels=labels, ids=ids, drop=[*drop, *unnamed], where=str(path))
-    plain = isinstance(table.values, np.ndarray)
-    return ReadTable(table.values.astype(np.float64, copy=False) if plain else table.values,
+    plain, samples = isinstance(table.samples, np.ndarray), table.samples
+    return ReadTable(samples.astype(np.float64, copy=False) if plain else samples,
                      _as_integers(table.labels), None if ids is None else table.ids,
-                     table.names if dialect.header_lines else None)
+                     table.feature_names if dialect.header_lines else None)
 
 
 def _sniff(head: Sequence[str], path: Path, wanted: Sequence[str | None]) -> _Dialect:

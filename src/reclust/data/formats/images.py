@@ -23,7 +23,7 @@ SUFFIXES = {".png", ".jpg", ".jpeg", ".jfif", ".ppm", ".pgm", ".pbm", ".bmp", ".
 # Photos for which Pillow needs plugins, and raw ones, of which it would read a preview.
 UNSUPPORTED = {".heic", ".heif", ".avif", ".jxl", ".cr2", ".cr3", ".nef", ".arw", ".dng"}
 _LARGE = 1 << 14  # pixels above which a smaller size is recommended
-_ORIENTATION, _PHOTOMETRIC = 0x0112, 262
+_ORIENTATION = 0x0112
 _GREY = {"1", "L", "LA", "I", "I;16", "I;16B"}
 _PAGED = {"GIF", "TIFF", "WEBP", "PNG"}  # not JPEG: photos of many phones contain previews
 _LOG = logging.getLogger(__name__)
@@ -154,11 +154,9 @@ def read_pixels(path: Path, *, size: tuple[int, int], grey: bool) -> NDArray[Any
     image = require("PIL.Image", purpose="Reading images")
     upright = require("PIL.ImageOps", purpose="Reading images").exif_transpose
     with explain_read_errors(path), image.open(path, formats=list(FORMATS)) as opened:
-        # Pillow inverts such images itself if they have 8 bits.
-        inverted = opened.format == "TIFF" and opened.tag_v2.get(_PHOTOMETRIC) == 0
         upright(opened, in_place=True)
         deep = opened.mode.startswith("I")
-        converted = (image.fromarray(_sixteen_bits(opened, path, inverted)) if deep
+        converted = (image.fromarray(_sixteen_bits(opened, path)) if deep
                      else _on_white(opened).convert("L" if grey else "RGB"))
         if (converted.height, converted.width) != size:
             converted = converted.resize(size[::-1], image.Resampling.BILINEAR)
@@ -169,13 +167,13 @@ def read_pixels(path: Path, *, size: tuple[int, int], grey: bool) -> NDArray[Any
         return values if grey else np.repeat(values[..., None], 3, axis=2)
 
 
-def _sixteen_bits(opened: Any, path: Path, inverted: bool) -> NDArray[np.float32]:
+def _sixteen_bits(opened: Any, path: Path) -> NDArray[np.float32]:
     """Scale 16 bits to 0..255 without rounding; Pillow's conversion to 8 bits clips at 255."""
     values = np.asarray(opened).astype(np.int64)
     if values.min() < 0 or values.max() > 65535:
         raise DataError(f"{path} has values {values.min()}..{values.max()}; needed: 0..65535. "
                         "Convert it, or read it yourself and give an array (n, h, w).")
-    return (65535 - values if inverted else values).astype(np.float32) / np.float32(257)
+    return values.astype(np.float32) / np.float32(257)
 
 
 def _on_white(opened: Any) -> Any:

@@ -11,17 +11,9 @@ from scipy import sparse
 from ...utils.exceptions import require
 from ..errors import DataError, explain_read_errors
 from .images import OnError
-from .tables import dataset_fields, from_frame, refuse_masked
+from .tables import from_frame
 
 TABLE_OPTIONS = ("labels", "ids", "drop")
-_BY_NAME = ("it names a column of a table or an array beside the samples; for other data give one "
-            "value for each sample")
-_MEANT_FOR = {
-    "key": "it chooses among the arrays of a .npz, .h5 or .h5ad file",
-    "labels": _BY_NAME, "ids": _BY_NAME,
-    "size": "it is for images and folders of them",
-    "on_error": "only broken images in a folder can be left out (--skip-broken)",
-    "drop": "it names columns of a table"}
 
 
 class ReadOptions(NamedTuple):
@@ -38,8 +30,7 @@ class ReadOptions(NamedTuple):
         """Raise if an option was given that does nothing for this kind of source."""
         for name, value in self._asdict().items():
             if value not in (None, "raise") and name not in allowed:
-                raise DataError(f"{name}={value!r} cannot be given for {source}: "
-                                f"{_MEANT_FOR[name]}.")
+                raise DataError(f"{name}={value!r} cannot be given for {source}.")
 
     def columns(self) -> dict[str, Any]:
         return {"labels": self.labels, "ids": self.ids, "drop": self.drop or ()}
@@ -54,11 +45,10 @@ def from_memory(source: Any, options: ReadOptions) -> dict[str, Any]:
             for library in ("pandas", "pyarrow"):
                 require(library, purpose="Reading tables of pyarrow and polars")
             source = (source.collect() if hasattr(source, "collect") else source).to_pandas()
-        return dataset_fields(from_frame(source, **options.columns()))
+        return from_frame(source, **options.columns())._asdict()
     if _is_instance(source, "anndata", "AnnData"):
         return from_anndata(source, options)
     options.allow(source=f"a {type(source).__name__}, which holds samples without names")
-    refuse_masked(source)
     if sparse.issparse(source) or isinstance(source, np.ndarray):
         return {"samples": source}
     if _is_instance(source, "torch", "Tensor"):

@@ -23,21 +23,12 @@ _ID_NAMES = re.compile(r"(?i:id|index|row|.*[_ ]id)|.*[a-z]I[dD]|Unnamed: 0")
 
 
 class ReadTable(NamedTuple):
-    """Numbers (n, d), labels (n,) and ids (n,) if any, and the names of the d columns.
+    """Arguments for `assemble`; samples are a DataFrame if columns must be encoded or left out."""
 
-    The values are a DataFrame if columns have to be encoded or left out.
-    """
-
-    values: Any
+    samples: Any
     labels: NDArray[Any] | None
     ids: NDArray[Any] | None
-    names: tuple[str, ...] | None = None
-
-
-def dataset_fields(table: ReadTable) -> dict[str, Any]:
-    """Return the arguments for `assemble`."""
-    return {"samples": table.values, "labels": table.labels, "ids": table.ids,
-            "feature_names": table.names}
+    feature_names: tuple[str, ...] | None = None
 
 
 def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None,
@@ -160,15 +151,6 @@ def check_finite(values: NDArray[Any], names: Sequence[str], where: Path | str) 
                         "(SimpleImputer), or give a DataFrame, whose missing values are filled in.")
 
 
-def refuse_masked(values: Any) -> None:
-    """Raise if an array, or one in a list of arrays, has masked values."""
-    arrays = values if isinstance(values, (list, tuple)) else [values]
-    count = sum(int(np.ma.count_masked(array)) for array in arrays
-                if isinstance(array, np.ma.MaskedArray))
-    if count:
-        raise DataError(f"X has {count} masked values: fill them in, or leave out their rows.")
-
-
 def read_parquet(path: Path, *, labels: str | None = None, ids: str | None = None,
                  drop: Sequence[str] = ()) -> ReadTable:
     """Read the columns of a Parquet file as `from_frame` does, after a look at their types."""
@@ -205,13 +187,13 @@ def _map_parquet(file: Any, path: Path, labels: str | None, ids: str | None,
     for batch in file.iter_batches(batch_size=65_536, columns=columns):
         part = from_frame(batch.to_pandas(), labels=labels, ids=ids, where=str(path), numeric=True)
         if not parts:
-            shape = (file.metadata.num_rows, part.values.shape[1])
-            dtype = np.result_type(part.values, np.float32)
+            shape = (file.metadata.num_rows, part.samples.shape[1])
+            dtype = np.result_type(part.samples, np.float32)
             with tempfile.TemporaryFile() as temporary:
                 mapped = np.memmap(temporary, dtype=dtype, mode="w+", shape=shape)
-        mapped[done : done + len(part.values)] = part.values
-        done += len(part.values)
-        parts.append(part._replace(values=part.values[:0]))
+        mapped[done : done + len(part.samples)] = part.samples
+        done += len(part.samples)
+        parts.append(part._replace(samples=None))
     own_labels, own_ids = (None if parts[0][i] is None else np.concatenate(
         [part[i] for part in parts]) for i in (1, 2))
-    return ReadTable(mapped, own_labels, own_ids, parts[0].names)
+    return ReadTable(mapped, own_labels, own_ids, parts[0].feature_names)
