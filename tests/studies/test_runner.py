@@ -90,12 +90,12 @@ def save_digits(path, rows):
 
 def test_runs_whose_data_was_missing_are_tried_again(tmp_path):
     study = tiny_study(**ONE_RUN, datasets=("mine", "digits"), protocol=replace(tiny_study().protocol, n_clusters=3))
-    conditions = Conditions(work=str(tmp_path / "work"), data=str(tmp_path / "data"), device="cpu")
+    where = {"work": str(tmp_path / "work"), "data": str(tmp_path / "data"), "device": "cpu"}
+    with pytest.raises(DataError):
+        Conditions(**where)
+    (tmp_path / "data").mkdir()
+    conditions = Conditions(**where)
     with Store(tmp_path / "store.sqlite") as store:
-        with pytest.raises(DataError):
-            run(study, store, conditions=conditions, progress=False)
-        assert store.studies() == [] and not (tmp_path / "data").exists() and not (tmp_path / "work").exists()
-        (tmp_path / "data").mkdir()
         ran = run(study, store, conditions=conditions, progress=False)
         assert ran.finished == 1 and {failure.dataset for failure in ran.failures} == {"mine"} and "DataError" in ran.failures[0].error
         save_digits(tmp_path / "data" / "mine.npz", slice(100))

@@ -44,7 +44,7 @@ MINI = 'base = "acc-table-mini"\n'
     (f"{MINI}seed = [1]", "did you mean 'seeds'"),
     (f"{MINI}seeds = 3", "seeds must be a sequence of integers"),
     (f'{MINI}datasets = "digits"', "mine.toml: datasets must be a list, got 'digits'"),
-    (f'{MINI}protocol = "contrastive"', "protocol must be a value such as .*ContrastiveProtocol.*got 'contrastive'"),
+    (f'{MINI}protocol = "contrastive"', "protocol must be an instance of StudyProtocol, got 'contrastive'"),
     (f"{MINI}protocol = {{epoch = 3}}", "AutoencoderProtocol has no 'epoch', did you mean 'epochs'"),
     (f"{MINI}protocol = {{rows = 0}}", "rows must be an integer of at least 1, got 0"),
     ('base = "acc-tabel"', "no study named 'acc-tabel'.*acc-table"),

@@ -111,10 +111,8 @@ def _add_run(actions: argparse._SubParsersAction) -> None:
 
 
 def _conditions(arguments: argparse.Namespace, threads: int | None = None) -> studies.Conditions:
-    from ..data.sets.download import check_data_folder
     from ..studies.runner import work_folder
 
-    check_data_folder(arguments.folder)
     deadline = None if arguments.minutes is None else time.time() + 60 * arguments.minutes
     return studies.Conditions(
         work=arguments.work or str(work_folder(Path(arguments.store))), data=arguments.folder,

@@ -111,7 +111,7 @@ def as_array(X: Any) -> Any:
     if isinstance(X, Tensor):
         return as_numpy(X)
     if isinstance(X, np.ma.MaskedArray):
-        return X.astype(np.float64).filled(np.nan)
+        return np.ma.filled(X.astype(np.float64), np.nan)
     return np.asarray(X) if isinstance(X, (list, tuple)) else X
 
 

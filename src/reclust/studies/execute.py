@@ -12,7 +12,9 @@ from pathlib import Path
 
 import torch
 
+from ..data import DataError
 from ..data.inputs import as_inputs
+from ..data.sets.download import data_folder
 from ..ensemble.selection import Candidates
 from ..training.checkpoint import Checkpoint
 from ..training.monitors.analysis import Extremes, FinalKMeans
@@ -53,6 +55,11 @@ class Conditions:
     device: str = "auto"
     until: float | None = None
     threads: int | None = integer(default=None, least=1, optional=True)
+
+    def __post_init__(self) -> None:
+        if self.data is not None and not data_folder(self.data).is_dir():
+            raise DataError(f"There is no folder {self.data} to look for data sets in: make it "
+                            "first, or name another one.")
 
     @property
     def out_of_time(self) -> bool:

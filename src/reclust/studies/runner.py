@@ -17,7 +17,6 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from ..data import DataError
-from ..data.sets.download import check_data_folder
 from ..data.sets.load import custom_file
 from ..training.fingerprint import code_of
 from ..utils.exceptions import warn
@@ -61,7 +60,6 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None,
     selection = _select(study, dataset=datasets, algorithm=algorithms, variant=variants, seed=seeds,
                         pretrained=None if pretrained is None else [pretrained])
     conditions = conditions or Conditions(work=str(work_folder(store.path)))
-    check_data_folder(conditions.data)
     where, groups = backend.where(conditions), study.groups()
     work = Path(conditions.work)
     work.mkdir(parents=True, exist_ok=True)

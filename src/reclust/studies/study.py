@@ -13,7 +13,7 @@ from ..estimators.presets import PAPER_SEEDS, as_in_program
 from ..interventions import Every, Intervention, WhenSettled
 from ..objectives import DECObjective
 from ..training.self_label import SelfLabel
-from ..training.settings import Schedule, Settings
+from ..training.settings import Schedule, Settings, check_part
 from ..utils.choices import Precision
 from ..utils.values import choice, integer, integers, to_json, value
 from .measures import LABEL_FREE, MEASURES
@@ -176,9 +176,7 @@ class Study:
     scores: tuple[str, ...] = items(default=(), options=LABEL_FREE)
 
     def __post_init__(self) -> None:
-        if isinstance(self.protocol, type) or not isinstance(self.protocol, StudyProtocol):
-            raise ValueError("protocol must be a value such as AutoencoderProtocol(epochs=100), in "
-                             f'a file {{kind = "ContrastiveProtocol"}}, got {self.protocol!r}.')
+        check_part("protocol", self.protocol, StudyProtocol)
         for name, values in (("datasets", self.datasets), ("algorithms", self.algorithms),
                              ("pretrained", self.pretrained), ("seeds", self.seeds),
                              ("names of variants", [variant.name for variant in self.variants])):

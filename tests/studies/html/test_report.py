@@ -12,7 +12,7 @@ from reclust import Curve, Every, Step, metrics, value
 from reclust.cli import main
 from reclust.data import load
 from reclust.studies import Outcome, PlannedRun, Store, StoreReader, Variant, compact, run
-from reclust.studies.html.report import Limits, report, report_data
+from reclust.studies.html.report import report, report_data
 from reclust.studies.html.run_details import samples_in
 from reclust.utils import values
 
@@ -145,8 +145,9 @@ def test_parts_that_are_not_imported_are_shown_as_they_were_written(tmp_path, mo
     assert written == known and written["clustering.epochs"] == "4"
 
 
-def test_limits_hold(store):
-    made = report_data(store, title="t", samples=samples_in(None), limits=Limits(scenes=1, sheets=2, confusions=0))
+def test_limits_hold(store, monkeypatch):
+    monkeypatch.setattr("reclust.studies.html.run_details.LIMITS", {"scene": 1, "sheet": 2, "confusion": 0})
+    made = report_data(store, title="t", samples=samples_in(None))
     for part, limit in (("scene", 1), ("sheet", 2), ("confusion", 0)):
         contents = [inside[part] for inside in made["run_details"].values()]
         assert sum(isinstance(content, dict) for content in contents) == limit

@@ -53,13 +53,6 @@ def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "reclust"
 
 
-def check_data_folder(folder: str | os.PathLike[str] | None) -> None:
-    """Raise if a folder was named that does not exist: its name may have a typo."""
-    if folder is not None and not data_folder(folder).is_dir():
-        raise DataError(f"There is no folder {folder} to look for data sets in: make it first, or "
-                        "name another one.")
-
-
 def fetch(file: RemoteFile, folder: Path, *, attempts: int = 3, timeout: float = 30.0,
           pause: float = 1.0) -> Path:
     """Download `file` into `folder`, complete and with the right checksum or not at all."""

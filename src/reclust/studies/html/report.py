@@ -20,7 +20,6 @@ from ... import report as page
 from ...training.history import AFTER_RESET, Curve
 from ...utils.files import check_writable
 from ...utils.progress import ProgressOption, progress_bar
-from ...utils.values import value
 from ...utils.version import __version__
 from ..figures import FIGURES, MissingData, figure, save, source
 from ..figures.runs import over_one_epoch
@@ -35,22 +34,13 @@ Plain = dict[str, Any]
 LABEL_CHANGE = "label_change"
 MEASURES = ("acc", "nmi", "ari", "seconds")
 DPI = 96  # CSS pixels per inch
+MAX_POINTS, MAX_NUMBERS = 100, 300_000  # of a curve, and in all curves of a study
 _KNOWN = ("study", "run", "group", *CELL, "seed", "state", "finished_at", "error", *MEASURES)
-
-
-@value
-class Limits:
-    points: int = 100  # of a curve
-    numbers: int = 300_000  # in all curves of a study
-    scenes: int = 24  # runs with embeddings
-    sheets: int = 24  # runs with samples around centers
-    confusions: int = 200  # runs with a confusion matrix
 
 
 def report(store: StoreReader, path: str | os.PathLike[str], *,
            data: str | os.PathLike[str] | None = None, title: str | None = None,
-           limits: Limits = Limits(), figures: bool = True,
-           progress: ProgressOption = None) -> None:
+           figures: bool = True, progress: ProgressOption = None) -> None:
     """Write the report of a store as one HTML file that opens offline.
 
     `data` is the folder of the data sets, for images and true classes; nothing is downloaded.
@@ -60,24 +50,22 @@ def report(store: StoreReader, path: str | os.PathLike[str], *,
     title = title or f"Studies in {store.path.name}"
     count = len(store.studies()) + (len(FIGURES) if figures else 0)
     with progress_bar(count, progress, desc="report", delay=1.0, leave=False) as parts:
-        content = report_data(store, title=title, samples=samples_in(data), limits=limits,
-                              done=parts.update)
+        content = report_data(store, title=title, samples=samples_in(data), done=parts.update)
         content["figures"] = gallery(store, parts.update) if figures else None
     page.write(path, title, content)
 
 
 def report_data(store: StoreReader, *, title: str, samples: Callable[[str], Found],
-                limits: Limits = Limits(), done: Callable[[], object] = lambda: None) -> Plain:
+                done: Callable[[], object] = lambda: None) -> Plain:
     """Collect the content of the page except figures, calling `done` after each study."""
     # Shown in several places, listed once: series are curves of a cell, grids epochs of curves.
     names = ("runs", "settings", "provenance", "errors", "series", "grids")
     pools = {name: _UniqueList() for name in names}
-    details = RunDetails(store, samples, {"scene": limits.scenes, "sheet": limits.sheets,
-                                          "confusion": limits.confusions})
+    details = RunDetails(store, samples)
     studies = []
     train_accuracies: dict[str, list[float]] = {}
     for name in store.studies():
-        studies.append(_study(store, name, pools, limits))
+        studies.append(_study(store, name, pools))
         for run, measure, accuracy in store.measures(name).itertuples(index=False):
             if measure == "train_acc":  # of runs that are scored on other samples
                 train_accuracies.setdefault(run, []).append(accuracy)
@@ -124,15 +112,14 @@ class _PhaseCurves:
                 for name, curve in self.columns.items()} if positions else {}
 
 
-def _study(store: StoreReader, name: str, pools: Mapping[str, _UniqueList],
-           limits: Limits) -> Plain:
+def _study(store: StoreReader, name: str, pools: Mapping[str, _UniqueList]) -> Plain:
     frame = store.runs(name)
     factors = [column for column in frame.columns if column not in _KNOWN]
     means = {tuple(entry[key] for key in CELL): entry
              for entry in store.means(name, measures=MEASURES)}
     phases = _phases(store, name)
     lines = 2 * len(means) * sum(len(phase.lines) for phase in phases.values())
-    points = int(np.clip(limits.numbers // max(1, lines), 12, limits.points))
+    points = int(np.clip(MAX_NUMBERS // max(1, lines), 12, MAX_POINTS))
     planned: dict[tuple, list[Plain]] = {}
     for row in frame.to_dict("records"):
         planned.setdefault(tuple(row[key] for key in CELL), []).append(row)

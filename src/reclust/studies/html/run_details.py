@@ -14,6 +14,7 @@ from ..measures import shown_rows
 from ..store.reader import StoreReader
 
 Found = Dataset | str  # or the reason why there is none
+LIMITS = {"scene": 24, "sheet": 24, "confusion": 200}  # runs that have each part, in one report
 
 
 def samples_in(folder: str | os.PathLike[str] | None) -> Callable[[str], Found]:
@@ -31,10 +32,8 @@ def samples_in(folder: str | os.PathLike[str] | None) -> Callable[[str], Found]:
 class RunDetails:
     """Details of runs by part (scene, sheet, confusion), or why a part is missing."""
 
-    def __init__(self, store: StoreReader, samples: Callable[[str], Found],
-                 limits: Mapping[str, int]) -> None:
-        self._store, self._samples = store, samples
-        self._limits, self._left = limits, dict(limits)
+    def __init__(self, store: StoreReader, samples: Callable[[str], Found]) -> None:
+        self._store, self._samples, self._left = store, samples, dict(LIMITS)
         self.runs: dict[str, dict[str, Any]] = {}
 
     def add(self, run: str, dataset: str, accuracies: Collection[float]) -> None:
@@ -53,8 +52,7 @@ class RunDetails:
             parts |= {"sheet": _sheet(columns, labels, data), "confusion": _confusion(labels, data)}
         for part, content in parts.items():
             if not isinstance(content, str) and self._left[part] == 0:
-                parts[part] = ("Left out to keep this file small: this is shown for "
-                               f"{self._limits[part]} runs.")
+                parts[part] = f"Left out to keep this file small: shown for {LIMITS[part]} runs."
             elif not isinstance(content, str):
                 self._left[part] -= 1
         self.runs[run] = parts

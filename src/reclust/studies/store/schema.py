@@ -1,4 +1,4 @@
-"""Layout of a store in SQLite, and packing of arrays into blobs.
+"""Layout of a store in SQLite (schema.sql), and packing of arrays into blobs.
 
 Rows refer to each other by content keys, never by row numbers, so that two stores merge by copying
 rows. What a group of runs shares (curves, labels, time) is stored once per group, with the runs on
@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from importlib.resources import files
 from inspect import isfunction
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,33 +24,6 @@ T = TypeVar("T")
 
 APPLICATION = 0x7265636C  # "recl", tells a store from other SQLite files
 VERSION = 1
-
-TABLES = """
-CREATE TABLE studies (name TEXT PRIMARY KEY, spec TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE plan (
-    study TEXT NOT NULL, position INTEGER NOT NULL, run TEXT NOT NULL, group_key TEXT NOT NULL,
-    dataset TEXT NOT NULL, algorithm TEXT NOT NULL, variant TEXT NOT NULL, pretrained INTEGER NOT NULL,
-    seed INTEGER NOT NULL, factors TEXT NOT NULL,
-    PRIMARY KEY (study, position), UNIQUE (study, run)
-) WITHOUT ROWID;
-CREATE TABLE runs (
-    run TEXT PRIMARY KEY, group_key TEXT NOT NULL, position INTEGER NOT NULL, state TEXT NOT NULL,
-    acc REAL, nmi REAL, ari REAL, seconds REAL, error TEXT, settings TEXT, finished_at TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE INDEX runs_of_group ON runs (group_key);
-CREATE TABLE groups (group_key TEXT PRIMARY KEY, size INTEGER NOT NULL, seconds TEXT NOT NULL, provenance TEXT NOT NULL)
-    WITHOUT ROWID;
-CREATE TABLE contents (hash TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE measures (run TEXT NOT NULL, name TEXT NOT NULL, value REAL, PRIMARY KEY (run, name)) WITHOUT ROWID;
-CREATE TABLE curves (
-    group_key TEXT NOT NULL, phase TEXT NOT NULL, name TEXT NOT NULL, epochs BLOB NOT NULL, shape TEXT NOT NULL,
-    points BLOB NOT NULL, PRIMARY KEY (group_key, phase, name)
-);
-CREATE TABLE arrays (
-    group_key TEXT NOT NULL, name TEXT NOT NULL, dtype TEXT NOT NULL, shape TEXT NOT NULL, content BLOB NOT NULL,
-    PRIMARY KEY (group_key, name)
-);
-"""  # noqa: E501
 
 _ADVICE = {  # by a part of SQLite's message
     "disk is full": "free some space and run the command again, finished runs are kept",
@@ -106,7 +80,8 @@ def _create(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("BEGIN IMMEDIATE")
     if connection.execute("PRAGMA user_version").fetchone()[0] == 0:  # no other process did it
-        for statement in filter(str.strip, TABLES.split(";")):
+        tables = (files(__package__) / "schema.sql").read_text(encoding="utf-8")
+        for statement in filter(str.strip, tables.split(";")):
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(f"PRAGMA user_version = {VERSION}")

@@ -8,7 +8,7 @@ from operator import attrgetter
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from ..store.reader import CELL, StoreReader
+from ..store.reader import CELL, StoreReader, spread
 from . import labels
 from .table import Cell, Row, Table, grouped, number, signed
 
@@ -89,21 +89,16 @@ def _probability(p: float) -> Cell:
 
 
 def mean_interval(differences: np.ndarray, confidence: float) -> tuple[float, float]:
-    mean, error = _mean_and_error(differences)
-    half = float(stdtrit(len(differences) - 1, (1 + confidence) / 2)) * error
-    return mean - half, mean + half
+    found = spread(differences.tolist())
+    half = float(stdtrit(len(differences) - 1, (1 + confidence) / 2)) * found["stderr"]
+    return found["mean"] - half, found["mean"] + half
 
 
 def t_test(differences: np.ndarray) -> float:
     """Two-sided p of a mean of 0; NaN if all differences are 0."""
-    mean, error = _mean_and_error(differences)
-    return 2 * float(stdtr(len(differences) - 1, -abs(mean / error))) if error else math.nan
-
-
-def _mean_and_error(differences: np.ndarray) -> tuple[float, float]:
-    count = len(differences)
-    error = float(differences.std(ddof=1) / math.sqrt(count)) if count > 1 else math.nan
-    return float(differences.mean()), error
+    found = spread(differences.tolist())
+    t = abs(found["mean"]) / found["stderr"] if found["stderr"] else math.nan
+    return 2 * float(stdtr(len(differences) - 1, -t))
 
 
 def signed_rank_test(differences: np.ndarray) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...utils.choices import LABEL_FREE_SCORES as SCORES
-from ..store.reader import StoreReader
+from ..store.reader import StoreReader, spread
 from . import labels
 from .table import Cell, Row, Table, grouped, number, plus_minus
 
@@ -113,6 +113,5 @@ def pools(every: Iterable[Repetition], variant: str = "independent") -> list[Poo
 
 def mean(values: Sequence[float], digits: int = 2, *, best: bool = False) -> Cell:
     """Format a mean ± its standard error."""
-    middle, count = float(np.mean(values)), len(values)
-    stderr = float(np.std(values, ddof=1) / math.sqrt(count)) if count > 1 else math.nan
+    middle, _, stderr, _ = spread(values).values()
     return Cell(plus_minus(middle, stderr, digits), "", {"": middle, "stderr": stderr}, best)
