@@ -36,7 +36,7 @@ def test_warm_up_rises_linearly_from_one_percent():
 
 
 @pytest.mark.parametrize(("make", "message"), [
-    (lambda: train(X[:3], small_settings(), seeds=[0]), "n_clusters=4 needs at least 4 samples, X has 3"),
+    (lambda: train(X[:3], small_settings(), seeds=[0]), "n_clusters=4 needs at least 4 samples, X has n_samples=3"),
     (lambda: train(X, small_settings(), seeds=[]), "give one seed or more"),
     (lambda: train(X, [small_settings()] * 2, seeds=[0]), "2 settings for 1 seed"),
     (lambda: train(X, small_settings(), seeds=[0], execution=Execution(device="abacus")), "device='abacus' cannot be used"),

@@ -29,7 +29,7 @@ def add(commands: argparse._SubParsersAction) -> None:
     for action in (fetch, check):
         action.add_argument("sets", nargs="*", metavar="SET", help="data sets (default: all)")
     doctor = add_command(commands, "doctor", _doctor,
-                         "check this installation: versions, devices, folders, data, extras",
+                         "check this installation: versions, devices, folders, extras",
                          "The exit code is 1 if something required is broken.")
     for action in (listing, fetch, check, doctor):
         add_options(action, "--folder", "--json")
@@ -96,7 +96,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 def examine(*, folder: str | os.PathLike[str] | None = None) -> list[Check]:
     areas = {"versions": _versions(), "devices": _devices(), "folders": _folders(folder),
-             "data": _data(folder), "extras": _extras()}
+             "extras": _extras()}
     return [Check(area, *check) for area, checks in areas.items() for check in checks]
 
 
@@ -143,16 +143,6 @@ def _folders(folder: str | os.PathLike[str] | None) -> Found:
         else:
             advice = "set RECLUST_DATA to another folder" if name == "data" else "use another"
             yield name, "broken", f"cannot write to {path}: {advice}"
-
-
-def _data(folder: str | os.PathLike[str] | None) -> Found:
-    for name in data.names():
-        row = _state(name, folder, download=False)
-        if row["state"] == "complete":
-            yield name, "fine", f"{row['samples']} samples"
-        else:
-            advice = "delete it, then run" if row["state"] == "broken" else "to download it"
-            yield name, row["state"], f"{row['note']} ({advice}: reclust data fetch {name})"
 
 
 def _extras() -> Found:

@@ -72,10 +72,6 @@ def prepare(dataset: Dataset, *, size: tuple[int, int] | None = None, equalized:
         Which images mean and deviation are taken from. The published program takes them before
         resizing, which leaves a deviation below 1 where resizing smooths (0.86 on OPTDIGITS).
 
-    Returns
-    -------
-    Prepared
-
     Examples
     --------
     >>> import numpy as np

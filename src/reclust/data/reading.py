@@ -49,10 +49,6 @@ def read(source: Any, *, key: str | None = None, labels: PerSample = None, ids: 
     drop
         Columns of a table to leave out.
 
-    Returns
-    -------
-    Dataset
-
     Examples
     --------
     >>> import numpy as np

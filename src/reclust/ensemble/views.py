@@ -15,10 +15,6 @@ def standardized(x: np.ndarray) -> np.ndarray:
     return (x - x.mean(0)) / np.where(spread > 1e-12 * np.abs(x).max(0), spread, np.inf)
 
 
-def _winsorized(z: np.ndarray) -> np.ndarray:
-    return standardized(np.clip(z, *np.percentile(z, (5, 95), axis=0)))
-
-
 def _weighted_by_correlation(z: np.ndarray) -> np.ndarray:
     """Give columns more weight that many others resemble."""
     z = np.clip(z, -2, 2)
@@ -27,17 +23,13 @@ def _weighted_by_correlation(z: np.ndarray) -> np.ndarray:
     return z * np.square(correlation).sum(0) ** 0.25
 
 
-def _normal_scores(z: np.ndarray) -> np.ndarray:
-    return np.clip(ndtri((rankdata(z, axis=0) - 0.5) / len(z)), -3, 3)
-
-
 VIEWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "standardized": lambda z: z,
     "clipped": lambda z: np.clip(z, -2, 2),
     "arcsinh": lambda z: standardized(np.arcsinh(z)),
-    "winsorized": _winsorized,
+    "winsorized": lambda z: standardized(np.clip(z, *np.percentile(z, (5, 95), axis=0))),
     "correlated": _weighted_by_correlation,
-    "ranks": _normal_scores,
+    "ranks": lambda z: np.clip(ndtri((rankdata(z, axis=0) - 0.5) / len(z)), -3, 3),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -44,6 +44,7 @@ AUGMENTATIONS: dict[str, Augmentation] = {
     "affine": Affine(), "color": ColorViews(), "noise": Noise()}
 
 
+@dataclass(eq=False, repr=False)
 class DeepClustering(FittedClustering):
     """Deep clustering with any objective: learn an embedding and cluster in it at the same time.
 
@@ -130,42 +131,30 @@ class DeepClustering(FittedClustering):
 
     _default_objective: ClassVar[Objective | None] = None
 
-    def __init__(self, n_clusters: int | str = 8, *, objective: Objective | None = None,
-                 intervention: Intervention | str | None = "auto",
-                 representation: Representation | None = None,
-                 preset: str | Settings | Recipe = "everyday", pretrain_epochs: int | None = None,
-                 epochs: int | None = None, batch_size: int | None = None, lr: float | None = None,
-                 augment: Augmentation | str | None = "auto",
-                 image_shape: Sequence[int] | None = None, lens: Lens | str | None = "auto",
-                 standardize: bool = True, n_init: int | None = None,
-                 select: Selector | None = None, consensus: bool = False, device: str = "auto",
-                 precision: choices.Precision = "auto",
-                 random_state: int | np.random.RandomState | None = None,
-                 progress: bool | None = None, time_budget: float | None = None,
-                 min_clusters: int = 2, max_clusters: int | None = None) -> None:
-        self.n_clusters = n_clusters
-        self.objective = objective
-        self.intervention = intervention
-        self.representation = representation
-        self.preset = preset
-        self.pretrain_epochs = pretrain_epochs
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.augment = augment
-        self.image_shape = image_shape
-        self.lens = lens
-        self.standardize = standardize
-        self.n_init = n_init
-        self.select = select
-        self.consensus = consensus
-        self.device = device
-        self.precision = precision
-        self.random_state = random_state
-        self.progress = progress
-        self.time_budget = time_budget
-        self.min_clusters = min_clusters
-        self.max_clusters = max_clusters
+    n_clusters: int | str = 8
+    _: KW_ONLY
+    objective: Objective | None = None
+    intervention: Intervention | str | None = "auto"
+    representation: Representation | None = None
+    preset: str | Settings | Recipe = "everyday"
+    pretrain_epochs: int | None = None
+    epochs: int | None = None
+    batch_size: int | None = None
+    lr: float | None = None
+    augment: Augmentation | str | None = "auto"
+    image_shape: Sequence[int] | None = None
+    lens: Lens | str | None = "auto"
+    standardize: bool = True
+    n_init: int | None = None
+    select: Selector | None = None
+    consensus: bool = False
+    device: str = "auto"
+    precision: choices.Precision = "auto"
+    random_state: int | np.random.RandomState | None = None
+    progress: bool | None = None
+    time_budget: float | None = None
+    min_clusters: int = 2
+    max_clusters: int | None = None
 
     def fit(self, X: Any, y: Any = None, *,
             start: Result | FittedClustering | str | os.PathLike[str] | None = None,
@@ -187,18 +176,11 @@ class DeepClustering(FittedClustering):
             from it after an interruption.
         monitors : sequence of Monitor
             Measure more for `history_`, or report to a tracker.
-
-        Returns
-        -------
-        self
         """
         start, checkpoint = _as_result(start), Checkpoint.at(checkpoint, every)
         samples, recipe, preparation, inputs, suggestion = self._prepare(X)
         y = None if y is None else check_labels(y, samples)
         n_clusters, device = recipe.settings.n_clusters, choose_device(self.device)
-        if samples.n_samples < n_clusters:
-            raise ValueError(f"n_clusters={n_clusters} needs at least {n_clusters} samples, "
-                             f"X has n_samples={samples.n_samples}.")
         seeds = (list(start.seeds) if start is not None and 1 < len(start) == recipe.n_init
                  else self._seeds(recipe.n_init, checkpoint))
         with self._fitting(samples):
@@ -228,10 +210,6 @@ class DeepClustering(FittedClustering):
         ----------
         X, checkpoint, every
             As in `fit`.
-
-        Returns
-        -------
-        Result
         """
         _, recipe, _, inputs, _ = self._prepare(X)
         if recipe.settings.pretraining is None:

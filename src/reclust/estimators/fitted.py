@@ -127,10 +127,6 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         ----------
         n_clusters : int
             Fewer merges clusters that are similar, more divides them.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
         """
         check_is_fitted(self, "tree_")
         if n_clusters == self.n_clusters_:

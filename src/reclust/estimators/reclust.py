@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from math import ceil
 from typing import Any
@@ -20,16 +20,10 @@ from ..data.augmentation.affine import Augmentation
 from ..data.inputs import Inputs
 from ..data.preparation import Preparation
 from ..data.texts import accept_texts, is_texts
+from ..ensemble import recipes
 from ..ensemble.consensus import consensus, vote_shares
 from ..ensemble.members import Member, MemberTraining, voters
-from ..ensemble.recipes import (
-    EFFORTS,
-    Stage,
-    embedding_recipe,
-    image_recipe,
-    image_steps,
-    table_recipe,
-)
+from ..ensemble.recipes import EFFORTS, Stage
 from ..interventions import Recluster
 from ..interventions.reclustering.kmeans import KMeansPlusPlus
 from ..objectives import IDECObjective
@@ -58,6 +52,7 @@ IMAGE_NETWORK = Neighbors((512, 256), 32, "student")
 LOW_AGREEMENT = 0.3
 
 
+@dataclass(eq=False, repr=False)
 class Reclust(FittedClustering):
     """Cluster any data: many clusterings vote, and one network learns their consensus.
 
@@ -115,23 +110,18 @@ class Reclust(FittedClustering):
 
     candidate_name = "member"
 
-    def __init__(self, n_clusters: int | str = 8, *, kind: str = "auto", effort: str = "normal",
-                 image_shape: Sequence[int] | None = None, device: str = "auto",
-                 precision: choices.Precision = "auto",
-                 random_state: int | np.random.RandomState | None = None,
-                 progress: bool | None = None, time_budget: float | None = None,
-                 min_clusters: int = 2, max_clusters: int | None = None) -> None:
-        self.n_clusters = n_clusters
-        self.kind = kind
-        self.effort = effort
-        self.image_shape = image_shape
-        self.device = device
-        self.precision = precision
-        self.random_state = random_state
-        self.progress = progress
-        self.time_budget = time_budget
-        self.min_clusters = min_clusters
-        self.max_clusters = max_clusters
+    n_clusters: int | str = 8
+    _: KW_ONLY
+    kind: str = "auto"
+    effort: str = "normal"
+    image_shape: Sequence[int] | None = None
+    device: str = "auto"
+    precision: choices.Precision = "auto"
+    random_state: int | np.random.RandomState | None = None
+    progress: bool | None = None
+    time_budget: float | None = None
+    min_clusters: int = 2
+    max_clusters: int | None = None
 
     def fit(self, X: Any, y: Any = None, *,
             checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
@@ -153,10 +143,6 @@ class Reclust(FittedClustering):
         embed : function or model, optional
             Texts (n,) -> vectors (n, d), or an object whose method `encode` does that, such as a
             SentenceTransformer. Model files do not hold it.
-
-        Returns
-        -------
-        self
         """
         if is_texts(X):
             samples, kind = accept_texts(X, embed, min_samples=2), "embeddings"
@@ -186,11 +172,11 @@ class Reclust(FittedClustering):
                 effort = EFFORTS[self.effort]
                 if augment is not None and effort.networks:
                     deep = _deep_clustering(k, samples, device)
-                    recipe = image_recipe(inputs, augment, effort, seed, training, deep)
+                    recipe = recipes.image_recipe(inputs, augment, effort, seed, training, deep)
                 else:
                     features = preparation.encoder.features if preparation.encoder else ()
-                    make: Any = embedding_recipe if kind != "table" else partial(
-                        table_recipe, features=features)
+                    make: Any = recipes.embedding_recipe if kind != "table" else partial(
+                        recipes.table_recipe, features=features)
                     recipe = make(flat_rows(some), effort, seed, training)
                 members = self._members(recipe.stages, execution.time_budget)
                 labels = np.stack([member.labels for member in voters(members)])
@@ -266,7 +252,7 @@ def _finished(member: Member, agreed: np.ndarray, rows: np.ndarray, n_samples: i
 def _student(k: int, inputs: Inputs, augment: Augmentation | None, steps: int) -> Settings:
     """Return the settings of the network that learns the consensus."""
     n_samples = inputs.n_samples
-    steps = image_steps(steps, inputs.device) if augment is not None else steps
+    steps = recipes.image_steps(steps, inputs.device) if augment is not None else steps
     batch_size = min(256, max(1, n_samples // 2))
     training = Schedule(epochs=ceil(steps / (n_samples // batch_size)), batch_size=batch_size,
                         lr=2e-3, decay="cosine", weight_decay=1e-4, clip_norm=None,

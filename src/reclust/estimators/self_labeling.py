@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from .baseline import k_means_baseline
 from .fitted import FittedClustering, check_labels
 
 
+@dataclass(eq=False, repr=False)
 class SelfLabeling(FittedClustering):
     """Refine a fitted clustering: its confident labels teach the network the other samples.
 
@@ -67,23 +68,19 @@ class SelfLabeling(FittedClustering):
     (60,)
     """
 
-    def __init__(self, clusterer: Any, *, threshold: float | None = None, evenness: float = 2.0,
-                 warmup_epochs: int = 20, epochs: int = 200, batch_size: int = 1000,
-                 lr: float = 1e-3, strong: Augmentation | str = "auto", device: str = "auto",
-                 precision: choices.Precision = "auto", progress: bool | None = None,
-                 time_budget: float | None = None) -> None:
-        self.clusterer = clusterer
-        self.threshold = threshold
-        self.evenness = evenness
-        self.warmup_epochs = warmup_epochs
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.strong = strong
-        self.device = device
-        self.precision = precision
-        self.progress = progress
-        self.time_budget = time_budget
+    clusterer: Any
+    _: KW_ONLY
+    threshold: float | None = None
+    evenness: float = 2.0
+    warmup_epochs: int = 20
+    epochs: int = 200
+    batch_size: int = 1000
+    lr: float = 1e-3
+    strong: Augmentation | str = "auto"
+    device: str = "auto"
+    precision: choices.Precision = "auto"
+    progress: bool | None = None
+    time_budget: float | None = None
 
     def fit(self, X: Any, y: Any = None, *,
             checkpoint: Checkpoint | str | os.PathLike[str] | None = None,

@@ -50,10 +50,6 @@ def suggest_k(X: Any, *, least: int = 2, most: int | None = None, kind: str = "a
     progress : bool or callable, optional
         Show a bar, by default in a terminal only; or a function of the share that is done.
 
-    Returns
-    -------
-    KSuggestion
-
     Examples
     --------
     >>> from sklearn.datasets import make_blobs

@@ -26,7 +26,7 @@ def check_data_and_parts(replicas: Replicas, settings: Sequence[Settings], input
     first, representation, device = settings[0], replicas.representation, inputs.device
     if inputs.n_samples < first.n_clusters:
         raise ValueError(f"n_clusters={first.n_clusters} needs at least {first.n_clusters} "
-                         f"samples, X has {inputs.n_samples}.")
+                         f"samples, X has n_samples={inputs.n_samples}.")
     rows = torch.arange(min(2, inputs.n_samples), device=device)
     for augment in first.augmentations:
         samples = inputs.take(rows)

@@ -245,7 +245,7 @@ def test_a_part_of_the_samples_is_evaluated_as_if_it_were_all():
 
 
 def test_extremes_are_those_of_the_end_although_the_last_epoch_begins_with_a_reset():
-    result = train(X, small_settings(pretraining=None, clustering=Schedule(3, batch_size=30)), seeds=[0], execution=EXACT, monitors=[Extremes(count=2)])
+    result = train(X, small_settings(pretraining=None, clustering=Schedule(3, batch_size=30)), seeds=[0], execution=EXACT, monitors=[Extremes()])
     columns = result.history["clustering"]
     assert columns["fired"].epochs.tolist() == [2] and columns["nearest"].epochs.tolist() == [2] and "nearest_after_reset" not in columns
 

@@ -89,7 +89,8 @@ class Processes:
         try:
             while pool.tasks or pool.running:
                 if stop() or conditions.out_of_time:
-                    pool.request_stop()
+                    pool.stop.set()  # running tasks write their checkpoints
+                    pool.tasks.clear()
                 pool.start_tasks()
                 for task, attempt in pool.wait():
                     if not isinstance(attempt, Stopped):
@@ -166,11 +167,6 @@ class _Pool:
                    and task.pretraining is not None and task.pretraining.key == pretraining.key]
         self.tasks = [task for task in self.tasks if task not in removed]
         return removed
-
-    def request_stop(self) -> None:
-        """Start nothing more, and let running tasks write their checkpoints."""
-        self.stop.set()
-        self.tasks.clear()
 
     def close(self) -> None:
         for worker in (*self.idle, *(worker for worker, _ in self.running)):

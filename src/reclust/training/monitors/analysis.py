@@ -153,16 +153,12 @@ class FinalKMeans(AtEnd):
 class Extremes(AtEnd):
     """Samples nearest to and farthest from the center of their cluster, at the end of training.
 
-    Row numbers, (r, k, count), or -1 if a cluster has fewer samples.
+    Row numbers, (r, k, 8), or -1 if a cluster has fewer samples.
     """
-
-    def __init__(self, *, count: int = 8) -> None:
-        super().__init__()
-        self.count = check_int("count", count, 1)
 
     def measure(self, snapshot: Snapshot) -> Measured:
         nearest, farthest = geometry.extremes(snapshot.embeddings, snapshot.labels,
-                                              _centers(snapshot), count=self.count)
+                                              _centers(snapshot), count=8)
         return {"nearest": nearest, "farthest": farthest}
 
 

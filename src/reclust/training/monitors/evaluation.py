@@ -93,14 +93,13 @@ def scores_of(classes: Tensor, labels: Tensor) -> dict[str, np.ndarray]:
 
 
 class ClusterCount(PeriodicMonitor):
-    """Count clusters that are not empty, by the labels of at most `limit` evenly spread samples."""
+    """Count clusters that are not empty, by the labels of at most 10,000 evenly spread samples."""
 
-    def __init__(self, *, every: int | None = 10, limit: int = 10_000) -> None:
-        super().__init__(every=every)
-        self.limit = check_int("limit", limit, 1)
+    def __init__(self) -> None:
+        super().__init__(every=10)
 
     def measure(self, snapshot: Snapshot) -> Measured:
         assert snapshot.centers is not None
-        labels, _ = snapshot.labels_of_some(self.limit)
+        labels, _ = snapshot.labels_of_some(10_000)
         sizes = metrics.cluster_sizes(labels, snapshot.centers.shape[-2])
         return {"clusters": (sizes > 0).sum(-1)}
