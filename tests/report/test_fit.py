@@ -1,5 +1,6 @@
 """The report of a single fit shows the numbers of the model, in a browser too."""
 
+import base64
 import json
 import re
 import time
@@ -201,3 +202,49 @@ def test_the_page_is_interactive(browser, page, images, tmp_path):
     browser.open(tmp_path / "images.html")
     assert browser.run("document.querySelectorAll('.thumb').length") == 3 * 16
     assert "Only one replica was trained" in browser.run("document.body.textContent") and browser.errors == []
+
+
+SELECT = """(() => {
+  const canvas = document.querySelector('canvas'), box = canvas.getBoundingClientRect();
+  document.querySelectorAll('.scene button')[0].click();
+  const send = (kind, x, y) => canvas.dispatchEvent(new PointerEvent(kind, {bubbles: true, clientX: box.left + x * box.width, clientY: box.top + y * box.height}));
+  [['pointerdown', -0.1, -0.1], ['pointermove', @, -0.1], ['pointermove', @, 1.1], ['pointermove', -0.1, 1.1], ['pointerup', -0.1, 1.1]].forEach((one) => send(...one));
+  document.querySelectorAll('.scene button')[0].click();
+})()"""
+SAVED = """(() => {
+  const make = URL.createObjectURL;
+  return new Promise((resolve) => {
+    URL.createObjectURL = (blob) => { resolve(blob.text()); return make(blob); };
+    document.querySelectorAll('.scene button')[1].click();
+  });
+})()"""
+
+
+def test_samples_are_found_by_words_and_lasso_and_saved(browser, page, table, data):
+    model, X, y = table
+    browser.open(page)
+    search = "(() => {{ const box = document.querySelector('.scene input'); box.value = '{}'; box.dispatchEvent(new Event('input')); }})()"
+    browser.run(search.format("CLUSTER 2"))
+    lines = browser.run(SAVED).splitlines()
+    assert lines[0] == "id,cluster" and lines[1:] == [f'"{i}",2' for i in np.flatnonzero(model.labels_ == 2)]
+    browser.run(search.format("nothing like this"))
+    assert browser.run("document.querySelectorAll('.scene button')[1].disabled")
+    points = np.frombuffer(base64.b64decode(data["map"]["points"]), np.uint8).reshape(-1, 2)[:80]
+    for share in (0.5, 1.1):
+        browser.run(SELECT.replace("@", str(share)))
+        inside = np.flatnonzero(points[:, 0] < 256 * share)
+        assert browser.run(SAVED).splitlines()[1:] == [f'"{i}",{model.labels_[i]}' for i in inside] and len(inside)
+    browser.run(search.format(""))
+    assert browser.run("document.querySelectorAll('.scene button')[1].hidden") and browser.errors == []
+
+
+def test_points_outside_the_frame_are_counted(browser, tmp_path):
+    X, _ = blobs(n=80, features=6)
+    X[7] += 300
+    model = small(lens=None).fit(X)
+    model.report(tmp_path / "r.html", X)
+    points = np.frombuffer(base64.b64decode(fit_data(model, X, title="t")["map"]["points"]), np.uint8).reshape(-1, 2)[:80]
+    outside = ((points == 0) | (points == 255)).any(1).sum()
+    browser.open(tmp_path / "r.html")
+    said = re.search(r"(\d+) samples? outside the frame", browser.run("document.querySelector('.scene').textContent"))
+    assert (int(said[1]) if said else 0) == outside

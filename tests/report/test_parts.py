@@ -106,7 +106,7 @@ def test_large_images_shrink():
     images = rng().integers(256, size=(20, 70, 40, 3), dtype=np.uint8)
     data = Dataset(samples=images, image_shape=(3, 70, 40), max_value=255.0)
     made = sheet(data, np.zeros(20, dtype=int), np.zeros((1, 2), dtype=int), np.ones((1, 2), dtype=int))
-    assert max(made["side"]) <= 32
+    assert max(made["side"]) <= 64
     assert "classes" not in made["clusters"][0]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reclust.utils.progress import ProgressCallback, progress_bar
+from reclust.utils.progress import ProgressCallback, duration, progress_bar
 
 
 class Recorder(ProgressCallback):
@@ -36,3 +36,9 @@ def test_bars_are_shown_on_request_or_in_a_terminal(progress, shown, capsys):
     with progress_bar(2, progress, desc="work") as bar:
         bar.update(2)
     assert ("work" in capsys.readouterr().err) == shown
+
+
+@pytest.mark.parametrize(("seconds", "written"), [(0.0423, "0.042 s"), (4.21, "4.2 s"), (59.4, "59 s"), (59.9, "1 min 0 s"), (119.7, "2 min 0 s"),
+                                                  (125, "2 min 5 s"), (12_000, "3 h 20 min"), (190_000, "2 d 4 h")])
+def test_durations_as_people_write_them(seconds, written):
+    assert duration(seconds) == written

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..utils.exceptions import printable
 from ..utils.files import check_writable
-from ..utils.progress import ProgressCallback, ProgressOption
+from ..utils.progress import ProgressCallback, ProgressOption, duration
 
 if TYPE_CHECKING:
     from ..data import Dataset
@@ -128,13 +128,6 @@ def show(rows: Sequence[Mapping[str, Any]], *, as_json: bool, empty: str = "noth
             cells = (cell.rjust(width) if right else cell.ljust(width)
                      for cell, width, right in zip(line, widths, numeric, strict=True))
             print(printable("  ".join(cells).rstrip()))
-
-
-def duration(seconds: float) -> str:
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.1f} s"
 
 
 class ProgressLines(ProgressCallback):

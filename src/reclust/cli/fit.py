@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from ..utils.choices import ALGORITHMS, AUGMENTATIONS, EFFORTS, PRESETS
 from ..utils.exceptions import printable
 from ..utils.files import csv_text, exclusive_lock, write_text
+from ..utils.progress import duration
 from . import common
-from .common import DATA, PREPARATION, add_command, add_options, duration, read_data, show
+from .common import DATA, PREPARATION, add_command, add_options, read_data, show
 
 if TYPE_CHECKING:
     from ..data import Dataset

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, get_args
 from .. import studies
 from ..utils.choices import BASELINES, Precision
 from ..utils.exceptions import printable
+from ..utils.progress import duration
 from . import common
-from .common import CONDITIONS, OPTIONS, STUDY, add_command, add_options, duration, progress, show
+from .common import CONDITIONS, OPTIONS, STUDY, add_command, add_options, progress, show
 
 if TYPE_CHECKING:
     from ..studies.backends import Backend

@@ -18,6 +18,7 @@ from ..data.dataset import as_text, dense_rows
 from ..geometry import distance_ratio, extremes, squared_silhouette
 from ..training.history import AFTER_RESET
 from ..training.result import Model
+from ..utils.progress import duration
 from ..utils.version import __version__
 from . import parts
 from .describe import describe
@@ -47,7 +48,7 @@ def fit_data(model: FittedModel, X: Any, y: Any = None, *, title: str) -> Plain:
     comparison, result = compare(model, fit.X, fit.rows), model.result_
     kind, words = comparison.verdict
     images = model.preparation_.image_shape is not None
-    seconds = {phase: round(spent, 2) for phase, spent in result.seconds.items()}
+    seconds = {phase: duration(spent) for phase, spent in result.seconds.items()}
     provenance = result.provenance | {"seeds": result.seeds, "seconds": seconds}
     return {
         "title": title, "facts": _facts(fit), "findings": _findings(fit),
@@ -107,6 +108,14 @@ class FitSample:
         return None if self.names is None else list(map(str, self.names[rows]))
 
     @cached_property
+    def centers(self) -> np.ndarray:
+        """Return the centers (k, d); means for an ensemble, whose network has only prototypes."""
+        centers = self.model.cluster_centers_
+        if self.model.kept is not None:
+            return centers
+        return np.stack([self.z[self.labels == cluster].mean(0) for cluster in range(len(centers))])
+
+    @cached_property
     def sizes(self) -> np.ndarray:
         return np.bincount(self.model.labels_, minlength=self.model.n_clusters_)
 
@@ -145,7 +154,7 @@ def _facts(fit: FitSample) -> list[tuple[str, str]]:
     counts = (("sample", fit.X.shape[0]), ("cluster", model.n_clusters_),
               (model.candidate_name, len(model.candidates_)))
     return [*((f"{n:,}", name + "s" * (n != 1)) for name, n in counts), (epochs, "epochs"),
-            (f"{sum(result.seconds.values()):.3g} s", "training time")]
+            (duration(sum(result.seconds.values())), "training time")]
 
 
 def _findings(fit: FitSample) -> list[dict[str, str]]:
@@ -180,7 +189,7 @@ def _clusters(fit: FitSample) -> list[Plain]:
 
 
 def _map(fit: FitSample) -> Plain:
-    scene = parts.embedding_map(fit.z, fit.model.cluster_centers_, fit.labels, fit.rows,
+    scene = parts.embedding_map(fit.z, fit.centers, fit.labels, fit.rows,
                                 classes=None if fit.classes is None else fit.classes[fit.rows])
     return scene | {"names": fit.ids(scene["rows"])}
 
@@ -192,8 +201,7 @@ def _sheet(fit: FitSample) -> Plain | str:
     if channels not in (1, 3):
         return f"Images with {channels} channels cannot be shown, only with 1 or 3."
     z, labels = torch.from_numpy(fit.z), torch.from_numpy(fit.labels)
-    centers = torch.from_numpy(fit.model.cluster_centers_)
-    rows = torch.cat(extremes(z, labels, centers, count=SHOWN), 1).numpy()
+    rows = torch.cat(extremes(z, labels, torch.from_numpy(fit.centers), count=SHOWN), 1).numpy()
     shown = np.where(rows < 0, -1, fit.rows[rows])
     images = dense_rows(fit.X, np.maximum(shown, 0).reshape(-1))
     images = preparation.first(images.reshape(*shown.shape, height, width, channels))

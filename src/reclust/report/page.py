@@ -15,7 +15,7 @@ import numpy as np
 from ..utils.files import write_text
 
 View = Literal["studies", "fit"]
-PARTS = ("dom", "table", "controls", "curves", "scene", "sheet", "confusion")
+PARTS = ("dom", "table", "controls", "curves", "select", "scene", "sheet", "confusion")
 SCRIPTS = {"studies": (*PARTS, "record", "figures", "main"), "fit": (*PARTS, "bars", "tree", "fit")}
 """Scripts of each view in loading order; a script may use those before it."""
 

@@ -18,7 +18,7 @@ from ..training.history import AFTER_RESET, Curve
 from ..utils.values import records as records
 
 Frame = tuple[tuple[int, int], np.ndarray, np.ndarray]  # (epochs, after a reset), z, centers
-THUMBNAIL = 32  # largest side in pixels
+THUMBNAIL = 64  # largest side in pixels
 
 
 def curve(columns: Mapping[str, Curve], name: str, *, limit: int = 100) -> dict[str, Any] | None:
@@ -67,7 +67,7 @@ def scene(columns: Mapping[str, Curve], rows: np.ndarray, *, classes: np.ndarray
 
 
 def embedding_map(z: np.ndarray, centers: np.ndarray, labels: np.ndarray, rows: np.ndarray, *,
-                  classes: np.ndarray | None = None, samples: int = 1500) -> dict[str, Any]:
+                  classes: np.ndarray | None = None, samples: int = 5000) -> dict[str, Any]:
     """Project embeddings (m, d) and centers (k, d) onto a plane, as a scene of one frame."""
     shown = spread(len(z), samples)
     points, middles = _standardized(z[shown].astype(np.float64), centers.astype(np.float64))

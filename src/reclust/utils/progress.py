@@ -37,3 +37,13 @@ def progress_bar(total: float, progress: ProgressOption, *, desc: str = "", **op
     bar = CallbackBar(total=total, disable=True)
     bar.set_description_str(desc)
     return bar
+
+
+def duration(seconds: float) -> str:
+    """Write a time as people do: 4.2 s, 2 min 5 s, 3 h 20 min, 2 d 4 h."""
+    if seconds < 59.5:
+        return f"{float(f'{seconds:.2g}'):g} s"
+    units = [("d", 86400), ("h", 3600), ("min", 60), ("s", 1)]
+    i = next(i for i, (_, size) in enumerate(units) if round(seconds) >= size)
+    (large, size), (small, part) = units[i : i + 2]
+    return f"{round(seconds) // size} {large} {round(seconds) % size // part} {small}"

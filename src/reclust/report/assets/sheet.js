@@ -25,6 +25,6 @@ function sheetView(sheet) {
   const empty = sheet.clusters.map((cluster, i) => (cluster.size ? null : i)).filter(known);
   return el("div", {}, sheet.clusters.some((cluster) => cluster.classes) ? note("Outlined samples have another class than the majority of their cluster.") : null,
     empty.length ? note(`Empty: ${empty.length === 1 ? "cluster" : "clusters"} ${empty.join(", ")}.`) : null,
-    el("div", { class: "cards", style: { "--picture": `url("${sheet.picture}")`, "--size": `${100 * columns}% ${100 * sheet.clusters.length}%` } },
+    el("div", { class: "cards photos", style: { "--picture": `url("${sheet.picture}")`, "--size": `${100 * columns}% ${100 * sheet.clusters.length}%` } },
       sheet.clusters.map((cluster, row) => (cluster.size ? card(cluster, row) : null))));
 }
