@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import subprocess
 import sys
 
 import numpy as np
@@ -234,3 +235,17 @@ def test_inputs_are_not_overwritten(tmp_path, capsys):
         assert main(wrong) != 0 and "is an input" in capsys.readouterr().err
     assert main(["fit", str(table), *options, "-o", str(tmp_path)]) != 0 and "labels.csv" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in kept} == kept
+
+
+@pytest.mark.parametrize("n_init", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_torchrun_fits_on_two_ranks_what_one_process_fits(tmp_path, n_init):
+    np.save(tmp_path / "x.npy", blobs(n=120)[0])
+    fit = ["reclust", "fit", "x.npy", "-k", "4", "--seed", "0", "--n-init", str(n_init), "--pretrain-epochs", "1",
+           "--epochs", "2", "--device", "cpu", "-o"]
+    torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+    printed = [subprocess.run([sys.executable, "-m", *command], cwd=tmp_path, env=environment, check=True, text=True,
+                              capture_output=True, timeout=200).stdout for command in ([*fit, "one"], [*torchrun, *fit, "two"])]
+    assert [text.count("labels and model") for text in printed] == [1, 1]  # the other rank is silent
+    assert (tmp_path / "one" / "labels.csv").read_text() == (tmp_path / "two" / "labels.csv").read_text()
+    assert sorted(os.listdir(tmp_path / "two")) == ["labels.csv", "model.reclust"]

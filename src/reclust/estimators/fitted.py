@@ -28,6 +28,7 @@ from ..ensemble.tree import cluster_tree, cut, parts_of, similarity
 from ..objectives import soft_assignment
 from ..report.drift import Reference
 from ..training.checkpoint import Checkpoint
+from ..training.engine.ranks import agreed
 from ..training.history import Curve
 from ..training.result import Model, Result
 from ..training.settings import Execution
@@ -186,6 +187,9 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         return found
 
     def _seeds(self, n_init: int, checkpoint: Checkpoint | None) -> list[int]:
+        return agreed(lambda: self._draw_seeds(n_init, checkpoint))
+
+    def _draw_seeds(self, n_init: int, checkpoint: Checkpoint | None) -> list[int]:
         """Return one seed per replica; a larger `n_init` keeps the seeds of a smaller one."""
         saved = None if checkpoint is None else checkpoint.seeds()
         unknown = isinstance(self.random_state, np.random.RandomState | None)

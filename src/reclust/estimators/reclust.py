@@ -31,6 +31,7 @@ from ..objectives.distillation import DistillationObjective, prototype_logits
 from ..representations import Neighbors
 from ..training.checkpoint import Checkpoint
 from ..training.context import Deadline
+from ..training.engine.ranks import agreed
 from ..training.monitors.base import Monitor
 from ..training.monitors.progress import Progress
 from ..training.result import Model
@@ -221,7 +222,7 @@ class Reclust(FittedClustering):
         deadline = Deadline(time_budget)
         with progress_bar(len(stages), self.progress, leave=False, delay=1) as bar:
             for title, stage in stages:
-                if members and deadline.passed:
+                if members and agreed(lambda: deadline.passed):
                     warn(f"The time budget was spent after {len(members)} members.")
                     break
                 bar.set_description_str(title)

@@ -7,6 +7,7 @@ part of a batch, and sums over ranks put the parts together, so that objectives 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import timedelta
@@ -169,6 +170,21 @@ def all_ranks() -> Iterator[Ranks]:
     finally:
         dist.destroy_process_group(ranks.group)
         ranks.group = None  # its connections close with the last reference
+
+
+@contextmanager
+def torchrun() -> Iterator[bool]:
+    """Join the processes that torchrun started, if it did; tell whether this is the first."""
+    if not dist.is_available() or not dist.is_torchelastic_launched():
+        yield True
+        return
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group()
+    try:
+        yield dist.get_rank() == 0
+    finally:
+        dist.destroy_process_group()
 
 
 def agreed(call: Callable[[], Any]) -> Any:
