@@ -81,16 +81,14 @@ def check_paths(inputs: Iterable[str], outputs: Iterable[str | Path | None]) -> 
     from ..data.formats.images import holds_images
 
     beside = ("", "-wal", "-shm", "-journal")  # files of a store
-    taken = [Path(f"{path}{end}").expanduser() for path in inputs for end in beside]
+    taken = [Path(f"{path}{end}").expanduser().resolve() for path in inputs for end in beside]
     for path in (output for output in outputs if output is not None):
-        output = Path(path)
-        for other in taken if output.is_file() or not output.exists() else ():  # not /dev/null
-            in_folder = (other.is_dir() and holds_images(output)
-                         and other.resolve() in output.resolve().parents)
-            if in_folder or other.resolve() == output.resolve() or (
-                    other.exists() and output.exists() and other.samefile(output)):
-                raise FileExistsError(f"{output} is an input or another output of this command and "
-                                      "would be overwritten: choose another name.")
+        output = Path(path).resolve()
+        image_of = [folder for folder in output.parents if holds_images(output)]
+        regular = output.is_file() or not output.exists()  # not /dev/null
+        if regular and not {output, *image_of}.isdisjoint(taken):
+            raise FileExistsError(f"{path} is an input or another output of this command and "
+                                  "would be overwritten: choose another name.")
         taken.append(output)
         if isinstance(path, str):  # not in a folder that the command makes
             check_writable(path)

@@ -32,7 +32,6 @@ from ..training.monitors.progress import Progress
 from ..training.result import Result
 from ..training.settings import CLUSTERING, PRETRAINING, Schedule, Settings, check_part
 from ..training.train import train
-from ..utils import choices
 from ..utils.device import choose_device
 from ..utils.values import check_int, expanded
 from .baseline import k_means_baseline
@@ -148,11 +147,7 @@ class DeepClustering(FittedClustering):
     n_init: int | None = None
     select: Selector | None = None
     consensus: bool = False
-    device: str = "auto"
-    precision: choices.Precision = "auto"
     random_state: int | np.random.RandomState | None = None
-    progress: bool | None = None
-    time_budget: float | None = None
     min_clusters: int = 2
     max_clusters: int | None = None
 

@@ -32,6 +32,7 @@ from ..training.engine.ranks import agreed
 from ..training.history import Curve
 from ..training.result import Model, Result
 from ..training.settings import Execution
+from ..utils import choices
 from ..utils.device import choose_device, resident_limit
 from ..utils.exceptions import collected_warnings, warn
 from ..utils.threads import threads_for
@@ -73,12 +74,15 @@ def _keep_warnings(fit: Callable[..., Any]) -> Callable[..., Any]:
     return fit_and_keep
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin,
                        base.ClusterMixin, base.BaseEstimator):
     """Base class of the estimators, which fit and then call `_adopt` and `_label`."""
 
-    device: str
-    random_state: int | np.random.RandomState | None
+    device: str = "auto"
+    precision: choices.Precision = "auto"
+    progress: bool | None = None
+    time_budget: float | None = None
     subclasses: ClassVar[dict[str, type[FittedClustering]]] = {}  # by their name in files
 
     def __init_subclass__(cls, **keywords: Any) -> None:

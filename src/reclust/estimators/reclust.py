@@ -37,7 +37,6 @@ from ..training.monitors.progress import Progress
 from ..training.result import Model
 from ..training.settings import Schedule, Settings
 from ..training.train import train
-from ..utils import choices
 from ..utils.device import choose_device
 from ..utils.exceptions import TrainingFailed, warn
 from ..utils.progress import progress_bar
@@ -116,11 +115,7 @@ class Reclust(FittedClustering):
     kind: str = "auto"
     effort: str = "normal"
     image_shape: Sequence[int] | None = None
-    device: str = "auto"
-    precision: choices.Precision = "auto"
     random_state: int | np.random.RandomState | None = None
-    progress: bool | None = None
-    time_budget: float | None = None
     min_clusters: int = 2
     max_clusters: int | None = None
 

@@ -21,7 +21,6 @@ from ..training.monitors.progress import Progress
 from ..training.result import Model
 from ..training.self_label import SelfLabel, logits, self_label
 from ..training.settings import check_part
-from ..utils import choices
 from ..utils.device import choose_device
 from .baseline import k_means_baseline
 from .fitted import FittedClustering, check_labels
@@ -77,10 +76,6 @@ class SelfLabeling(FittedClustering):
     batch_size: int = 1000
     lr: float = 1e-3
     strong: Augmentation | str = "auto"
-    device: str = "auto"
-    precision: choices.Precision = "auto"
-    progress: bool | None = None
-    time_budget: float | None = None
 
     def fit(self, X: Any, y: Any = None, *,
             checkpoint: Checkpoint | str | os.PathLike[str] | None = None,

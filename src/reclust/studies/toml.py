@@ -6,7 +6,6 @@ by the name that it has in the paper or in the base.
 """
 
 import dataclasses
-import difflib
 import json
 import os
 import sys
@@ -95,9 +94,7 @@ def _defaults(thing: Any) -> dict[str, Any]:
 def _check_names(what: str, names: Iterable[str], known: Sequence[str]) -> None:
     for name in names:
         if name not in known:
-            close = difflib.get_close_matches(name, known, 1)
-            hint = f", did you mean {close[0]!r}?" if close else "."
-            raise ValueError(f"{what} has no {name!r}{hint} It has {', '.join(known)}.")
+            raise ValueError(f"{what} has no {name!r}; it has {', '.join(known)}.")
 
 
 def write_study(study: Study) -> str:

@@ -147,28 +147,12 @@ def test_parquet_is_the_frame_it_was_made_of(tmp_path):
     assert read(tmp_path / "x.parquet").samples["kind"].tolist() == LABELS
 
 
-def test_a_large_parquet_file_is_unpacked_to_disk_and_mapped(tmp_path, monkeypatch):
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
-    frame = pandas.DataFrame(VALUES, columns=list("abc")).assign(kind=LABELS, name=[f"row{i}" for i in range(len(VALUES))])
-    frame.to_parquet(tmp_path / "x.parquet", row_group_size=3)
-    given = {"labels": "kind", "ids": "name"}
-    small = read(tmp_path / "x.parquet", **given)
-    monkeypatch.setattr("reclust.data.formats.tables.IN_MEMORY", 10)
-    large = read(tmp_path / "x.parquet", **given)
-    assert isinstance(large.samples, np.memmap) and not isinstance(small.samples, np.memmap)
-    assert (large.samples == small.samples).all() and (large.labels == small.labels).all() and (large.ids == small.ids).all()
-    assert large.samples.filename is None, "a kill leaves no file behind"
-
-
-def test_an_index_gives_the_ids_by_its_name_and_of_large_files_too(tmp_path, monkeypatch):
+def test_an_index_gives_the_ids_by_its_name(tmp_path):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     frame = pandas.DataFrame(VALUES, columns=list("abc"), index=pandas.Index(list("uvwxyz"), name="patient"))
     frame.to_parquet(tmp_path / "x.parquet", row_group_size=3)
-    for limit in (2**30, 10):
-        monkeypatch.setattr("reclust.data.formats.tables.IN_MEMORY", limit)
-        for asked in ({}, {"ids": "patient"}):
-            assert read(tmp_path / "x.parquet", **asked).ids.tolist() == list("uvwxyz")
+    for asked in ({}, {"ids": "patient"}):
+        assert read(tmp_path / "x.parquet", **asked).ids.tolist() == list("uvwxyz")
     frame.reset_index(drop=True).to_parquet(tmp_path / "y.parquet")
     assert read(tmp_path / "y.parquet").ids is None

@@ -1,7 +1,6 @@
 """Tables: DataFrames and `.parquet` files."""
 
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -16,7 +15,6 @@ from ...utils.exceptions import require
 from ...utils.values import is_missing
 from ..errors import DataError, check_size, explain_read_errors, listed
 
-IN_MEMORY = 2**30  # largest Parquet content, in bytes, that is read into memory, not mapped
 # Fewer rows may count up by chance. Counting from other numbers than 0 or 1 (years) takes more.
 FEW_ROWS, MANY_ROWS = 10, 20
 _ID_NAMES = re.compile(r"(?i:id|index|row|.*[_ ]id)|.*[a-z]I[dD]|Unnamed: 0")
@@ -32,8 +30,7 @@ class ReadTable(NamedTuple):
 
 
 def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None,
-               drop: Sequence[str] = (), where: str = "The DataFrame",
-               numeric: bool = False) -> ReadTable:
+               drop: Sequence[str] = (), where: str = "The DataFrame") -> ReadTable:
     """Take the columns of a DataFrame; the ids are its index, unless `ids` is a column.
 
     An index that only counts the rows holds no ids.
@@ -46,7 +43,7 @@ def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None,
         raise DataError(f"{where} is empty: {features.shape[0]} rows of {features.shape[1]} "
                         "columns.")
     plain = not _not_numeric(features, where) and not features.isna().any(axis=None)
-    if numeric or (plain and not row_numbers(features)):
+    if plain and not row_numbers(features):
         values = numbers_of(features, where)
     else:
         values = features.reset_index(drop=True)
@@ -167,33 +164,6 @@ def read_parquet(path: Path, *, labels: str | None = None, ids: str | None = Non
     text = [name for name, kind in columns.items()
             if types.is_string(kind) or types.is_binary(kind)]
     with explain_read_errors(path), parquet.ParquetFile(path, read_dictionary=text) as file:
-        content = 8 * file.metadata.num_rows * len(columns)
-        check_size(path, content, path.stat().st_size)
-        if content > IN_MEMORY:
-            return _map_parquet(file, path, labels, ids, list(columns))
+        check_size(path, 8 * file.metadata.num_rows * len(columns), path.stat().st_size)
         frame = file.read(columns=list(columns)).to_pandas()
     return from_frame(frame, labels=labels, ids=ids, where=str(path))
-
-
-def _map_parquet(file: Any, path: Path, labels: str | None, ids: str | None,
-                 columns: Sequence[str]) -> ReadTable:
-    """Unpack a large file batch by batch into a temporary one that is mapped into memory.
-
-    Only unpacked rows can be read in random order. The temporary file has no name.
-    """
-    mapped: NDArray[Any] = np.empty(0)
-    parts: list[ReadTable] = []
-    done = 0
-    for batch in file.iter_batches(batch_size=65_536, columns=columns):
-        part = from_frame(batch.to_pandas(), labels=labels, ids=ids, where=str(path), numeric=True)
-        if not parts:
-            shape = (file.metadata.num_rows, part.samples.shape[1])
-            dtype = np.result_type(part.samples, np.float32)
-            with tempfile.TemporaryFile() as temporary:
-                mapped = np.memmap(temporary, dtype=dtype, mode="w+", shape=shape)
-        mapped[done : done + len(part.samples)] = part.samples
-        done += len(part.samples)
-        parts.append(part._replace(samples=None))
-    own_labels, own_ids = (None if parts[0][i] is None else np.concatenate(
-        [part[i] for part in parts]) for i in (1, 2))
-    return ReadTable(mapped, own_labels, own_ids, parts[0].feature_names)
