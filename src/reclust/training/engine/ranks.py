@@ -127,7 +127,7 @@ class Ranks:
                              "samples: start fewer ranks, or choose a larger batch_size.")
 
     def observing(self, monitors: Sequence[Monitor]) -> Sequence[Monitor]:
-        """Select monitors of replicas of one's own: only rank 0 calls those that may write."""
+        """Select the monitors of this rank's replicas: only rank 0 calls those that may write."""
         if not self.apart or dist.get_rank() == 0:
             return monitors
         return [monitor for monitor in monitors if isinstance(monitor, PeriodicMonitor)]
