@@ -104,8 +104,7 @@ def _fit_alone_into(folder: Path, model: Any, dataset: Dataset,
                 lock.unlink()
 
 
-def _fit_into(folder: Path, model: Any, dataset: Dataset,
-              arguments: argparse.Namespace) -> int:
+def _fit_into(folder: Path, model: Any, dataset: Dataset, arguments: argparse.Namespace) -> int:
     checkpoint = _checkpoint(folder)
     labels_file, model_file = folder / "labels.csv", folder / "model.reclust"
     for file in (model_file, labels_file):

@@ -205,8 +205,7 @@ class Execution:
     device: str = "auto"
     precision: Precision = choice(*get_args(Precision), default="float32")
     executor: Literal["auto", "plain", "vmap"] = choice("auto", "plain", "vmap", default="auto")
-    compile: Literal["auto", "always", "never"] = choice(
-        "auto", "always", "never", default="auto")
+    compile: Literal["auto", "always", "never"] = choice("auto", "always", "never", default="auto")
     time_budget: float | None = number(default=None, above=0, optional=True)
 
     def with_time_left(self, started: float) -> Execution:

@@ -215,8 +215,7 @@ def _draw_samples(axes: Axes, shown: Moment, classes: np.ndarray) -> None:
         axes.scatter(x, y, s=5, color=color, marker=MARKERS[i % 10], alpha=0.7, linewidths=0,
                      label=f"class {label}", zorder=2, rasterized=True)
         x, y = shown.z[(classes == label) & close].T
-        axes.scatter(x, y, s=16, color=color, marker="x", linewidths=0.8, zorder=3,
-                     rasterized=True)
+        axes.scatter(x, y, s=16, color=color, marker="x", linewidths=0.8, zorder=3, rasterized=True)
     axes.scatter([], [], s=16, color="0.3", marker="x", linewidths=0.8, label="close to a border")
     axes.scatter(shown.centers[:, 0], shown.centers[:, 1], s=50, color="white", edgecolors="black",
                  marker="X", linewidths=0.9, zorder=4, label="centers")

@@ -103,8 +103,7 @@ class _PhaseCurves:
 
     @property
     def lines(self) -> list[str]:
-        return [name for name in self.columns
-                if name != "fired" and not name.endswith(AFTER_RESET)]
+        return [name for name in self.columns if name != "fired" and not name.endswith(AFTER_RESET)]
 
     def of(self, runs: Sequence[str]) -> dict[str, Curve]:
         positions = [self.positions[run] for run in runs if run in self.positions]
