@@ -42,6 +42,14 @@ def consensus(labels: np.ndarray, n_clusters: int, graph: sparse.csr_matrix | No
     return KMeans().fit(torch.from_numpy(votes), n_clusters, key).labels.numpy()
 
 
+def normalized_cut(labels: np.ndarray, graph: sparse.csr_matrix) -> float:
+    """Return the mean over clusters of the share of neighbors that are in another cluster."""
+    members = memberships(labels[None])
+    sizes = np.asarray(members.sum(0)).ravel()
+    inside = np.asarray(members.multiply(graph @ members).sum(0)).ravel()
+    return float(1 - (inside / np.maximum(sizes, 1)).mean())
+
+
 def vote_shares(labels: np.ndarray, reference: np.ndarray, n_clusters: int) -> np.ndarray:
     """Return the share of the members' votes for each cluster of the reference, (n, k).
 

@@ -18,13 +18,14 @@ from ..representations import Neighbors
 from ..training.settings import Settings
 from ..utils import choices
 from . import members
-from .consensus import neighbor_graph
-from .members import MIXTURES, Member, MemberTraining, neighbor_settings
+from .consensus import neighbor_graph, normalized_cut
+from .members import MIXTURES, Member, MemberTraining, neighbor_settings, voters
 from .selection import SharedInformation
 from .views import principal_components, table_views
 
 Stage = tuple[str, Callable[[], Iterable[Member]]]
 EMBEDDING_COLUMNS = 128
+CUT_TOLERANCE = 0.02
 
 TABLE_NETWORKS: list[tuple[str, Neighbors, Augmentation | None]] = [
     ("standardized", Neighbors((128,), 8, "student"), None),
@@ -50,10 +51,22 @@ EFFORTS = dict(zip(choices.EFFORTS, (Effort(1, 0, 100), Effort(3, 2, 200), Effor
 
 @dataclass(frozen=True)
 class EnsembleRecipe:
-    """Stages, each of which makes some members, and a graph of neighbors (n, n)."""
+    """Stages, each of which makes some members, and a graph of neighbors (n, n).
+
+    With `by_cut` members that cut through many more neighbors than the best one do not vote.
+    """
 
     stages: list[Stage]
     graph: sparse.csr_matrix | None = None
+    by_cut: bool = False
+
+    def votes(self, members: Sequence[Member]) -> np.ndarray:
+        """Return the labels of the members that vote, (m, n)."""
+        labels = np.stack([member.labels for member in voters(members)])
+        if not self.by_cut or self.graph is None:
+            return labels
+        cuts = np.array([normalized_cut(found, self.graph) for found in labels])
+        return labels[cuts <= 2 * cuts.min() + CUT_TOLERANCE]
 
 
 def table_recipe(rows: np.ndarray, effort: Effort, seed: int, training: MemberTraining,
@@ -94,7 +107,7 @@ def embedding_recipe(rows: np.ndarray, effort: Effort, seed: int,
                             seeds if effort.networks == 0 else seeds[:1]))]
     for view, settings in embedding_settings(k, len(rows), effort) if effort.networks else ():
         stages.append(_networks(x, settings, view, seed, 2 * effort.networks, training))
-    return EnsembleRecipe(stages, neighbor_graph([x]))
+    return EnsembleRecipe(stages, neighbor_graph([x]), by_cut=True)
 
 
 def image_recipe(inputs: Inputs, augment: Augmentation, effort: Effort, seed: int,

@@ -319,6 +319,8 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         self.__dict__.update(fitted)
         self._adopt(self.result_, self.preparation_, scores, self.best_replica_)
         self._keep_clusters(self.nonempty_clusters_)
+        for name in ("labels_", "baseline_", "candidates_"):
+            getattr(self, name)  # the file is refused if it lacks one
         return self
 
     @property

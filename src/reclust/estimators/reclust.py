@@ -22,7 +22,7 @@ from ..data.preparation import Preparation
 from ..data.texts import accept_texts, is_texts
 from ..ensemble import recipes
 from ..ensemble.consensus import consensus, vote_shares
-from ..ensemble.members import Member, MemberTraining, voters
+from ..ensemble.members import Member, MemberTraining
 from ..ensemble.recipes import EFFORTS, Stage
 from ..interventions import Recluster
 from ..interventions.reclustering.kmeans import KMeansPlusPlus
@@ -61,8 +61,8 @@ class Reclust(FittedClustering):
     n_clusters : int or "auto", default=8
         Number of clusters. "auto" takes what `suggest_k` finds, kept in `suggestion_`.
     kind : {"auto", "table", "embeddings", "images"}, default="auto"
-        What the samples are. "auto" takes unit-length rows, and many dense columns of similar
-        scale, as embeddings.
+        What the samples are. "auto" takes unit-length rows, principal components, and many dense
+        columns of similar scale, as embeddings.
     effort : {"quick", "normal", "high"}, default="normal"
         Number of members, and how long their networks train.
     image_shape : (int, int) or (int, int, int), optional
@@ -175,9 +175,9 @@ class Reclust(FittedClustering):
                         recipes.table_recipe, features=features)
                     recipe = make(flat_rows(some), effort, seed, training)
                 members = self._members(recipe.stages, execution.time_budget)
-                labels = np.stack([member.labels for member in voters(members)])
-                agreed = consensus(labels, k, recipe.graph, seed=seed)
-                targets = (np.eye(k)[agreed] + vote_shares(labels, agreed, k)) / 2
+                labels = recipe.votes(members)
+                voted = consensus(labels, k, recipe.graph, seed=seed)
+                targets = (np.eye(k)[voted] + vote_shares(labels, voted, k)) / 2
                 result = train(inputs, _student(k, inputs, augment, effort.steps), seeds=[seed],
                                targets=targets, monitors=training.monitors, checkpoint=checkpoint,
                                execution=replace(execution, time_budget=None))
@@ -185,7 +185,7 @@ class Reclust(FittedClustering):
             self.ids_, self.embed_ = None if samples.texts else samples.ids, embed
             self.suggestion_ = suggestion
             self._label(samples.array, k)
-            self.members_ = [_finished(member, agreed, rows, samples.n_samples)
+            self.members_ = [_finished(member, voted, rows, samples.n_samples)
                              for member in members]
             self.baseline_ = k_means_baseline(samples.array, preparation, k, seed=seed,
                                               device=device)
@@ -238,11 +238,11 @@ def _deep_clustering(k: int, samples: SampleSet, device: torch.device) -> Settin
     return best(k, IDECObjective(), channels=1, n_samples=samples.n_samples).settings
 
 
-def _finished(member: Member, agreed: np.ndarray, rows: np.ndarray, n_samples: int) -> Member:
+def _finished(member: Member, voted: np.ndarray, rows: np.ndarray, n_samples: int) -> Member:
     """Score a member by the consensus; samples that it did not cluster get label -1."""
     labels = np.full(n_samples, -1, dtype=np.int32)
     labels[rows] = member.labels
-    return replace(member, labels=labels, score=metrics.ari(member.labels, agreed))
+    return replace(member, labels=labels, score=metrics.ari(member.labels, voted))
 
 
 def _student(k: int, inputs: Inputs, augment: Augmentation | None, steps: int) -> Settings:

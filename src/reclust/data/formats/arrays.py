@@ -46,5 +46,9 @@ def load_array(array: Any) -> NDArray[Any]:
     """Load an array of numbers or text, which HDF5 stores as objects."""
     if not isinstance(array, np.ndarray):
         path = array.file.filename
-        check_size(path, array.nbytes, os.path.getsize(path))
+        size, start = os.path.getsize(path), array.id.get_offset()
+        check_size(path, array.nbytes, size)
+        if array.dtype.kind == "O" and start is not None:  # a length, and where the text is
+            stored = np.fromfile(path, "<u4, <u8, <u4", array.size, offset=start)
+            check_size(path, int(stored["f0"].sum(dtype=np.int64)), size)
     return np.asarray(array.asstr()[()] if array.dtype.kind == "O" else array[()])

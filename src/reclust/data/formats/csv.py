@@ -4,6 +4,7 @@ import csv
 import gzip
 import re
 from collections.abc import Sequence
+from io import StringIO
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -16,7 +17,8 @@ from ..errors import DataError, explain_read_errors
 from .tables import ReadTable, check_names, from_frame
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
-_HEAD = 50  # lines from which delimiter, header and decimal mark are guessed
+# Lines from which delimiter, header and decimal mark are guessed, if they are not too long.
+_HEAD, _HEAD_CHARACTERS = 50, 2**21
 
 
 class _Dialect(NamedTuple):
@@ -59,7 +61,9 @@ def _open(path: Path, mode: str, encoding: str | None = None) -> IO[Any]:
 def _read(path: Path, encoding: str, labels: str | None, ids: str | None,
           drop: Sequence[str]) -> ReadTable:
     with _open(path, "rt", encoding) as stream:
-        head = list(islice(stream, _HEAD))
+        head = list(islice(StringIO(stream.read(_HEAD_CHARACTERS)), _HEAD))
+    if len(head) > 1 and not head[-1].endswith("\n"):
+        head.pop()  # cut off, or the last line of a short file
     dialect = _sniff(head, path, (labels, ids, *drop))
     if dialect.names[0] == "" and ids is None:
         ids = ""

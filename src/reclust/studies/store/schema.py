@@ -71,7 +71,7 @@ def explain_errors(path: str | os.PathLike[str]) -> Iterator[None]:
             raise
         advice = next(advice for part, advice in _ADVICE.items() if part in str(error))
         kind = OSError if isinstance(error, sqlite3.OperationalError) else ValueError
-        raise kind(f"The store {path} cannot be used: {advice} ({error}).") from error
+        raise kind(f"The store {path} cannot be used: {advice} ({str(error):.300}).") from error
 
 
 def _create(connection: sqlite3.Connection) -> None:
