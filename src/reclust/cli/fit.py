@@ -19,7 +19,6 @@ from .common import DATA, PREPARATION, add_command, add_options, read_data, show
 
 if TYPE_CHECKING:
     from ..data import Dataset
-    from ..training.checkpoint import Checkpoint
 
 OWN_FILES = ("labels.csv", "model.reclust", "fit.checkpoint", "fit.checkpoint.previous", "fit.lock")
 CHECKPOINT_SECONDS = 20.0  # writing a large network after every epoch would be slow
@@ -78,39 +77,40 @@ def _fit(arguments: argparse.Namespace) -> int:
     dataset = read_data(arguments)
     model = _model(arguments, images=dataset.image_shape is not None)
     folder.mkdir(parents=True, exist_ok=True)
-    with torchrun() as is_first:
-        if is_first:
-            return _fit_alone_into(folder, model, dataset, arguments)
-        warnings.simplefilter("ignore")  # the first rank prints and writes
-        _fit_model(model.set_params(progress=False), dataset, _checkpoint(folder), arguments)
-        return 0
-
-
-def _checkpoint(folder: Path) -> Checkpoint:
-    from .. import Checkpoint
-
-    return Checkpoint(folder / "fit.checkpoint", every=1, seconds=CHECKPOINT_SECONDS)
-
-
-def _fit_alone_into(folder: Path, model: Any, dataset: Dataset,
-                    arguments: argparse.Namespace) -> int:
     lock = folder / "fit.lock"
-    with exclusive_lock(lock, f"Another `reclust fit` is writing to {folder}: wait for it, or use "
-                              "another folder with -o."):
-        try:
-            return _fit_into(folder, model, dataset, arguments)
-        finally:
-            with suppress(OSError):  # Windows cannot delete an open file
-                lock.unlink()
+    with torchrun() as is_first:
+        if not is_first:  # the first rank prints and writes
+            warnings.simplefilter("ignore")
+            return _fit_into(folder, model.set_params(progress=False), dataset, arguments, False)
+        with exclusive_lock(lock, f"Another `reclust fit` is writing to {folder}: wait for it, or "
+                                  "use another folder with -o."):
+            try:
+                return _fit_into(folder, model, dataset, arguments)
+            finally:
+                with suppress(OSError):  # Windows cannot delete an open file
+                    lock.unlink()
 
 
-def _fit_into(folder: Path, model: Any, dataset: Dataset, arguments: argparse.Namespace) -> int:
-    checkpoint = _checkpoint(folder)
+def _fit_into(folder: Path, model: Any, dataset: Dataset, arguments: argparse.Namespace,
+              is_first: bool = True) -> int:
+    from .. import Checkpoint
+    from ..training.checkpoint import CheckpointMismatch
+
+    checkpoint = Checkpoint(folder / "fit.checkpoint", every=1, seconds=CHECKPOINT_SECONDS)
     labels_file, model_file = folder / "labels.csv", folder / "model.reclust"
     for file in (model_file, labels_file):
-        if file.exists() and not (checkpoint.exists() or arguments.overwrite):
+        if is_first and file.exists() and not (checkpoint.exists() or arguments.overwrite):
             raise FileExistsError(f"{file} exists: use another folder (-o), or --overwrite.")
-    _fit_model(model, dataset, checkpoint, arguments)
+    monitors = [] if sys.stderr.isatty() else [common.ProgressLines().monitor]
+    try:
+        model.fit(dataset, checkpoint=checkpoint, monitors=monitors)
+    except CheckpointMismatch:
+        if not arguments.overwrite:
+            raise
+        checkpoint.remove()
+        model.fit(dataset, checkpoint=checkpoint, monitors=monitors)
+    if not is_first:
+        return 0
     model.save(model_file)
     write_text(labels_file, csv_text(_label_rows(model, dataset)))
     _write_report(model, dataset, arguments.report)
@@ -122,20 +122,6 @@ def _fit_into(folder: Path, model: Any, dataset: Dataset, arguments: argparse.Na
     if not complete:
         print("reclust: stopped early: run the same command again to continue", file=sys.stderr)
     return 0 if complete else 3
-
-
-def _fit_model(model: Any, dataset: Dataset, checkpoint: Checkpoint,
-               arguments: argparse.Namespace) -> None:
-    from ..training.checkpoint import CheckpointMismatch
-
-    monitors = [] if sys.stderr.isatty() else [common.ProgressLines().monitor]
-    try:
-        model.fit(dataset, checkpoint=checkpoint, monitors=monitors)
-    except CheckpointMismatch:
-        if not arguments.overwrite:
-            raise
-        checkpoint.remove()
-        model.fit(dataset, checkpoint=checkpoint, monitors=monitors)
 
 
 def _model(arguments: argparse.Namespace, *, images: bool) -> Any:

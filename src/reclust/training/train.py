@@ -140,8 +140,7 @@ def _train_or_split(data: Inputs | Prepared | Tensor | np.ndarray, settings: lis
             item.intervention.compares_replicas for item in settings if item.intervention)
         schedules = filter(None, () if apart else (settings[0].pretraining, settings[0].clustering))
         ends = inputs.take(torch.tensor([0, inputs.n_samples - 1], device=inputs.device))
-        kind = type(inputs).__name__  # streamed samples have another order
-        ranks.check((kind, inputs.n_samples, fingerprint(ends), list(seeds)),
+        ranks.check((type(inputs).__name__, inputs.n_samples, fingerprint(ends), list(seeds)),
                     [min(schedule.batch_size, inputs.n_samples) for schedule in schedules])
         if apart:
             own = train_group(ranks.part(len(seeds)), Ranks(ranks.group, apart=True))

@@ -30,10 +30,7 @@ class RankFailed(RuntimeError):
 
 
 class Ranks:
-    """All ranks, as seen by one of them; without a group it is alone and nothing is exchanged.
-
-    apart: each rank trains replicas of its own, and only hears of failures.
-    """
+    """All ranks as one of them sees them, or one alone; apart: each trains its own replicas."""
 
     def __init__(self, group: Any = None, *, apart: bool = False) -> None:
         self.group, self.apart = None if apart else group, apart
@@ -128,19 +125,14 @@ class Ranks:
 
     def observing(self, monitors: Sequence[Monitor]) -> Sequence[Monitor]:
         """Select the monitors of this rank's replicas: only rank 0 calls those that may write."""
-        if not self.apart or dist.get_rank() == 0:
-            return monitors
-        return [monitor for monitor in monitors if isinstance(monitor, PeriodicMonitor)]
+        every = not self.apart or dist.get_rank() == 0
+        return [monitor for monitor in monitors if every or isinstance(monitor, PeriodicMonitor)]
 
     def stop(self, due: bool) -> bool:
         """Tell whether rank 0 has to stop; raise if a rank that trains other replicas failed."""
         if self.apart and (message := self.failure()):
             raise RankFailed(message)
         return bool(self.from_first(lambda: due))
-
-    def fail(self, error: BaseException) -> None:
-        """Leave a message for the other ranks."""
-        _store().set(self.key, f"Rank {self.rank} failed: {type(error).__name__}: {error}")
 
     def failure(self) -> str:
         """Return the message that another rank left, or an empty one."""
@@ -162,7 +154,8 @@ def all_ranks() -> Iterator[Ranks]:
         message = ""
         with suppress(dist.DistError):  # rank 0 holds the store and may be gone
             if not lost and not isinstance(error, RankFailed):
-                ranks.fail(error)
+                name = type(error).__name__
+                _store().set(ranks.key, f"Rank {ranks.rank} failed: {name}: {error}")
             message = ranks.failure()
         if lost:
             raise RankFailed(message or KILLED) from error
