@@ -181,8 +181,11 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         return inputs.to(device, torch.float32)
 
     def _suggestion(self, samples: SampleSet, kind: str = "auto") -> KSuggestion | None:
-        """Look for a number of clusters if `n_clusters` is "auto"."""
+        """Look for a number of clusters if `n_clusters` is "auto", or else check it."""
         if self.n_clusters != "auto":
+            if samples.n_samples < check_int("n_clusters", self.n_clusters, 1):
+                raise ValueError(f"n_clusters={self.n_clusters} needs at least {self.n_clusters} "
+                                 f"samples, X has n_samples={samples.n_samples}.")
             return None
         found = suggest(samples, kind, self.min_clusters, self.max_clusters,
                         choose_device(self.device), 0, self.progress)

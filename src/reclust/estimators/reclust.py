@@ -40,7 +40,6 @@ from ..training.train import train
 from ..utils.device import choose_device
 from ..utils.exceptions import TrainingFailed, warn
 from ..utils.progress import progress_bar
-from ..utils.values import check_int
 from .baseline import k_means_baseline
 from .fitted import FittedClustering
 from .kinds import augmentation_for, flat_rows, kind_of, lens_for
@@ -147,10 +146,7 @@ class Reclust(FittedClustering):
             kind = kind_of(samples, self.kind)
         check_known("effort", self.effort, EFFORTS)
         suggestion = self._suggestion(samples, kind)
-        k = suggestion.k if suggestion else check_int("n_clusters", self.n_clusters, 1)
-        if samples.n_samples < k:
-            raise ValueError(f"n_clusters={k} needs at least {k} samples, X has "
-                             f"n_samples={samples.n_samples}.")
+        k = suggestion.k if suggestion else int(self.n_clusters)
         device = choose_device(self.device)
         preparation = Preparation.fit(samples, standardize=True, lens=lens_for(samples, device))
         checkpoint = Checkpoint.at(checkpoint, every)
