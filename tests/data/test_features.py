@@ -42,14 +42,16 @@ def test_a_function_size_and_gray_images():
         seen.append(x.shape)
         return x.mean((2, 3))
 
-    made = reclust.features(means, np.full((4, 6, 5), 255, np.uint8), size=12, mean=[0, 0, 0], std=[1, 1, 1], device="cpu")
-    assert seen == [(4, 3, 12, 12)] and (made.samples == 1).all() and made.ids is None
+    made = reclust.features(means, np.full((4, 6, 5), 255, np.uint8), size=12, device="cpu")
+    white = (1 - np.array([0.485, 0.456, 0.406])) / [0.229, 0.224, 0.225]
+    np.testing.assert_allclose(made.samples, np.tile(white, (4, 1)), rtol=1e-5)
+    assert seen == [(4, 3, 12, 12)] and made.ids is None
     assert reclust.features(means, IMAGES, device="cpu") and seen[-1] == (10, 3, 224, 224)
     with pytest.raises(DataError, match="need images"):
         reclust.features(means, np.ones((4, 3)))
 
 
-def test_a_folder_is_read_batch_by_batch_and_clustered(tmp_path):
+def test_a_folder_is_read_and_clustered(tmp_path):
     PIL = pytest.importorskip("PIL.Image")
     (tmp_path / "a").mkdir()
     kind = np.arange(40) % 2

@@ -13,6 +13,7 @@ import reclust
 from reclust import Reclust, ReclustWarning, metrics
 from reclust.ensemble.recipes import Effort
 from reclust.estimators import reclust as room
+from reclust.report.fit import fit_data
 
 X, Y = blobs(150)
 
@@ -161,3 +162,13 @@ def test_tables_as_they_come(make, tmp_path):
     if make is quick:
         assert metrics.ari(kind, model.labels_) > 0.7
         assert {member.method for member in model.candidates_} == {"mixture of numbers and categories"}
+
+
+def test_quick_fits_of_images_see_them_through_the_lens():
+    """Two colors in any light: k-means on the pixels tells light from dark, the report tells why we do not."""
+    rng, kind = np.random.default_rng(0), np.arange(60) % 2
+    color = np.array([[200, 60, 60], [60, 60, 200]])[kind][:, None, None]
+    images = np.clip(color * rng.uniform(0.1, 1.2, (60, 1, 1, 1)) + rng.normal(0, 3, (60, 8, 8, 3)), 0, 255).astype(np.uint8)
+    model = Reclust(2, effort="quick", random_state=0, device="cpu").fit(images)
+    assert model.preparation_.lens.light == "removed" and metrics.ari(kind, model.labels_) == 1
+    assert "Brightness was removed" in [one["title"] for one in fit_data(model, images, title="t")["findings"]]

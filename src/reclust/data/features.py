@@ -2,8 +2,7 @@
 
 import copy
 import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,14 +15,12 @@ from ..utils.progress import progress_bar
 from .accept import accept
 from .dataset import Dataset
 from .errors import DataError
-from .formats.images import find_images, holds_images, read_pixels
 
 IMAGENET: dict[str, Any] = {"input_size": (3, 224, 224), "mean": (0.485, 0.456, 0.406),
             "std": (0.229, 0.224, 0.225)}
 
 
 def features(model: Callable[[Tensor], Tensor], images: Any, *, size: int | None = None,
-             mean: Sequence[float] | None = None, std: Sequence[float] | None = None,
              batch_size: int = 64, device: str = "auto", progress: bool | None = None) -> Dataset:
     """Compute features of images once, in batches, with a pretrained network.
 
@@ -33,12 +30,10 @@ def features(model: Callable[[Tensor], Tensor], images: Any, *, size: int | None
         Images (B, 3, size, size) -> features (B, d), or (B, d, h, w), of which the mean is taken.
         Such as a timm model with `num_classes=0`. It is not changed.
     images : path or array
-        A folder of images, which are read batch by batch, or an array of images.
+        A folder of images or an array of images.
     size : int, optional
-        Side to which images are resized, whatever their shape.
-    mean, std : sequence of float, optional
-        Of the channels of images in [0, 1]. By default these and the size are those of timm's
-        `model.pretrained_cfg`, or ImageNet's and 224.
+        Side to which images are resized, whatever their shape. By default it is that of timm's
+        `model.pretrained_cfg`, or 224; so are mean and deviation of channels, or ImageNet's.
     batch_size : int, default=64
     device : str, default="auto"
         A torch device; "auto" uses a GPU if there is one.
@@ -59,44 +54,24 @@ def features(model: Callable[[Tensor], Tensor], images: Any, *, size: int | None
     """
     known = {**IMAGENET, **getattr(model, "pretrained_cfg", {})}
     side, place = size or known["input_size"][-1], choose_device(device)
-    shift, scale = (torch.tensor(default if given is None else given, device=place).view(-1, 1, 1)
-                    for given, default in ((mean, known["mean"]), (std, known["std"])))
+    shift, scale = (torch.tensor(known[name], device=place).view(-1, 1, 1)
+                    for name in ("mean", "std"))
     if isinstance(model, nn.Module):
         model = copy.deepcopy(model).to(place).eval()
-    ids, n, load = _source(images, side)
-    parts = []
-    with torch.inference_mode(), progress_bar(n, progress, desc="features", leave=False) as bar:
-        for start in range(0, n, batch_size):
-            x = torch.from_numpy(load(slice(start, start + batch_size))).to(place)
+    read_as = (side, side, 3) if isinstance(images, (str, os.PathLike)) else None
+    samples = accept(images, image_shape=read_as)
+    if samples.image_shape is None:
+        raise DataError(f"Features need images (n, h, w[, channels]), not {samples.array.shape}.")
+    brightest, parts = 255 if samples.array.max() > 1 else 1, []
+    with (torch.inference_mode(),
+          progress_bar(samples.n_samples, progress, desc="features", leave=False) as bar):
+        for start in range(0, samples.n_samples, batch_size):
+            part = samples.array[start : start + batch_size].reshape(-1, *samples.image_shape)
+            x = torch.from_numpy(part).to(place).float().movedim(-1, 1) / brightest
+            x = x.expand(-1, 3, -1, -1)
             if x.shape[-2:] != (side, side):
                 x = interpolate(x, (side, side), mode="bicubic", antialias=True).clamp(0, 1)
             z = model((x - shift) / scale)
             parts.append((z.flatten(2).mean(-1) if z.ndim > 2 else z).float().cpu().numpy())
             bar.update(len(x))
-    return Dataset(samples=np.concatenate(parts), ids=ids)
-
-
-def _source(images: Any, side: int) -> tuple[Any, int, Callable[[slice], np.ndarray]]:
-    """Return ids, number, and a function from a slice to images (B, channels, h, w) in [0, 1]."""
-    if isinstance(images, (str, os.PathLike)) and holds_images(images):
-        place = Path(images).expanduser()
-        paths = find_images(place)
-        folder = place if place.is_dir() else place.parent
-        ids = np.array([path.relative_to(folder).as_posix() for path in paths], dtype=object)
-
-        def read(rows: slice) -> np.ndarray:
-            pixels = [read_pixels(path, size=(side, side), grey=False) for path in paths[rows]]
-            return np.moveaxis(np.stack(pixels), -1, 1).astype(np.float32) / 255
-
-        return ids, len(paths), read
-    samples = accept(images)
-    if samples.image_shape is None:
-        raise DataError(f"Features need images (n, h, w[, channels]), not {samples.array.shape}.")
-    array, shape = samples.array, samples.image_shape
-    brightest = 255 if array.max() > 1 else 1
-
-    def scaled(rows: slice) -> np.ndarray:
-        x = np.moveaxis(array[rows].reshape(-1, *shape), -1, 1).astype(np.float32) / brightest
-        return np.repeat(x, 3, axis=1) if shape[2] == 1 else x
-
-    return samples.ids, samples.n_samples, scaled
+    return Dataset(samples=np.concatenate(parts), ids=samples.ids)

@@ -158,12 +158,14 @@ def image_settings(k: int, inputs: Inputs, augment: Augmentation, effort: Effort
     on_cpu = inputs.device.type == "cpu"
     network = Neighbors((256, 128) if on_cpu else (1024, 512, 256), 64)
     return neighbor_settings(network, k, inputs.n_samples, lr=1e-3, neighbors=5, augment=augment,
-                             steps=image_steps(effort.steps, inputs.device),
+                             steps=image_steps(effort.steps, inputs),
                              batch_size=256 if on_cpu else 512)
 
 
-def image_steps(steps: int, device: torch.device) -> int:
-    return steps * (3 if device.type == "cpu" else 15)
+def image_steps(steps: int, inputs: Inputs) -> int:
+    if inputs.device.type != "cpu":
+        return steps * 15
+    return steps * min(3, inputs.n_samples // 256 or 1)  # a few hundred images need fewer
 
 
 def _networks(x: Tensor, settings: Settings, view: str, seed: int, count: int,

@@ -169,7 +169,9 @@ class Reclust(FittedClustering):
                     features = preparation.encoder.features if preparation.encoder else ()
                     make: Any = recipes.embedding_recipe if kind != "table" else partial(
                         recipes.table_recipe, features=features)
-                    recipe = make(flat_rows(some), effort, seed, training)
+                    flat = flat_rows(some) if augment is None else preparation.network_input(
+                        some.array).flatten(1).numpy()
+                    recipe = make(flat, effort, seed, training)
                 members = self._members(recipe.stages, execution.time_budget)
                 labels = recipe.votes(members)
                 voted = consensus(labels, k, recipe.graph, seed=seed)
@@ -244,7 +246,7 @@ def _finished(member: Member, voted: np.ndarray, rows: np.ndarray, n_samples: in
 def _student(k: int, inputs: Inputs, augment: Augmentation | None, steps: int) -> Settings:
     """Return the settings of the network that learns the consensus."""
     n_samples = inputs.n_samples
-    steps = recipes.image_steps(steps, inputs.device) if augment is not None else steps
+    steps = recipes.image_steps(steps, inputs) if augment is not None else steps
     batch_size = min(256, max(1, n_samples // 2))
     training = Schedule(epochs=ceil(steps / (n_samples // batch_size)), batch_size=batch_size,
                         lr=2e-3, decay="cosine", weight_decay=1e-4, clip_norm=None,

@@ -31,6 +31,8 @@ MAX_SAMPLES = 20_000  # used for everything but sizes and scores
 MAX_NUMBERS = 10**8  # table cells used for profiles: sparse rows may not fit into memory
 DESCRIBED = ("cluster", "size", "description", "coverage", "precision", "typical", "doubtful")
 IN_WORDS = "Words and typical texts are in the first table."
+LIGHT = ("Only the shares of the colors of a pixel were compared, which Reclust does where the "
+         "brightness of images varies a lot. To keep it: IDEC(lens=None), or --light kept.")
 SHOWN = 8  # samples shown near each center, and far from it
 
 
@@ -165,6 +167,8 @@ def _findings(fit: FitSample) -> list[dict[str, str]]:
     pairs = fit.nmi[np.tril_indices(len(fit.nmi), -1)]
     told = [{"level": "warning", "title": "Warning of the fit", "text": text}
             for text in model.warnings_]
+    if model.preparation_.lens.light == "removed":
+        told.append({"level": "note", "title": "Brightness was removed", "text": LIGHT})
     return told + findings(
         requested=settings.n_clusters, sizes=fit.sizes, replicas=len(model.candidates_),
         failed=len(result.failed), nmi=float(pairs.mean()) if len(pairs) else None,

@@ -56,7 +56,7 @@ def read_images(place: Path, *, size: Sequence[int] | None = None,
                          "channels), 1 or 3 channels.")
     if on_error not in ("raise", "skip"):
         raise ValueError(f"on_error={on_error!r}; needed: 'raise' or 'skip'.")
-    paths = find_images(place)
+    paths = _find_images(place)
     folder = place if place.is_dir() else place.parent
     headers, errors = _each(paths, _header)
     pixels: dict[Path, NDArray[Any]] = {}
@@ -69,7 +69,7 @@ def read_images(place: Path, *, size: Sequence[int] | None = None,
         if size is None:
             content = len(headers) * height * width * (1 if grey else 3)
             check_size(folder, content, sum(path.stat().st_size for path in headers))
-        pixels, broken = _each(headers, partial(read_pixels, size=(height, width), grey=grey))
+        pixels, broken = _each(headers, partial(_pixels, size=(height, width), grey=grey))
         errors += broken
         # A file with a good header and broken pixels must not decide the mode and size of others.
         if not broken or on_error == "raise":
@@ -88,7 +88,7 @@ def read_images(place: Path, *, size: Sequence[int] | None = None,
     return np.stack(list(pixels.values())), names  # bytes and floats together become floats
 
 
-def find_images(place: Path) -> list[Path]:
+def _find_images(place: Path) -> list[Path]:
     paths = sorted(_walk(place)) if place.is_dir() else [place]
     unsupported = [path for path in paths if path.suffix.lower() in UNSUPPORTED]
     left_out = ""
@@ -149,7 +149,7 @@ def _header(path: Path) -> _Header:
         return _Header(opened.mode in _GREY, size, paged)
 
 
-def read_pixels(path: Path, *, size: tuple[int, int], grey: bool) -> NDArray[Any]:
+def _pixels(path: Path, *, size: tuple[int, int], grey: bool) -> NDArray[Any]:
     """Return (h, w) or (h, w, 3) in 0..255: bytes, or float32 for images of 16 bits."""
     image = require("PIL.Image", purpose="Reading images")
     upright = require("PIL.ImageOps", purpose="Reading images").exif_transpose
