@@ -1,12 +1,13 @@
 """The consensus: names of clusters do not matter, noise is voted out, votes are shares."""
 
 import numpy as np
+import pytest
 import torch
 from sklearn.neighbors import kneighbors_graph
 from support import blobs
 
 from reclust import metrics
-from reclust.ensemble.consensus import consensus, memberships, neighbor_graph, vote_shares
+from reclust.ensemble.consensus import consensus, memberships, neighbor_graph, normalized_cut, vote_shares
 
 
 def members(y, count=12, wrong=0.25, seed=0):
@@ -57,3 +58,10 @@ def test_votes_are_shares_of_members():
 def test_memberships_are_one_hot_side_by_side():
     labels = np.array([[0, 1, 1], [2, 0, 1]])
     assert memberships(labels).toarray().tolist() == [[1, 0, 0, 0, 1], [0, 1, 1, 0, 0], [0, 1, 0, 1, 0]]
+
+
+def test_the_normalized_cut_is_the_mean_share_of_neighbors_in_other_clusters():
+    rng = np.random.default_rng(0)
+    graph, labels = neighbor_graph([torch.from_numpy(rng.normal(size=(60, 3)))]), rng.integers(3, size=60)
+    outside = [1 - graph[labels == k][:, labels == k].sum(1).mean() for k in range(3)]
+    assert normalized_cut(labels, graph) == pytest.approx(np.mean(outside))

@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from support import blobs
 
 import reclust
 from reclust import Reclust, ReclustWarning, metrics
+from reclust.data.accept import accept
 from reclust.ensemble.recipes import Effort
 from reclust.estimators import reclust as room
+from reclust.estimators.kinds import kind_of
 from reclust.report.fit import fit_data
 
 X, Y = blobs(150)
@@ -172,3 +175,11 @@ def test_quick_fits_of_images_see_them_through_the_lens():
     model = Reclust(2, effort="quick", random_state=0, device="cpu").fit(images)
     assert model.preparation_.lens.light == "removed" and metrics.ari(kind, model.labels_) == 1
     assert "Brightness was removed" in [one["title"] for one in fit_data(model, images, title="t")["findings"]]
+
+
+def test_clusters_of_very_different_size_in_principal_components():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(5), (20, 30, 60, 120, 370))
+    X = PCA(10, random_state=0).fit_transform(rng.normal(size=(600, 40)) + rng.normal(size=(5, 40))[y] * 2)
+    assert kind_of(accept(X)) == "embeddings" and kind_of(accept(X * np.arange(1, 11))) == "table"
+    assert metrics.ari(y, Reclust(5, random_state=0).fit_predict(X)) > 0.98
