@@ -7,7 +7,13 @@ from sklearn.neighbors import kneighbors_graph
 from support import blobs
 
 from reclust import metrics
-from reclust.ensemble.consensus import consensus, memberships, neighbor_graph, normalized_cut, vote_shares
+from reclust.ensemble.consensus import (
+    consensus,
+    memberships,
+    neighbor_graph,
+    normalized_cut,
+    vote_shares,
+)
 
 
 def members(y, count=12, wrong=0.25, seed=0):
