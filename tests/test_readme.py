@@ -60,6 +60,13 @@ def test_the_numbers_of_tables_are_the_record():
         assert [f"{mean:.1f}" for mean in means] == (shown[:5] if measure == "acc" else shown[5:])
 
 
+def test_the_numbers_of_texts_are_the_record():
+    texts = record("benchmarks/records/front_door_texts.json")["measured"].values()
+    means = [np.mean([found["methods"][method][measure] for found in texts]) for measure in ("acc", "ari")
+             for method in ("Reclust, normal", "k-means", "UMAP + k-means", "EVoC")]
+    assert [f"{mean:.1f}" for mean in means] == re.findall(r"\d+\.\d", README.split("sets of texts")[1].split("reclust keeps")[0])
+
+
 def test_the_page_of_benchmarks_is_written_from_the_records(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     import page
