@@ -53,7 +53,7 @@ EFFORTS = dict(zip(choices.EFFORTS, (Effort(1, 0, 100), Effort(3, 2, 200), Effor
 class EnsembleRecipe:
     """Stages, each of which makes some members, and a graph of neighbors (n, n).
 
-    With `by_cut` members that cut through many more neighbors than the best one do not vote.
+    With `by_cut`, members that separate many more neighbors than the best one do not vote.
     """
 
     stages: list[Stage]
@@ -114,8 +114,7 @@ def image_recipe(inputs: Inputs, augment: Augmentation, effort: Effort, seed: in
                  training: MemberTraining, deep: Settings | None = None) -> EnsembleRecipe:
     """Neighbor networks on augmented images, and replicas of a deep clustering on a GPU.
 
-    Where there are both, the clusters that are most stable under augmentation are the better half
-    of each.
+    If there are both, only the half of each that is more stable under augmentation votes.
     """
     settings = image_settings(training.n_clusters, inputs, augment, effort)
     replicas = 3 if training.device.type == "cpu" else 4

@@ -93,7 +93,6 @@ class Reclust(FittedClustering):
         As in `DeepClustering`.
     n_clusters_, cluster_centers_, history_, result_, ids_
         As in `DeepClustering`, for the network.
-
     warnings_ : list of str
         Messages of the warnings of the fit.
 

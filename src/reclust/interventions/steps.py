@@ -79,7 +79,7 @@ class Intervention(ABC):
 
     @property
     def compares_replicas(self) -> bool:
-        """Whether a replica's changes depend on the others, which then train in one process."""
+        """Tell whether replicas depend on each other, so that one process must train them all."""
         return any(step.compares_replicas for step in getattr(self, "steps", ()))
 
     def fires_within(self, epochs: int) -> bool:
