@@ -26,7 +26,6 @@ from reclust.studies import PlannedRun, Store, published
     (["study", "run", "missing.toml"], "missing.toml"),
     (["study", "status"], "no store studies.sqlite"),
     (["study", "run", "acc-table", "--data", "nowhere"], "no folder nowhere"),
-    (["study", "baselines", "--data", "nowhere"], "no folder nowhere"),
     (["table", "nowhere.sqlite"], "no store nowhere.sqlite"),
 ])
 def test_errors_are_one_line(given, message, tmp_path, monkeypatch, capsys):

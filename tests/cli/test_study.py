@@ -16,7 +16,6 @@ from studies.tiny import same_table, tiny_study
 import reclust
 from reclust.cli import common, main, study
 from reclust.studies import Failure, RunSummary, Store, Variant, named, names, write_study
-from reclust.studies.baselines import baselines_of
 
 
 def test_failures_with_the_same_reason_are_grouped(capsys):
@@ -68,15 +67,6 @@ def test_stores_merge_and_export(tmp_path, capsys):
     assert '"runs copied": 2' in capsys.readouterr().out
     assert main(["study", "export", "-o", str(tmp_path / "tables"), "--store", str(tmp_path / "two")]) == 0
     assert sorted(path.name for path in (tmp_path / "tables").iterdir()) == ["mine.clustering.csv", "mine.runs.csv"]
-
-
-def test_baselines_continue_after_a_stop(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("reclust.studies.baselines.best_baselines", lambda: (baselines_of(tiny_study()),))
-    run = ["study", "baselines", "--store", str(tmp_path / "s"), "--sets", "digits", "--device", "cpu", "--json"]
-    for more, code, now, finished in ((["--minutes", "1e-9"], 3, 0, 0), (["--methods", "pixels"], 0, 2, 2), ([], 0, 2, 4)):
-        assert main([*run, *more]) == code
-        assert json.loads(capsys.readouterr().out) == [
-            {"study": "baselines", "finished now": now, "finished": finished, "waiting": 4 - finished}]
 
 
 def test_warnings_are_one_line(tmp_path, capsys):

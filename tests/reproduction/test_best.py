@@ -10,10 +10,11 @@ from support import small_settings
 import reproduction as made
 from reclust import Curve
 from reclust.studies import Outcome, PlannedRun, Store, published
-from reclust.studies.baselines import PixelKMeans, best_baselines
+from reclust.studies.baselines import PixelKMeans
 from reclust.studies.measures import LABEL_FREE
 from reclust.studies.tables.selection import Pool, pools, repetitions
 from reproduction import blocks
+from reproduction.baselines import best_baselines
 from reproduction.best import LINES, best_table, fields_best, papers_best
 from reproduction.selection import n_init_table, variants_table
 

@@ -5,13 +5,7 @@ from dataclasses import replace
 import pytest
 
 from reclust.studies import Store, execute
-from reclust.studies.baselines import (
-    EncodedKMeans,
-    PixelKMeans,
-    UmapMixture,
-    baselines_of,
-    run_baselines,
-)
+from reclust.studies.baselines import EncodedKMeans, PixelKMeans, baselines_of, run_baselines
 from reclust.studies.execute import Conditions
 from reclust.utils.exceptions import StopTraining
 from studies.tiny import tiny_study
@@ -67,12 +61,3 @@ def test_baselines_are_k_means_on_pixels_and_on_embeddings(with_baselines):
             assert inertia <= 1.02 * oracle.inertia_
             assert row["nmi"] == pytest.approx(normalized_mutual_info_score(sample.classes, labels))
             assert store.settings(row["run"]) == method() and row["pretrained"] == method.pretrained
-
-
-@pytest.mark.slow
-def test_umap_and_a_mixture_on_the_digits(tmp_path):
-    pytest.importorskip("umap")
-    study = tiny_study(seeds=(1,), protocol=tiny_study().protocol.mini())
-    with Store(tmp_path / "store") as store:
-        run_baselines(baselines_of(study, [UmapMixture()]), store, Conditions(work=str(tmp_path / "work")))
-        assert store.runs("baselines")["acc"][0] > 0.7

@@ -26,7 +26,7 @@ from reclust.studies import (
     names,
     run,
 )
-from reclust.studies.baselines import baselines_of, best_baselines, run_baselines
+from reclust.studies.baselines import baselines_of, run_baselines
 from reclust.studies.measures import LABEL_FREE, MEASURES
 from reclust.studies.tables import repetitions, tables
 from reclust.training.result import Result
@@ -216,8 +216,6 @@ def test_without_light_images_are_seen_through_the_lens(tmp_path):
     np.testing.assert_allclose(seen, Lens(light="removed")(np.moveaxis(images / 255, -1, 1)), atol=1e-6)
     assert protocol.settings("gtsrb", "idec", pretrained=True).augment == ColorViews()
     assert protocol.preparation != named("best").protocol.preparation
-    ordinary, colours = best_baselines()
-    assert {run.key for *_, run in ordinary.runs()}.isdisjoint(run.key for *_, run in colours.runs())
 
 
 def test_small_images_are_seen_as_estimators_see_them():

@@ -142,8 +142,7 @@ def _model(arguments: argparse.Namespace, *, images: bool) -> Any:
         n_init=arguments.n_init, epochs=arguments.epochs, random_state=arguments.seed,
         pretrain_epochs=arguments.pretrain_epochs, image_shape=arguments.image_shape,
         augment=None if arguments.augment == "none" else arguments.augment,
-        standardize=arguments.standardize, device=arguments.device,
-        time_budget=time_budget)
+        standardize=arguments.standardize, device=arguments.device, time_budget=time_budget)
     if arguments.light is not None:
         model.set_params(lens=replace(model._recipe(3).lens, light=arguments.light))
     return model

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from .. import studies
-from ..utils.choices import BASELINES, Precision
+from ..utils.choices import Precision
 from ..utils.exceptions import printable
 from ..utils.progress import duration
 from . import common
@@ -33,12 +33,6 @@ def add(commands: argparse._SubParsersAction) -> None:
     showing = add_command(actions, "show", _show, "print a study as TOML, to start yours from")
     add_options(showing, *STUDY)
     _add_run(actions)
-    baselines = add_command(
-        actions, "baselines", _baselines, "run the baselines of the best preset",
-        "K-means on the pixels, UMAP with a mixture, and k-means on pretrained autoencoders.",
-        interrupted=STOPPED)
-    baselines.add_argument("--methods", nargs="+", choices=BASELINES, help="only these methods")
-    add_options(baselines, "--datasets", *CONDITIONS, "--json")
     status = add_command(actions, "status", _status, "show how many runs are finished or failed")
     status.add_argument("study", nargs="?", metavar="NAME", help="only this study")
     status.add_argument("--failures", action="store_true", help="also print why runs failed")
@@ -111,7 +105,7 @@ def _add_run(actions: argparse._SubParsersAction) -> None:
     add_options(parser, *CONDITIONS, "--json")
 
 
-def _conditions(arguments: argparse.Namespace, threads: int | None = None) -> studies.Conditions:
+def conditions_of(arguments: argparse.Namespace, threads: int | None = None) -> studies.Conditions:
     from ..studies.runner import work_folder
 
     deadline = None if arguments.minutes is None else time.time() + 60 * arguments.minutes
@@ -140,7 +134,7 @@ def _run(arguments: argparse.Namespace) -> int:
     study, start = _study(arguments), time.time()
     if arguments.precision is not None:
         study = replace(study, precision=arguments.precision)
-    conditions, left = _conditions(arguments, arguments.threads), 0
+    conditions, left = conditions_of(arguments, arguments.threads), 0
     quiet = arguments.quiet or arguments.json
     logger, handler = logging.getLogger("reclust.studies"), logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("reclust: %(message)s"))
@@ -194,25 +188,6 @@ def _by_reason(failures: Sequence[studies.Failure]) -> Iterator[tuple[str, studi
     for run, *rest in reasons.values():
         more = f" and {len(rest)} more" if rest else ""
         yield f"{run.dataset} {run.algorithm} {run.variant}, seed {run.seed}{more}", run
-
-
-def _baselines(arguments: argparse.Namespace) -> int:
-    from ..studies.baselines import METHODS, best_baselines
-
-    conditions, rows, left = _conditions(arguments), [], 0
-    methods = None if arguments.methods is None else [METHODS[name] for name in arguments.methods]
-    with studies.Store(arguments.store) as store:
-        for baselines in best_baselines():
-            finished, waiting = studies.run_baselines(
-                baselines, store, conditions, datasets=arguments.datasets, methods=methods)
-            (status,) = store.status(baselines.name)
-            left += waiting
-            rows.append({"study": status.study, "finished now": finished,
-                         "finished": status.finished, "waiting": status.waiting})
-    show(rows, as_json=arguments.json)
-    if left:
-        print(STOPPED, file=sys.stderr)
-    return 3 if left else 0
 
 
 def _status(arguments: argparse.Namespace) -> int:

@@ -19,8 +19,7 @@ from ..utils.files import check_writable, write_bytes
 
 
 def export_onnx(model: Model, preparation: Preparation, soft_labels: Callable[..., Tensor],
-                metadata: Mapping[str, str], n_features: int,
-                path: str | os.PathLike[str]) -> None:
+                metadata: Mapping[str, str], n_features: int, path: str | os.PathLike[str]) -> None:
     """Write one graph that prepares rows (n, n_features), embeds them and assigns clusters."""
     operators: Any = require("onnxscript", purpose="ONNX export", extra="onnx").opset18
 

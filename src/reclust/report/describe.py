@@ -60,8 +60,7 @@ def describe(model: FittedModel, samples: SampleSet) -> list[dict[str, Any]]:
             "precision": both / max(1, covered.sum()) if features else np.nan,
             "confidence": float(confidence[members].mean()),
             "typical": ids[order[:MEMBERS]].tolist(),
-            "doubtful": ids[order[::-1][:MEMBERS]].tolist(),
-            **_values(x[inside], features)})
+            "doubtful": ids[order[::-1][:MEMBERS]].tolist(), **_values(x[inside], features)})
     return described
 
 

@@ -4,7 +4,7 @@ Tables show the runs of the study "baselines" above those of other studies.
 """
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -18,18 +18,16 @@ from .. import draws
 from ..data.inputs import as_inputs
 from ..interventions.reclustering.kmeans import KMeans
 from ..training.result import Result, provenance
-from ..utils import choices
 from ..utils.choices import Precision
 from ..utils.device import choose_device
-from ..utils.exceptions import StopTraining, require
+from ..utils.exceptions import StopTraining
 from ..utils.values import read_as, value
-from .catalog import named
 from .execute import Conditions, pretrained
 from .outcome import commit, score_labels, versions
 from .protocols import Sample, StudyProtocol
 from .store.store import Outcome, PlannedRun, Store
 from .study import Pretraining, Study, digest
-from .tables.scores import BASELINES, COLOUR_BASELINES
+from .tables.scores import BASELINES
 
 CHUNK = 4096
 
@@ -98,29 +96,7 @@ class EncodedKMeans(PixelKMeans):
     pretrained: ClassVar[bool] = True
 
 
-@value
-class UmapMixture:
-    """UMAP of the raw pixels, then a Gaussian mixture; needs umap-learn."""
-
-    neighbors: int = 20
-    dimensions: int = 10
-    algorithm: ClassVar[str] = "UMAP + mixture"
-    pretrained: ClassVar[bool] = False
-
-    def labels(self, inputs: BaselineInput, seed: int) -> np.ndarray:
-        from sklearn.mixture import GaussianMixture
-
-        umap = require("umap", purpose="The baseline UMAP + mixture", extra="umap")
-        reducer = umap.UMAP(n_neighbors=self.neighbors, n_components=self.dimensions, min_dist=0.0,
-                            random_state=seed, n_jobs=1)
-        mixture = GaussianMixture(inputs.pretraining.settings.n_clusters, n_init=5, reg_covar=1e-5,
-                                  random_state=seed)
-        return mixture.fit_predict(reducer.fit_transform(inputs.pixels.cpu().numpy()))
-
-
 ALWAYS: tuple[BaselineMethod, ...] = (PixelKMeans(), EncodedKMeans())
-METHODS: Mapping[str, BaselineMethod] = dict(
-    zip(choices.BASELINES, (PixelKMeans(), UmapMixture(), EncodedKMeans()), strict=True))
 
 
 @value
@@ -166,22 +142,6 @@ def baselines_of(study: Study, methods: Sequence[BaselineMethod] = ALWAYS) -> Ba
     name = f"{BASELINES}-mini" if study.name.endswith("-mini") else BASELINES
     part = BaselinePart(tuple(methods), study.datasets, study.seeds, study.pretraining_seeds)
     return Baselines(name, (part,), study.protocol, study.precision)
-
-
-def best_baselines() -> tuple[Baselines, ...]:
-    """Plan the baselines of `preset="best"`, with the encoders of the main table."""
-    main, colours = named("acc-table"), named("best-of-colours")
-    small = (*named("best").datasets, *named("best-of-few-samples").datasets)
-    large = named("best-of-many-samples").datasets
-
-    def parts(datasets: tuple[str, ...], umap_seeds: int) -> tuple[BaselinePart, BaselinePart]:
-        return (BaselinePart(ALWAYS, datasets, main.seeds, main.pretraining_seeds),
-                BaselinePart((UmapMixture(),), datasets, main.seeds[:umap_seeds]))
-
-    grey = (*parts(small, 5), *parts(large, 2))  # UMAP of 70,000 samples takes minutes
-    return (Baselines(BASELINES, grey, main.protocol, main.precision),
-            Baselines(COLOUR_BASELINES, parts(colours.datasets, 5), colours.protocol,
-                      main.precision))
 
 
 def run_baselines(baselines: Baselines, store: Store, conditions: Conditions, *,

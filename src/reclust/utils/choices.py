@@ -8,6 +8,5 @@ ALGORITHMS = ("dec", "idec", "dcn")
 PRESETS = ("everyday", "paper", "best")
 EFFORTS = ("quick", "normal", "high")
 AUGMENTATIONS = ("affine", "color", "noise")
-BASELINES = ("pixels", "umap", "autoencoder")
 LABEL_FREE_SCORES = ("consistency", "shared_information", "silhouette", "cosine_silhouette",
                      "compactness", "size_entropy")

@@ -79,9 +79,8 @@ add("best-of-few-samples", "The same for a small set, in batches of 64, and in l
     (*USUAL, MOVING, LARGE_BATCHES), datasets=("digits",), **COMMON,
     protocol=AutoencoderProtocol(batch_size=64))
 add("best-of-small-images",
-    "The same for a small set of images that are enlarged as estimators do it.",
-    (*USUAL, MOVING), datasets=("digits",), **COMMON,
-    protocol=AutoencoderProtocol(batch_size=64, least_side=28))
+    "The same for a small set of images that are enlarged as estimators do it.", (*USUAL, MOVING),
+    datasets=("digits",), **COMMON, protocol=AutoencoderProtocol(batch_size=64, least_side=28))
 add("best-of-colours",
     'The same for color images through Lens(light="removed"); \'only moved\' leaves colors '
     "as they are.",

@@ -68,8 +68,7 @@ def _resnet_blocks() -> Iterator[Variant]:
         keep |= {"mlp": 0.8, "projector": 0.8} if mlp == "yes" else {}
         reset = (SoftReset(keep, KaimingNoise()),) if keep else ()
         name = "+".join(map(str, blocks)) or "none"
-        yield Variant(f"blocks {name}, mlp {mlp}",
-                      every(*reset, RECLUSTER, MOMENTUM, interval=10),
+        yield Variant(f"blocks {name}, mlp {mlp}", every(*reset, RECLUSTER, MOMENTUM, interval=10),
                       factors={"blocks": name, "mlp": mlp})
 
 
