@@ -3,13 +3,13 @@
 import json
 
 import pytest
+from studies.tiny import tiny_study
 
 from reclust.studies import Store
 from reclust.studies.baselines import baselines_of, run_baselines
 from reclust.studies.execute import Conditions
 from reproduction import baselines
 from reproduction.baselines import UmapMixture, best_baselines, main
-from studies.tiny import tiny_study
 
 
 def test_baselines_continue_after_a_stop(tmp_path, capsys, monkeypatch):
