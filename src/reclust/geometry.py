@@ -96,10 +96,7 @@ def squared_silhouette(z: Tensor, labels: Tensor) -> Tensor:
 
 @torch.no_grad()
 def distance_ratio(z: Tensor, centers: Tensor) -> Tensor:
-    """Distance to the nearest over the second nearest center: (..., n, d), (..., k, d) -> (..., n).
-
-    0 on a center, 1 half-way between two or where two coincide with the sample. Needs k >= 2.
-    """
+    """Distance to the nearest over the next center: (..., n, d), (..., k, d) -> (..., n)."""
     k = centers.shape[-2]
     z, centers = _at_least_float32(z), _at_least_float32(centers)
     parts = torch.split(z, _rows(z.shape[:-2].numel() * k, z.device), dim=-2)

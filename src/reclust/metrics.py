@@ -52,10 +52,7 @@ def refuse_missing(labels: npt.NDArray[Any]) -> None:
 
 def batched_contingency(true: Tensor, predicted: Tensor, k_true: int | None = None,
                         k: int | None = None) -> Tensor:
-    """Count r labelings (r, n) against (n,) or (r, n), on their device: -> (r, k_true, k).
-
-    Labels are integers from 0. Without `k_true` and `k` the host waits for the device.
-    """
+    """Count r labelings (r, n) against (n,) or (r, n); without `k_true` and `k` the host waits."""
     k_true = int(true.max()) + 1 if k_true is None else k_true
     k = int(predicted.max()) + 1 if k is None else k
     return _counts(true * k + predicted, k_true * k).reshape(-1, k_true, k)

@@ -1,7 +1,4 @@
-"""Command line: `reclust fit | predict | suggest-k | study | table | figure | report | …`.
-
-Parsing imports neither numpy nor torch; each command imports what it needs when it runs.
-"""
+"""The command line; parsing imports neither numpy nor torch, each command what it needs."""
 
 import argparse
 import importlib

@@ -25,19 +25,14 @@ from .reading import read
 
 @dataclass(frozen=True)
 class SampleSet:
-    """Samples and what is known about them.
+    """Samples and what is known about them."""
 
-    array: rows (n, d), dense, memory-mapped or sparse, or images (n, h, w[, channels]);
-    image_shape: (h, w, channels), None for tables; ids (n,): names of the samples; encoder: what
-    turned a table of mixed columns into the array; texts (n,): what the rows are embeddings of.
-    """
-
-    array: Any
-    image_shape: tuple[int, int, int] | None = None
+    array: Any  # rows (n, d), dense, mapped or sparse, or images (n, h, w[, channels])
+    image_shape: tuple[int, int, int] | None = None  # (h, w, channels), None for tables
     feature_names: tuple[str, ...] | None = None
-    ids: np.ndarray | None = None
-    encoder: TableEncoder | None = None
-    texts: Sequence[str] | None = None
+    ids: np.ndarray | None = None  # names of the samples
+    encoder: TableEncoder | None = None  # turned a table of mixed columns into the array
+    texts: Sequence[str] | None = None  # what the rows are embeddings of
 
     @property
     def n_samples(self) -> int:

@@ -39,16 +39,13 @@ class Feature(NamedTuple):
 
 @value
 class NumberColumn:
-    """Numbers, flags, or dates as years such as 2024.5; missing ones become the median.
-
-    `marked` adds a column that tells the missing ones.
-    """
+    """Numbers, flags, or dates as years such as 2024.5; missing ones become the median."""
 
     name: str
     kind: str = choice("number", "flag", "date", default="number")
     fill: float = 0.0
     day_first: bool = False
-    marked: bool = False
+    marked: bool = False  # adds a column that tells the missing ones
 
     @property
     def features(self) -> list[Feature]:

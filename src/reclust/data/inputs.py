@@ -89,14 +89,10 @@ class ResidentInputs:
 
 @dataclass(frozen=True)
 class StreamedInputs:
-    """Inputs that load and scale samples when they are taken; only the order is held in memory.
+    """Inputs that load and scale samples when they are taken; only the order is held in memory."""
 
-    samples (n, ...) can be indexed by row numbers; load: dense raw rows -> float32 rows as
-    augmentation sees them (B, *sample_shape); shift and scale as in `ResidentInputs`.
-    """
-
-    samples: Any
-    load: Callable[[np.ndarray], np.ndarray]
+    samples: Any  # (n, ...), can be indexed by row numbers
+    load: Callable[[np.ndarray], np.ndarray]  # dense raw rows -> float32 (B, *sample_shape)
     shift: Tensor | None = None
     scale: Tensor | None = None
     device: torch.device = torch.device("cpu")

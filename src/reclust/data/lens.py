@@ -61,14 +61,11 @@ class Lens:
 
 
 def light_is_uneven(images: NDArray) -> bool:
-    """Tell whether the brightness of color images in [0, 1], (n, channels, h, w), varies a lot.
-
-    It is measured in the bright parts of an image, and unknown if many have a black background.
-    """
+    """Tell whether the brightness of color images in [0, 1], (n, channels, h, w), varies a lot."""
     if images.shape[1] != 3 or images.std(axis=1).mean() < 0.01:  # gray in three channels
         return False
     pixels = images.mean(axis=1).reshape(len(images), -1)
-    if (np.median(pixels, axis=1) < DARK).mean() > 0.1:
+    if (np.median(pixels, axis=1) < DARK).mean() > 0.1:  # a black background tells nothing
         return False
     light = np.quantile(pixels, 0.9, axis=1)
     return bool(light.std() > UNEVEN * light.mean())

@@ -29,10 +29,9 @@ class Preparation:
 
     Tables are standardized before augmentation, which adds noise in standard deviations; images are
     scaled to [0, 1] before, where fill and colors are defined, and standardized after it.
-    image_shape: (h, w, channels), None for tables. encoder: of tables of mixed columns.
     """
 
-    image_shape: tuple[int, int, int] | None
+    image_shape: tuple[int, int, int] | None  # (h, w, channels), None for tables
     first: Scaling
     second: Scaling
     lens: Lens = Lens()

@@ -1,7 +1,4 @@
-"""From a `Dataset` to what `train` takes: equalize, scale, resize, and measure the z-score.
-
-The z-score itself is applied after augmentation, so images stay in [0, 1] here.
-"""
+"""From a `Dataset` to what `train` takes, which applies the z-score after augmentation."""
 
 from dataclasses import dataclass
 from typing import Any, Literal

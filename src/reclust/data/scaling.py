@@ -42,10 +42,9 @@ def to_unit_range(samples: np.ndarray) -> Scaling:
 
 def z_score(samples: Any, transform: Callable[[np.ndarray], np.ndarray] = IDENTITY, *,
             axes: tuple[int, ...] = (0,), growth: float = 1.0, constant: float = 1.0) -> Scaling:
-    """Scale dense, mapped or sparse samples to mean 0 and standard deviation 1 over `axes`.
+    """Scale samples to mean 0 and standard deviation 1 over `axes`, after a transform.
 
-    Samples are transformed first, which multiplies their size by `growth`. Features without
-    variation become 0; `constant=inf` also keeps new values of them at 0.
+    It multiplies their size by `growth`. `constant=inf` keeps new values of constant features at 0.
     """
     moments = Moments(axes)
     for rows in chunks(samples, growth):

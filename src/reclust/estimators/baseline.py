@@ -22,16 +22,12 @@ CHUNK = 4096
 
 @dataclass(frozen=True)
 class Baseline:
-    """K-means on the samples as they are or standardized, whichever shows more structure.
-
-    labels_ (n,); cluster_centers_ (k, features), of standardized features; weights_ (features,), by
-    which those are multiplied: 1, or in proportion to their standard deviations; inertia_.
-    """
+    """K-means on the samples as they are or standardized, whichever shows more structure."""
 
     labels_: np.ndarray
-    cluster_centers_: np.ndarray
+    cluster_centers_: np.ndarray  # (k, features), of standardized features
     inertia_: float
-    weights_: np.ndarray
+    weights_: np.ndarray  # (features,), 1 or in proportion to their standard deviations
 
     def assign(self, x: Tensor) -> Tensor:
         """Label standardized samples: (B, features) -> (B,)."""
@@ -79,11 +75,7 @@ def _weights(preparation: Preparation, width: int) -> Tensor:
 
 
 def structure(x: Tensor, k: int, key: Tensor) -> float:
-    """Return the share of the variance that k clusters explain beyond that in shuffled columns.
-
-    Columns of very different spread are explained as well when each is shuffled by itself, so that
-    they do not pass for structure. (n, d) -> scalar.
-    """
+    """Return the share of variance that k clusters explain beyond that in shuffled columns."""
     x = x[draws.permutation(key, len(x))[:TRIED_ROWS]]
     x = x - x.mean(0)
     order = draws.bits(draws.fold(key, "shuffled"), (x.shape[1], len(x))).argsort(-1)

@@ -29,11 +29,7 @@ class NoisyRecluster(OnSamples):
 
 @value
 class DisentangledReset(OnSamples):
-    """Label samples with a softly reset copy of the encoder, and move only the centers.
-
-    New centers are the means of the original encoder's embeddings under these labels. For `keep`
-    and `noise` see `SoftReset`.
-    """
+    """Set centers to means of embeddings by the labels of a softly reset copy of the encoder."""
 
     keep: float | Mapping[str, float] = 0.8
     noise: WeightNoise = InitialNoise()

@@ -113,11 +113,7 @@ class _Firing(NamedTuple):
 
 
 def take_steps(epoch: int, due: Sequence[tuple[Sequence[Step], Target]]) -> None:
-    """Take the steps due at the start of this epoch, each on its own target.
-
-    Equal steps at the same distance from the end run together, so interventions that differ only
-    in their resets share the reclustering that follows.
-    """
+    """Take the steps due at this epoch; equal ones at the same distance from the end together."""
     at_epoch = [(steps, target.at("intervention", epoch)) for steps, target in due]
     firings = [_Firing(steps, target, target.key) for steps, target in at_epoch]
     for firing in firings:

@@ -93,10 +93,7 @@ class Staged:
     relabels = False
 
     def targets(self, state: State, z: Tensor) -> Tensor:
-        """Compute what `loss` gets for each sample in the coming epoch, if the objective relabels.
-
-        (B, d) -> (B, ...)
-        """
+        """Compute what `loss` gets for each sample in the coming epoch: (B, d) -> (B, ...)."""
         raise NotImplementedError
 
 

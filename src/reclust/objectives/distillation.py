@@ -15,10 +15,7 @@ def prototype_logits(z: Tensor, centers: Tensor) -> Tensor:
 
 @value
 class DistillationObjective(TrainedCenters):
-    """Cross-entropy between soft labels and a softmax of negative squared distances to centers.
-
-    `train` gets the soft labels (n, k) as `targets`.
-    """
+    """Cross-entropy of soft labels, the `targets`, and a softmax of negative squared distances."""
 
     weight: ClassVar[float] = 1.0
     representation_weight: ClassVar[float] = 0.0

@@ -1,7 +1,4 @@
-"""SCAN, GCC and SeCu: the head is a set of prototypes, compared with embeddings by their cosine.
-
-The prototypes are the centers, so that interventions act on them as on those of DEC.
-"""
+"""SCAN, GCC and SeCu: embeddings are compared with prototypes, the centers, by their cosine."""
 
 from typing import ClassVar
 
@@ -74,11 +71,9 @@ class SCANObjective(_Prototypes):
 
 @value
 class GCCObjective(SCANObjective):
-    """Objective of GCC's assignment head: clusters, as columns of predictions, are contrasted.
+    """Objective of GCC's assignment head: columns of predictions for two views are contrasted.
 
-    The predictions for samples and for their neighbors are two views of each cluster, and NT-Xent
-    tells it from the other clusters. Parameters are those of `SCANObjective`; `contrast` is the
-    temperature between clusters.
+    Parameters are those of `SCANObjective`; `contrast` is the temperature between clusters.
     """
 
     contrast: float = number(default=1.0, above=0)

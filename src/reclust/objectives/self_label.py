@@ -27,10 +27,7 @@ def membership(labels: Tensor, k: int) -> Tensor:
 
 
 def surest(confidence: Tensor, member: Tensor) -> Tensor:
-    """Choose the surest samples of each class: (B,), (B, k) -> (B, k).
-
-    Of the B / k surest ones the mean confidence tells which share is chosen, as in CDC.
-    """
+    """Choose the surest samples of each class by their mean confidence, as CDC: -> (B, k)."""
     n, k = member.shape
     own = torch.where(member, confidence.unsqueeze(-1), 0)
     top = own.topk(max(1, n // k), dim=0).values

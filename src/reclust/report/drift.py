@@ -19,16 +19,12 @@ MAX_FEATURES = 200  # of a table whose features are compared
 
 @dataclass(frozen=True)
 class Reference:
-    """Statistics of the fitted samples, without any of them.
-
-    sizes (k,); means (k, d) of the clusters in network input; distances (m,) from the mean of a
-    sample's cluster; features (m, d), each column sorted by itself, or (m, 0).
-    """
+    """Statistics of the fitted samples, without any of them."""
 
     sizes: np.ndarray
-    means: np.ndarray
-    distances: np.ndarray
-    features: np.ndarray
+    means: np.ndarray  # (k, d) of the clusters in network input
+    distances: np.ndarray  # (m,) from the mean of a sample's cluster
+    features: np.ndarray  # (m, d), each column sorted by itself, or (m, 0)
 
     @classmethod
     def draw(cls, model: FittedModel, X: Any, labels: np.ndarray,

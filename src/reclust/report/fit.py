@@ -123,10 +123,7 @@ class FitSample:
 
     @cached_property
     def ratio(self) -> np.ndarray | None:
-        """Distance to the nearest center over that to the next, (m,); None for one cluster.
-
-        The network of an ensemble learns from labels, so its distances mean little.
-        """
+        """Distance to the nearest center over that to the next, (m,); None if it means little."""
         if self.model.n_clusters_ < 2 or self.model.kept is None:
             return None
         centers = torch.from_numpy(self.model.cluster_centers_)

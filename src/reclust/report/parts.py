@@ -1,7 +1,4 @@
-"""Parts of a report as plain data.
-
-Shapes: m epochs or samples, r replicas, s samples shown, d embedding size, k clusters, f features.
-"""
+"""Parts of a report as plain data: m epochs or samples, r replicas, s samples shown, k clusters."""
 
 import base64
 import struct
@@ -41,11 +38,7 @@ def curve(columns: Mapping[str, Curve], name: str, *, limit: int = 100) -> dict[
 
 def scene(columns: Mapping[str, Curve], rows: np.ndarray, *, classes: np.ndarray | None = None,
           samples: int = 400, frames: int = 40) -> dict[str, Any] | None:
-    """Project recorded embeddings (m, s, d) and centers (m, k, d) of a replica onto one plane.
-
-    None without curves of the `EmbeddingRows` monitor. Every frame is scaled to the same spread,
-    since scales change a lot during training.
-    """
+    """Project recorded embeddings (m, s, d) and centers (m, k, d), scaled alike, onto a plane."""
     taken = _frames(columns, frames)
     if not taken:
         return None

@@ -1,7 +1,4 @@
-"""Initial weights of layers, drawn by key: torch's own draws are global and for one replica.
-
-Register a function with `initial_distributions.register` for another kind of layer.
-"""
+"""Initial weights of layers by key; `initial_distributions.register` adds other kinds of layers."""
 
 import math
 from collections.abc import Iterator

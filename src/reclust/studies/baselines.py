@@ -1,7 +1,4 @@
-"""Baselines of a study: simpler clusterings of the same samples, stored as runs.
-
-Tables show the runs of the study "baselines" above those of other studies.
-"""
+"""Simpler clusterings of the same samples, stored as runs that tables show above other studies."""
 
 import time
 from collections.abc import Collection, Sequence

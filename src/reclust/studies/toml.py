@@ -1,8 +1,7 @@
 """Studies as TOML files that hold only what differs from the defaults.
 
-A table with a `kind` is a value of that class: {kind = "SoftReset", keep = 0.7}. A table without
-`kind` changes fields of the default in its place; {kind = "None"} is None. A variant may be given
-by the name that it has in the paper or in the base.
+A table with a `kind` is a value of that class: {kind = "SoftReset", keep = 0.7}, {kind = "None"}.
+Without, it changes fields of the default in its place. Variants may be names in paper or base.
 """
 
 import dataclasses
@@ -21,10 +20,7 @@ from .study import Study, Variant
 
 
 def read_study(path: str | os.PathLike[str]) -> Study:
-    """Read a study from a TOML file.
-
-    `base` names a study of the catalog to start from; `name` defaults to the name of the file.
-    """
+    """Read a study from a TOML file, whose `base` names a study of the catalog to start from."""
     path = Path(path)
     try:
         study = _study({"name": path.stem, **read_toml(path)})

@@ -31,10 +31,7 @@ def identity(inputs: Inputs, *decisive: Any) -> str:
 
 
 def fingerprint(thing: Any) -> Any:
-    """Describe an object by its content, the same in every process.
-
-    Tensors are described by their values, functions and custom classes by their source code.
-    """
+    """Describe an object by its content; functions and custom classes by their source code."""
     thing = expanded(thing)
     if isinstance(thing, Tensor):
         thing = thing.detach().cpu().contiguous()

@@ -38,10 +38,7 @@ History = dict[str, dict[str, Curve]]  # phase -> column -> curve
 
 
 def around_resets(columns: Mapping[str, Curve], column: str) -> Curve:
-    """Collect a column around each reset: right before, right after, and one epoch later.
-
-    Values have shape (m, 3, n_replicas, ...). Resets without all three measurements are left out.
-    """
+    """Collect a column right before, right after and an epoch after each reset: (m, 3, r, ...)."""
     names = (column, column + AFTER_RESET, "fired")
     measured, after, marks = (_by_epoch(columns.get(name)) for name in names)
     fired = [epoch for epoch in marks

@@ -25,17 +25,14 @@ EXPLODING_NORM = 1000  # relative to `clip_norm`, above which a warning is given
 
 
 class Phase:
-    """Pretraining (the representation's loss alone) or clustering; without epochs it only embeds.
-
-    `name` identifies the phase in random draws and checkpoints, `title` everywhere else. They
-    differ only in later stages such as self-labeling.
-    """
+    """Pretraining (the loss of the representation) or clustering; without epochs it only embeds."""
 
     def __init__(self, context: RunContext, name: str, schedule: Schedule, recorder: Recorder,
                  resumed: TrainingState | None = None) -> None:
         common, replicas, inputs = context.common, context.replicas, context.inputs
         self.context, self.name, self.schedule, self.recorder = context, name, schedule, recorder
         staged = name == "clustering" and isinstance(common.objective, Staged)
+        # `name` is used in random draws and checkpoints, `title` everywhere else.
         self.title = common.objective.stage if staged else name  # type: ignore[attr-defined]
         self.relabels = staged and common.objective.relabels  # type: ignore[attr-defined]
         self.key = draws.fold(replicas.key, name)

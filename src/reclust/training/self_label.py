@@ -1,8 +1,4 @@
-"""Self-labeling, the stage after clustering: confident samples teach the network about the others.
-
-First a linear head learns the clusters on a frozen network, then both learn from the head's
-confident predictions.
-"""
+"""Self-labeling: a linear head learns the clusters, then its confident predictions teach both."""
 
 import time
 from collections.abc import Sequence

@@ -34,10 +34,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 def write_bytes(path: str | os.PathLike[str], content: bytes | bytearray | memoryview, *,
                 previous: Path | None = None) -> None:
-    """Write a temporary file beside `path` and rename it; keep the old one at `previous`.
-
-    The new file gets the mode of the old one. If `path` is a link, its target is written.
-    """
+    """Write a temporary file beside `path` (or what it links to) and rename it; keep `previous`."""
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file() and not path.is_dir():  # /dev/stdout, a pipe
         path.write_bytes(content)

@@ -29,11 +29,7 @@ def relu_backward(grad: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 def batch_norm_relu(y: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor,
                     running_var: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalize y (..., B, o) over the batch, scale, shift and clip at 0, as torch does by default.
-
-    Returns the result, and mean and 1 / deviation (..., o) of the batch. The running statistics
-    (..., o) are moved in place.
-    """
+    """Normalize y (..., B, o) over the batch, scale, shift, clip at 0; move running statistics."""
     if fast := triton(y):
         return fast.batch_norm_relu(y.contiguous(), weight, bias, running_mean, running_var,
                                     momentum=NORM_MOMENTUM, eps=NORM_EPS)

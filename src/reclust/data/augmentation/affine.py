@@ -1,11 +1,8 @@
 """Augmentations: random views whose parameters are pure functions of a sample's key.
 
-An augmentation is called as ``augment(x, keys)``. Image augmentations draw parameters for each key
-and apply them with plain tensor operations, so a seed gives the same views alone or stacked, in
-every floating type and on every device, and calls can be captured into CUDA graphs.
-
-Images are (..., B, c, h, w) in [0, 1], before standardization, and keys (..., B). Tables are
-(..., B, d).
+A seed gives the same views alone or stacked, in every floating type and on every device, and calls
+can be captured into CUDA graphs. Images are (..., B, c, h, w) in [0, 1], before standardization,
+tables (..., B, d) and keys (..., B).
 """
 
 import math
@@ -129,11 +126,7 @@ def inverse_map(motion: Motion) -> Tensor:
 
 
 def warp(x: Tensor, maps: Tensor) -> Tensor:
-    """Transform each image by its map (..., B, 2, 3): nearest neighbor, zero outside.
-
-    A map takes (column, row, 1) in the view to (column, row) in the image, in pixels from the
-    middle.
-    """
+    """Transform images by maps (..., B, 2, 3) of (column, row, 1) from the middle; 0 outside."""
     height, width = x.shape[-2:]
     step = 2.0 ** (math.frexp(max(height, width))[1] - _POSITION_BITS)
     flat = (maps.to(torch.float64) / step).reshape(-1, 2, 3, 1)

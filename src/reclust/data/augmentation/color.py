@@ -1,8 +1,4 @@
-"""Views of color images for contrastive learning: crop, jitter, gray, flip, solarize.
-
-Each operation is a pure function of images (..., 3, h, w) in [0, 1] and of parameters for each
-image, as in torchvision.
-"""
+"""Views of color images (..., 3, h, w) in [0, 1] for contrastive learning, as in torchvision."""
 
 import math
 from typing import NamedTuple

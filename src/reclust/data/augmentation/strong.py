@@ -1,7 +1,6 @@
 """Strong views of color images for self-labeling: a few of fourteen operations, then a cutout.
 
-Operations and ranges are those of SCAN (Van Gansbeke et al., 2020), with Pillow's definitions on
-numbers in [0, 1].
+As in SCAN (Van Gansbeke et al., 2020), with Pillow's definitions on numbers in [0, 1].
 """
 
 import enum
@@ -36,10 +35,7 @@ class StrongParameters(NamedTuple):
 
 @value
 class StrongViews(ColorAugmentation):
-    """Random operations, then a square of at most `cutout` pixels set to `fill`.
-
-    `fill` is a number or one for each channel, and `flip` the probability of a horizontal flip.
-    """
+    """Random operations, then a square of at most `cutout` pixels set to `fill`; perhaps a flip."""
 
     operations: int = integer(default=4)
     cutout: int = integer(default=16)
@@ -63,10 +59,7 @@ class StrongViews(ColorAugmentation):
 
 
 def operate(x: Tensor, operation: Tensor, level: Tensor) -> Tensor:
-    """Apply to each image its own operation (..., B) at its level (..., B).
-
-    All kinds run, each with parameters that change nothing for the images of other kinds.
-    """
+    """Apply its own operation at its level, (..., B) each, to every image; all kinds run."""
     x = warp(x, _moves(operation, level, *x.shape[-2:]))
     x = _enhance(x, operation, _between(_FACTOR, level))
     x = autocontrast(x, operation == Operation.AUTOCONTRAST)

@@ -31,10 +31,7 @@ class ReadTable(NamedTuple):
 
 def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None,
                drop: Sequence[str] = (), where: str = "The DataFrame") -> ReadTable:
-    """Take the columns of a DataFrame; the ids are its index, unless `ids` is a column.
-
-    An index that only counts the rows holds no ids.
-    """
+    """Take columns of a DataFrame; the ids are `ids`, or an index that does not count the rows."""
     if ids is not None and ids == frame.index.name and ids not in frame.columns:
         ids = None
     check_names(list(frame.columns), (labels, ids, *drop), where)

@@ -25,24 +25,17 @@ Reader = Callable[[Sequence[Path]], Sequence[SetPart]]
 
 @dataclass(frozen=True)
 class Form:
-    """One way a set is distributed; `read` turns the paths of `files` into its parts.
-
-    `exact` is False if pixels were rounded by another program, so that their sum differs slightly.
-    `verify` checks the files' checksums before they are read, for formats that run code.
-    """
+    """One way a set is distributed; `read` turns the paths of `files` into its parts."""
 
     files: tuple[RemoteFile, ...]
     read: Reader
-    exact: bool = True
-    verify: bool = False
+    exact: bool = True  # False if another program rounded pixels, whose sum differs slightly
+    verify: bool = False  # checksums before reading, for formats that run code
 
 
 @dataclass(frozen=True, kw_only=True)
 class NamedSet:
-    """A set with the sizes of its parts, the histogram of its labels and the sum of its pixels.
-
-    Its files are looked for in `folders` below the data folder; downloads go to the first one.
-    """
+    """A set with the sizes of its parts, the histogram of its labels and the sum of its pixels."""
 
     name: str
     image_shape: tuple[int, int, int]
@@ -53,7 +46,7 @@ class NamedSet:
     max_value: int = 255
     resize_to: tuple[int, int] = (28, 28)
     equalize: bool = False
-    folders: tuple[str, ...]
+    folders: tuple[str, ...]  # below the data folder; downloads go to the first
     citation: str
     licence: str
 

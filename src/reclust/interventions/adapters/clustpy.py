@@ -1,7 +1,6 @@
 """Interventions in ClustPy's DEC, IDEC and DCN (0.0.3), whose training loops have no callbacks.
 
-A ClustPy estimator calls a function that makes a module and calls its `fit`, the training loop.
-`intervene` returns an estimator with copies of these functions that use a subclass of the module.
+`intervene` returns an estimator with copies of its functions that use a subclass of its module.
 """
 
 from collections.abc import Callable, Iterator

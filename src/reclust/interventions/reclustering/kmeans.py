@@ -221,16 +221,13 @@ def _lloyd(points: Tensor, centers: Tensor, *, max_iter: int, tol: float) -> Ten
 
 
 def _means(points: Tensor, centers: Tensor) -> tuple[Tensor, Tensor]:
-    """Return new centers of all rows (p, s, k, d), and whether they are valid (p, s).
-
-    Comparing costs with their minimum is several times faster than an argmin, but counts ties
-    twice; a careful step then replaces this one.
-    """
+    """Return new centers of all rows (p, s, k, d), and whether they are valid (p, s)."""
     p, s, k, d = centers.shape
     totals = centers.new_zeros(p, s, k, d + 1)
     regular = torch.ones(p, s, dtype=torch.bool, device=centers.device)
     for piece in torch.split(points, _piece(p * s * k, points.device), dim=1):
         costs = _costs(piece, centers)
+        # Faster than an argmin, but counts ties twice: a careful step then replaces this one.
         member = costs.eq_(costs.amin(2, keepdim=True))
         total = (member.flatten(1, 2) @ piece).reshape(p, s, k, d + 1)
         regular &= total[..., -1].sum(-1) == piece.shape[1]

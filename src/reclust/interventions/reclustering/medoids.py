@@ -15,11 +15,7 @@ _DISTANCES = {"cpu": 2**20, "cuda": 2**26}  # held at a time; on a CPU they shou
 
 @value
 class KMedoids:
-    """Reclustering method: samples with the least summed distance to their clusters.
-
-    Alternates between assigning samples and moving medoids, from k-means++ seeds, or once from the
-    "central" k samples, which have the least summed distance to all others.
-    """
+    """Reclustering method: samples with the least summed distance to their clusters."""
 
     n_init: int = integer(default=10, least=1)
     max_iter: int = integer(default=100, least=1)

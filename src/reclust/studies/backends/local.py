@@ -68,14 +68,10 @@ def missing_pretraining(groups: Iterable[Group], conditions: Conditions) -> list
 
 @value
 class Processes:
-    """Computes groups in `count` worker processes.
-
-    If a worker is killed, for lack of memory perhaps, another one continues its task from the last
-    checkpoint, up to `retries` times.
-    """
+    """Computes in worker processes; another one continues the task of a killed worker."""
 
     count: int = integer(default=2, least=1)
-    retries: int = integer(default=2)
+    retries: int = integer(default=2)  # of a task whose worker was killed
 
     def where(self, conditions: Conditions) -> str:
         return f"{choose_device(conditions.device)} by {self.count} processes"

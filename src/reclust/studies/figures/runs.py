@@ -46,19 +46,15 @@ class Choice:
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """A figure: studies with its data, the function that draws it, caption, recorded measures.
-
-    `defaults` are the datasets, algorithms, variants and start (pretrained) to show, from the study
-    that has most of them, or from one for each data set (`by_dataset`).
-    """
+    """A figure: studies with its data, the function that draws it, caption, recorded measures."""
 
     name: str
     studies: tuple[str, ...]
     draw: Callable[[Runs, Choice], Figure]
     about: str
     measures: tuple[str, ...] = ()
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    by_dataset: bool = False
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # what to show unless chosen
+    by_dataset: bool = False  # take each data set from the study that has most of it
 
 
 @dataclass(frozen=True)

@@ -41,11 +41,7 @@ _KNOWN = ("study", "run", "group", *CELL, "seed", "state", "finished_at", "error
 def report(store: StoreReader, path: str | os.PathLike[str], *,
            data: str | os.PathLike[str] | None = None, title: str | None = None,
            figures: bool = True, progress: ProgressOption = None) -> None:
-    """Write the report of a store as one HTML file that opens offline.
-
-    `data` is the folder of the data sets, for images and true classes; nothing is downloaded.
-    Figures of the paper that the store has data for take up to a few seconds each.
-    """
+    """Write the report of a store as one HTML file; `data` is the folder of the data sets."""
     check_writable(path)
     title = title or f"Studies in {store.path.name}"
     count = len(store.studies()) + (len(FIGURES) if figures else 0)

@@ -1,8 +1,7 @@
 """Published numbers in percent and seconds, and the catalog, as tables that need no torch.
 
-paper.csv has one row for each number of the paper's tables, under the names of the study and of the
-variant that repeat it. Two columns that the paper swaps (native reclustering of DEC from scratch)
-are corrected. catalog.csv lists the named studies; tools/catalog.py writes it.
+paper.csv names the study and variant that repeat each number; two columns that the paper swaps
+(native reclustering of DEC from scratch) are corrected. tools/catalog.py writes catalog.csv.
 """
 
 import csv

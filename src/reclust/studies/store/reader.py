@@ -60,10 +60,7 @@ class Failure:
 
 @schema.explained
 class StoreReader:
-    """A store opened for reading, while another process may write to it.
-
-    Runs are identified by their keys. Scores are between 0 and 1, times in seconds.
-    """
+    """A store opened for reading, while another process may write to it; runs are known by keys."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -208,10 +205,7 @@ class StoreReader:
 
     def curves(self, study: str, names: str | Sequence[str] | None = None, *,
                phase: str = "clustering") -> pandas.DataFrame:
-        """Return the curves of finished runs, with the columns run, epoch and one per name.
-
-        By default these are all with one number per epoch. Epoch -1 is the start of the phase.
-        """
+        """Return curves of finished runs: run, epoch (-1 for the start) and one column per name."""
         import pandas
 
         names, parts = names and _listed(names), []

@@ -73,8 +73,7 @@ def compact(stores: Paths, path: str | os.PathLike[str], *, every: int = 10,
             curves: Sequence[str] | None = None) -> None:
     """Write stores into one small file, with the same bytes for the same stores.
 
-    It has only planned runs, no labels and centers, and curves (None for all) with fewer digits and
-    a point every few epochs and around interventions.
+    It has planned runs, no labels and centers, and curves with fewer digits and points.
     """
     path = Path(path)
     check_int("every", every, least=1)

@@ -1,8 +1,7 @@
 """Layout of a store in SQLite (schema.sql), and packing of arrays into blobs.
 
-Rows refer to each other by content keys, never by row numbers, so that two stores merge by copying
-rows. What a group of runs shares (curves, labels, time) is stored once per group, with the runs on
-the leading axis.
+Rows refer to each other by content keys, so that stores merge by copying rows. What a group of runs
+shares (curves, labels, time) is stored once per group, with the runs on the leading axis.
 """
 
 import json

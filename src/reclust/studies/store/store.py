@@ -53,29 +53,22 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Everything that a group of r runs produced.
-
-    Scores are (r,) each, among them acc, nmi and ari; arrays are (r, ...), among them labels and
-    centers; curves of the history have values (m, r, ...). failed maps positions to errors.
-    """
+    """Everything that a group of r runs produced."""
 
     group: str
     runs: Sequence[str]
     settings: Sequence[Settings]
-    scores: Mapping[str, np.ndarray]
-    history: History
-    arrays: Mapping[str, np.ndarray]
+    scores: Mapping[str, np.ndarray]  # (r,) each, among them acc, nmi and ari
+    history: History  # curves with values (m, r, ...)
+    arrays: Mapping[str, np.ndarray]  # (r, ...), among them labels and centers
     seconds: Mapping[str, float]
     provenance: Mapping[str, Any]
-    failed: Mapping[int, str] = field(default_factory=dict)
+    failed: Mapping[int, str] = field(default_factory=dict)  # position -> error
 
 
 @schema.explained
 class Store(StoreReader):
-    """A store opened for writing, created if needed. One process writes, many may read.
-
-    Every method is one transaction: a process killed at any time leaves a valid store.
-    """
+    """A store opened for writing by one process; a process killed at any time leaves it valid."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -159,10 +152,7 @@ class Store(StoreReader):
         return len(failed)
 
     def merge(self, other: str | os.PathLike[str]) -> int:
-        """Copy what this store lacks from another one; return the number of new finished runs.
-
-        Finished runs replace failed ones, otherwise this store's runs and plans stay.
-        """
+        """Copy what this store lacks, finished runs for failed ones; return how many are new."""
         StoreReader(other).close()  # raises if it is not a store
         count = "SELECT count(*) FROM main.runs WHERE state = 'finished'"
         self._db.execute("ATTACH ? AS other", (schema.read_only_uri(other),))

@@ -21,11 +21,7 @@ Entry = Mapping[str, Any]
 
 @value
 class Layout:
-    """Arrangement of the runs of a study in tables, by columns of the study or its factors.
-
-    Runs that agree in all named columns are averaged. The best of each block is bold. `average`
-    heads a last column with the mean of the others; `also` helps to find the paper's number.
-    """
+    """Arrangement of runs in tables; those that agree in all named columns are averaged."""
 
     rows: tuple[str, ...] = ("pretrained", "algorithm", "variant")
     columns: str = "dataset"
@@ -33,8 +29,8 @@ class Layout:
     tables: tuple[str, ...] = ()
     measures: tuple[str, ...] = ("acc",)
     show: Literal["stderr", "std", "best"] = "stderr"
-    average: str = AVERAGE
-    also: tuple[str, ...] = ()
+    average: str = AVERAGE  # heading of a last column with the mean of the others
+    also: tuple[str, ...] = ()  # columns that help to find the paper's number
 
     @property
     def by(self) -> tuple[str, ...]:

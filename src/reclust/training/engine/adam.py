@@ -15,16 +15,12 @@ EPS = 1e-8
 
 
 class Leaf:
-    """One trained tensor (r, ...) with Adam's moments, all of which are written in place.
-
-    working: the copy in lower precision that the network computes with, if there is one.
-    decay: in units of the learning rate. clipped: include its gradient in the norm that is clipped.
-    """
+    """One trained tensor (r, ...) with Adam's moments, all of which are written in place."""
 
     def __init__(self, value: Tensor, working: Tensor | None = None, *, decay: float = 0.0,
                  clipped: bool = True) -> None:
         self.value, self.decay, self.clipped = value.detach(), decay, clipped
-        self.working = None if working is None else working.detach()
+        self.working = None if working is None else working.detach()  # in lower precision
         self.first, self.second = torch.zeros_like(self.value), torch.zeros_like(self.value)
         self.steps = torch.zeros(len(value), device=value.device)
 

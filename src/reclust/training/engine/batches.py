@@ -20,10 +20,7 @@ BLOCK = {"cpu": 2**18, "cuda": 2**26}
 
 
 class Batches:
-    """Shuffled batches of one phase.
-
-    Shapes: b batches at once, r replicas, V views of each sample, B batch size.
-    """
+    """Shuffled batches of one phase: b batches at once, r replicas, V views, batch size B."""
 
     def __init__(self, inputs: Inputs, schedule: Schedule, augment: Augmentation | None,
                  targets: Tensor | None = None, ranks: Ranks | None = None) -> None:

@@ -30,11 +30,7 @@ class Compiled:
 
 
 class Captured:
-    """A function of tensors of fixed shapes, as one CUDA graph after a few ordinary calls.
-
-    The ordinary calls do real work and let libraries and optimizers initialize. On a CPU, or if the
-    capture fails, every call is an ordinary one.
-    """
+    """A function of fixed shapes, as one CUDA graph after ordinary calls, which do real work."""
 
     ORDINARY_CALLS = 3
 

@@ -17,10 +17,7 @@ CHUNK = 4096  # samples embedded at once
 
 
 class Embedder:
-    """Evaluates replicas without gradients, in eval mode unless `training_batch` is set.
-
-    Shapes: r replicas, n samples, d embedding size. `which` selects some of the replicas.
-    """
+    """Evaluates r replicas without gradients, in eval mode unless `training_batch` is set."""
 
     def __init__(self, replicas: Replicas, inputs: Inputs, executor: Executor,
                  perturb: Augmentation, precision: Precision) -> None:
@@ -30,10 +27,7 @@ class Embedder:
 
     def embed(self, rows: Tensor | None = None, which: slice = slice(None),
               view_key: Tensor | None = None, augment: Augmentation | None = None) -> Tensor:
-        """Embed all samples, (r, n, d), or the given rows (m,) or (r, m).
-
-        view_key: embed a random view of each sample, by `augment`, or else by `perturb`.
-        """
+        """Embed all or the given rows (r, n, d), or with a view_key random views by `augment`."""
         members = len(range(len(self.replicas))[which])
         if rows is None:
             rows = torch.arange(self.inputs.n_samples, device=self.inputs.device)

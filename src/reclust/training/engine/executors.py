@@ -1,8 +1,6 @@
-"""Execute a training step for many replicas.
+"""Execute a training step for many replicas: in a loop, or by vmap over the first axis.
 
-`PlainExecutor` loops over ordinary modules whose parameters are views of the stack, `VmapExecutor`
-maps one functional model over the first axis. Both apply functions of one replica, (net, objective,
-state, *tensors) -> tensor or dict of tensors, to all replicas.
+Both apply functions of one replica, (net, objective, state, *tensors) -> tensor or dict, to all.
 """
 
 import dataclasses

@@ -86,10 +86,7 @@ def _within(which: slice, some: slice) -> slice:
 
 
 def sharing(replica_settings: Sequence[Settings]) -> list[tuple[slice, Intervention]]:
-    """Group neighboring replicas with equal interventions and objectives, to share one call.
-
-    A slice of the stack can be written in place. Only replicas with equal objectives are peers.
-    """
+    """Group neighboring replicas with equal interventions and objectives, to share one call."""
     groups: list[tuple[slice, Intervention | None, Objective]] = []
     for i, settings in enumerate(replica_settings):
         start = i

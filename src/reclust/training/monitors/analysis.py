@@ -1,7 +1,4 @@
-"""Monitors of embeddings, centers and weights over training and around each reset.
-
-Shapes: r replicas, n samples, d embedding size, k clusters.
-"""
+"""Monitors of r replicas: n embeddings of size d, k centers, and weights, around each reset."""
 
 from collections.abc import Collection, Sequence
 
@@ -19,10 +16,7 @@ CHUNK = 10**6  # embeddings, over all replicas, between which distances are comp
 
 
 class Distances(PeriodicMonitor):
-    """Mean cosine distances within and between classes, and mean silhouette.
-
-    For known labels, if given, and for predicted ones with the suffix _predicted.
-    """
+    """Mean cosine distances within and between known and predicted classes, and mean silhouette."""
 
     def __init__(self, y: Labels | None = None, *, every: int | None = 1) -> None:
         super().__init__(every=every)
@@ -107,10 +101,7 @@ class Sizes(PeriodicMonitor):
 
 
 class EmbeddingRows(PeriodicMonitor):
-    """Embeddings of some rows, (r, rows, d), with the centers, for plots.
-
-    epochs: -1 for the start; None measures at the start, around each intervention and at the end.
-    """
+    """Embeddings of some rows, and centers, at `epochs` (-1: start) or around interventions."""
 
     def __init__(self, rows: Sequence[int] | np.ndarray | range, *,
                  epochs: Collection[int] | None = None) -> None:
@@ -151,10 +142,7 @@ class FinalKMeans(AtEnd):
 
 
 class Extremes(AtEnd):
-    """Samples nearest to and farthest from the center of their cluster, at the end of training.
-
-    Row numbers, (r, k, 8), or -1 if a cluster has fewer samples.
-    """
+    """Rows nearest to and farthest from their center at the end, (r, k, 8), -1 for none."""
 
     def measure(self, snapshot: Snapshot) -> Measured:
         nearest, farthest = geometry.extremes(snapshot.embeddings, snapshot.labels,

@@ -116,8 +116,7 @@ class StatefulMonitor:
 class PeriodicMonitor(ABC):
     """Base class of monitors that measure clustering and later stages at regular epochs.
 
-    Measures before the first epoch, at every `every`-th epoch (None: no others), at the last one,
-    and around each intervention: one epoch before, right after, and one epoch later.
+    At the start, every `every`-th epoch, the last, and before, right after and after interventions.
     """
 
     def __init__(self, *, every: int | None = 1) -> None:

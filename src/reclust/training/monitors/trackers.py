@@ -16,10 +16,9 @@ from .base import Snapshot
 
 
 class Tracker(ABC):
-    """A monitor that writes the newest value of each curve as `phase/column`.
+    """A monitor that writes the newest scalars of each curve as `phase/column[/replica 3]`.
 
-    With several replicas the name is `phase/column/replica 3`. A tracker sees losses and the
-    measurements of monitors before it, so put it last. Only scalars per replica are written.
+    It sees losses and the measurements of monitors before it, so put it last.
     """
 
     _configured = False
