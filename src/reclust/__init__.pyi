@@ -1,5 +1,6 @@
 from . import (
     data as data,
+    distributed as distributed,
     draws as draws,
     geometry as geometry,
     metrics as metrics,

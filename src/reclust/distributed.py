@@ -1,0 +1,150 @@
+"""Fits and predictions on a Ray cluster."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from .estimators.load import load
+from .training.checkpoint import Checkpoint
+from .training.engine.ranks import RankFailed
+from .utils.exceptions import require
+
+CHECKPOINT_SECONDS = 20.0  # writing a large network after every epoch would be slow
+
+
+def fit_on_ray(estimator: Any, X: Any, *, num_workers: int = 8, use_gpu: bool = True,
+               storage_path: str | os.PathLike[str] | None = None, max_failures: int = 3) -> Any:
+    """Fit an estimator on the workers of Ray Train, with the result of one process.
+
+    The workers share the replicas of a fit, or the batches of its only replica. If one is lost,
+    Ray starts them again and the fit continues from its checkpoint.
+
+    Parameters
+    ----------
+    estimator : Reclust, IDEC, ...
+        Stays unfitted.
+    X : array, DataFrame, path, ...
+        As in `fit`. A file or folder must have the same path on every machine.
+    num_workers : int, default=8
+        Processes, one per GPU.
+    use_gpu : bool, default=True
+        Give each worker a GPU, with NCCL between them; otherwise a CPU, with Gloo.
+    storage_path : path-like, optional
+        Folder for the checkpoint and `model.reclust`. All machines must see it. By default a
+        temporary one, for a single machine. The same call continues a fit that was interrupted.
+    max_failures : int, default=3
+        Number of times that the workers are started again.
+
+    Returns
+    -------
+    FittedClustering
+        The fitted estimator, as `reclust.load` loads it.
+
+    Examples
+    --------
+    >>> from reclust import IDEC
+    >>> from reclust.distributed import fit_on_ray
+    >>> model = fit_on_ray(IDEC(10, n_init=8), "/shared/x.npy",
+    ...                    storage_path="/shared/fit")  # doctest: +SKIP
+    """
+    ray, train = (require(name, purpose="Fitting on Ray", extra="cluster")
+                  for name in ("ray", "ray.train.torch"))
+    with TemporaryDirectory() as temporary:
+        folder = Path(storage_path or temporary).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        data = _absolute(X) if isinstance(X, (str, os.PathLike)) else ray.put(X)
+        trainer = train.TorchTrainer(
+            _fit, train_loop_config={"estimator": estimator, "data": data, "folder": folder},
+            scaling_config=ray.train.ScalingConfig(num_workers=num_workers, use_gpu=use_gpu),
+            run_config=ray.train.RunConfig(
+                storage_path=str(folder),
+                failure_config=ray.train.FailureConfig(max_failures=max_failures)))
+        try:
+            trainer.fit()
+        except ray.train.WorkerGroupError as error:
+            failures = sorted(error.worker_failures.values(), key=lambda failure: isinstance(
+                failure, RankFailed))  # which names another rank's error
+            raise failures[0] from error
+        return load(folder, representation=getattr(estimator, "representation", None))
+
+
+def predict_on_ray(model: Any, data: Any, *, num_workers: int = 8, use_gpu: bool = False,
+                   batch_size: int = 4096, output: str | os.PathLike[str] | None = None) -> Any:
+    """Predict the clusters of a data set that may be larger than memory, with Ray Data.
+
+    Parameters
+    ----------
+    model : fitted estimator or path
+        Path of a model file, or of the output folder of ``reclust fit``.
+    data : ray.data.Dataset or path
+        Path of a .npy or .csv file, or of Parquet files. A single column holds the samples as
+        arrays; of several columns the model takes those it was fitted on.
+    num_workers : int, default=8
+        Processes, each of which holds the model.
+    use_gpu : bool, default=False
+        Give each worker a GPU, which only convolutional networks use.
+    batch_size : int, default=4096
+        Samples per call of `predict`.
+    output : path-like, optional
+        Folder to write the result to, as Parquet files.
+
+    Returns
+    -------
+    ray.data.Dataset
+        The data with a column `cluster`. Ray may change the order of the rows.
+
+    Examples
+    --------
+    >>> from reclust.distributed import predict_on_ray
+    >>> predict_on_ray("model.reclust", "/shared/rows", output="/shared/labels")  # doctest: +SKIP
+    """
+    ray_data = require("ray.data", purpose="Predicting on Ray", extra="cluster")
+    if isinstance(model, (str, os.PathLike)):
+        model = load(model)
+    if isinstance(data, (str, os.PathLike)):
+        readers = {".npy": ray_data.read_numpy, ".csv": ray_data.read_csv}
+        data = readers.get(Path(data).suffix, ray_data.read_parquet)(_absolute(data))
+    labeled = data.map_batches(
+        _Predictor, fn_constructor_args=(model,), batch_size=batch_size, batch_format="pandas",
+        compute=ray_data.ActorPoolStrategy(max_size=num_workers),
+        num_gpus=int(use_gpu))
+    if output is None:
+        return labeled
+    labeled.write_parquet(_absolute(output))
+    return ray_data.read_parquet(_absolute(output))
+
+
+def _absolute(path: str | os.PathLike[str]) -> str:
+    return os.fspath(path) if "://" in str(path) else os.path.abspath(path)
+
+
+def _fit(config: dict[str, Any]) -> None:
+    """Fit on one worker of Ray's process group; the first one saves the model."""
+    import ray.train.torch
+    import torch
+
+    data, folder = config["data"], config["folder"]
+    device = ray.train.torch.get_device()
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    checkpoint = Checkpoint(folder / "fit.checkpoint", every=1, seconds=CHECKPOINT_SECONDS)
+    model = config["estimator"].fit(data if isinstance(data, str) else ray.get(data),
+                                    checkpoint=checkpoint)
+    if torch.distributed.get_rank() == 0:
+        model.save(folder / "model.reclust")
+
+
+class _Predictor:
+    """Adds clusters to batches; one per worker."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def __call__(self, batch: Any) -> Any:
+        X = np.stack(batch.iloc[:, 0]) if len(batch.columns) == 1 else batch
+        return batch.assign(cluster=self.model.predict(X))
