@@ -1,6 +1,8 @@
-"""Fits and predictions on Ray equal those of one process, also if a worker is lost."""
+"""Several processes, started as the guide says, find what one finds, also if one of them is lost."""
 
 import os
+import socket
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -8,25 +10,96 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch.distributed as dist
+from pages import ROOT, blocks
 from support import blobs
 
-from reclust import IDEC, Autoencoder, metrics
+from reclust import IDEC, Autoencoder, load, metrics
 from reclust.distributed import fit_on_ray, predict_on_ray
 
 X = blobs(120)[0]
 SMALL = {"representation": Autoencoder((16, 8)), "pretrain_epochs": 1, "epochs": 4, "batch_size": 40,
          "intervention": None, "random_state": 0}
+SHORT = "pretrain_epochs=1, epochs=4, intervention=None"
+LOSING = """
+import os
+from reclust.cli import fit
+from reclust.training.descent import GradientDescent
+
+fit.CHECKPOINT_SECONDS, plain = 0, GradientDescent.train_epoch
+
+def train_epoch(self, epoch):
+    restarted = os.environ.get("TORCHELASTIC_RESTART_COUNT") != "0"
+    if self.replicas.objectives and os.environ.get("RANK") == "1" and epoch == (0 if restarted else 2):
+        os._exit(1)
+    return plain(self, epoch)
+
+GradientDescent.train_epoch = train_epoch
+"""
+
+
+def code(containing):
+    """The block of the guide that contains a text."""
+    [found] = [text for *_, text in blocks(ROOT / "docs/guides/many_gpus.md") if containing in text]
+    return found
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs a command of the guide with smaller numbers; `srun` starts it twice."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+    (tmp_path / "bin").mkdir()
+    for name, line in {"torchrun": f'exec "{sys.executable}" -m torch.distributed.run --local-addr 127.0.0.1 "$@"',
+                       "srun": '"$@" & first=$!; "$@" && wait $first', "scontrol": "echo 127.0.0.1"}.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1", "HOME": str(tmp_path),
+                                "PYTHONPATH": os.pathsep.join((str(tmp_path), *sys.path)), "SLURM_NNODES": "2", "SLURM_JOB_ID": "7"}
+    np.save(tmp_path / "data.npy", X)
+
+    def run(command, ranks):
+        for given, here in (("--nproc-per-node 8", f"--nproc-per-node {ranks}"), ("node1:", "127.0.0.1:"), ("29500", port),
+                            ("-k 10", "-k 4 --seed 0 --pretrain-epochs 1 --epochs 4 --device cpu"), ("/shared", str(tmp_path))):
+            command = command.replace(given, here)
+        subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment, check=True, timeout=200)
+
+    return run
+
+
+def same_as_one_process(labels, **parameters):
+    given = {"pretrain_epochs": 1, "epochs": 4, "intervention": None, "random_state": 0, **parameters}
+    return metrics.ari(labels, IDEC(4, device="cpu", **given).fit(X).labels_) >= 0.999
+
+
+@pytest.mark.parametrize(("start", "command", "ranks"), [
+    ("", "torchrun --standalone", 2),
+    pytest.param("srun ", "--rdzv-id digits", 1, marks=pytest.mark.slow),
+    pytest.param("", "#SBATCH", 1, marks=pytest.mark.slow)])
+def test_commands_of_the_guide(run, tmp_path, start, command, ranks):
+    run(start + code(command), ranks)
+    assert same_as_one_process(load(tmp_path / "fit").labels_)
+
+
+@pytest.mark.slow
+def test_the_script_of_the_guide(run, tmp_path):
+    program = code("init_process_group").replace("n_clusters=10", f"4, device='cpu', {SHORT}")
+    (tmp_path / "fit.py").write_text(program)
+    run("torchrun --standalone --nproc-per-node 8 fit.py", 2)
+    assert same_as_one_process(load(tmp_path / "model.reclust").labels_)
+
+
+@pytest.mark.slow
+def test_torchrun_continues_after_a_rank_is_lost(run, tmp_path):
+    """The second rank ends in the third epoch, and would end again if the fit began anew."""
+    (tmp_path / "sitecustomize.py").write_text(LOSING)
+    run(code("torchrun --standalone").replace("torchrun", "torchrun --max-restarts 1"), 2)
+    assert same_as_one_process(load(tmp_path / "fit").labels_)
 
 
 class Lost(IDEC):
     """Writes a checkpoint after every epoch; its second worker ends in the third epoch, once."""
 
     def fit(self, X, y=None, *, checkpoint=None, **options):
-        def note(snapshot):
-            if (snapshot.phase, snapshot.moment) == ("clustering", "epoch"):
-                with open(folder / "epochs", "a") as file:
-                    file.write(f"{snapshot.epoch} ")
-
         from reclust.training.descent import GradientDescent
 
         folder, plain = Path(checkpoint.path).parent, GradientDescent.train_epoch
@@ -37,6 +110,11 @@ class Lost(IDEC):
                 os._exit(1)
             return plain(self, epoch)
 
+        def note(snapshot):
+            if (snapshot.phase, snapshot.moment) == ("clustering", "epoch"):
+                with open(folder / "epochs", "a") as file:
+                    file.write(f"{snapshot.epoch} ")
+
         GradientDescent.train_epoch = train_epoch
         return super().fit(X, y, checkpoint=replace(checkpoint, seconds=0), monitors=[note], **options)
 
@@ -46,7 +124,6 @@ def ray():
     ray = pytest.importorskip("ray", reason="needs ray: pip install 'reclust[cluster]'")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # so that workers can import the tests
-        patch.setenv("RAY_DATA_DISABLE_PROGRESS_BARS", "1")
         ray.init("local", num_cpus=3, include_dashboard=False, log_to_driver=False, object_store_memory=100 * 2**20)
         yield ray
         ray.shutdown()
@@ -61,38 +138,43 @@ def test_a_missing_ray_gets_one_line(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_init", [1, 2])
-def test_workers_fit_what_one_process_fits(ray, n_init):
-    estimator = IDEC(4, n_init=n_init, **SMALL)
-    model = fit_on_ray(estimator, X, num_workers=2, use_gpu=False)
-    assert not hasattr(estimator, "labels_")
-    assert metrics.ari(model.labels_, estimator.fit(X).labels_) >= 0.999
+def test_code_of_the_guide_on_ray(ray, tmp_path):
+    """Also: predictions from files are those of the model."""
+    for file in ("data.npy", "rows.npy"):
+        np.save(tmp_path / file, X)
+    names = {}
+    for block in (code("import fit_on_ray"), code("import predict_on_ray")):
+        for given, here in (("n_clusters=10", f"4, {SHORT}"), ("use_gpu=True", "use_gpu=False"), ("/shared/rows", "/shared/rows.npy"),
+                            ("num_workers=8", "num_workers=2"), ("num_workers=64", "num_workers=2"), ("/shared", str(tmp_path))):
+            block = block.replace(given, here)
+        exec(block, names)
+    model, found = names["model"], names["labeled"].to_pandas()
+    assert same_as_one_process(model.labels_) and (tmp_path / "fit/model.reclust").exists()
+    assert sorted(found["cluster"]) == sorted(model.labels_)
+    assert found["cluster"].tolist() == model.predict(np.stack(found["data"])).tolist()
 
 
 @pytest.mark.slow
-def test_a_fit_continues_after_a_worker_is_lost(ray, tmp_path, monkeypatch):
+def test_workers_of_ray_share_replicas(ray):
+    estimator = IDEC(4, n_init=2, **SMALL)
+    model = fit_on_ray(estimator, X, num_workers=2, use_gpu=False)
+    assert not hasattr(estimator, "labels_") and same_as_one_process(model.labels_, n_init=2, **SMALL)
+
+
+@pytest.mark.slow
+def test_ray_continues_after_a_worker_is_lost(ray, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", X)
     model = fit_on_ray(Lost(4, **SMALL), "x.npy", num_workers=2, use_gpu=False, storage_path="fit")
     assert (tmp_path / "fit/lost").exists()
     assert (tmp_path / "fit/epochs").read_text().split() == ["0", "1", "2", "3"]
-    assert metrics.ari(model.labels_, IDEC(4, **SMALL).fit(X).labels_) >= 0.999
+    assert same_as_one_process(model.labels_, **SMALL)
 
 
 @pytest.mark.slow
 def test_errors_of_workers_are_those_of_a_fit(ray):
     with pytest.raises(ValueError, match="^n_clusters=400 needs at least 400 samples"):
         fit_on_ray(IDEC(400), X, num_workers=2, use_gpu=False, max_failures=0)
-
-
-@pytest.mark.slow
-def test_predictions_are_those_of_the_model(ray, tmp_path):
-    model = IDEC(4, **SMALL).fit(X)
-    model.save(tmp_path / "model.reclust")
-    np.save(tmp_path / "x.npy", X)
-    found = predict_on_ray(tmp_path, tmp_path / "x.npy", num_workers=2, batch_size=50, output=tmp_path / "labels").to_pandas()
-    assert sorted(found["cluster"]) == sorted(model.labels_)
-    assert found["cluster"].tolist() == model.predict(np.stack(found["data"])).tolist()
 
 
 @pytest.mark.slow

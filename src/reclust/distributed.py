@@ -19,38 +19,28 @@ CHECKPOINT_SECONDS = 20.0  # writing a large network after every epoch would be 
 
 def fit_on_ray(estimator: Any, X: Any, *, num_workers: int = 8, use_gpu: bool = True,
                storage_path: str | os.PathLike[str] | None = None, max_failures: int = 3) -> Any:
-    """Fit an estimator on the workers of Ray Train, with the result of one process.
-
-    The workers share the replicas of a fit, or the batches of its only replica. If one is lost,
-    Ray starts them again and the fit continues from its checkpoint.
+    """Fit an estimator on the workers of Ray Train, and return it as `load` would.
 
     Parameters
     ----------
     estimator : Reclust, IDEC, ...
         Stays unfitted.
     X : array, DataFrame, path, ...
-        As in `fit`. A file or folder must have the same path on every machine.
-    num_workers : int, default=8
-        Processes, one per GPU.
-    use_gpu : bool, default=True
-        Give each worker a GPU, with NCCL between them; otherwise a CPU, with Gloo.
+        As in `fit`. A path must be the same on every machine.
+    num_workers, use_gpu : int, bool
+        Processes, which share the replicas of the fit, or the batches of its only one; with a GPU
+        and NCCL, or a CPU and Gloo.
     storage_path : path-like, optional
-        Folder for the checkpoint and `model.reclust`. All machines must see it. By default a
-        temporary one, for a single machine. The same call continues a fit that was interrupted.
+        Folder for checkpoint and model, which all machines see; by default a temporary one, for one
+        machine. The same call continues a fit that was interrupted.
     max_failures : int, default=3
-        Number of times that the workers are started again.
-
-    Returns
-    -------
-    FittedClustering
-        The fitted estimator, as `reclust.load` loads it.
+        How often Ray starts lost workers again, which continue from the checkpoint.
 
     Examples
     --------
     >>> from reclust import IDEC
     >>> from reclust.distributed import fit_on_ray
-    >>> model = fit_on_ray(IDEC(10, n_init=8), "/shared/x.npy",
-    ...                    storage_path="/shared/fit")  # doctest: +SKIP
+    >>> fit_on_ray(IDEC(10), "/shared/x.npy", storage_path="/shared/fit")  # doctest: +SKIP
     """
     ray, train = (require(name, purpose="Fitting on Ray", extra="cluster")
                   for name in ("ray", "ray.train.torch"))
@@ -66,37 +56,27 @@ def fit_on_ray(estimator: Any, X: Any, *, num_workers: int = 8, use_gpu: bool = 
                 failure_config=ray.train.FailureConfig(max_failures=max_failures)))
         try:
             trainer.fit()
-        except ray.train.WorkerGroupError as error:
-            failures = sorted(error.worker_failures.values(), key=lambda failure: isinstance(
-                failure, RankFailed))  # which names another rank's error
-            raise failures[0] from error
+        except ray.train.WorkerGroupError as error:  # a RankFailed only repeats another's error
+            raise min(error.worker_failures.values(),
+                      key=lambda failure: isinstance(failure, RankFailed)) from error
         return load(folder, representation=getattr(estimator, "representation", None))
 
 
 def predict_on_ray(model: Any, data: Any, *, num_workers: int = 8, use_gpu: bool = False,
                    batch_size: int = 4096, output: str | os.PathLike[str] | None = None) -> Any:
-    """Predict the clusters of a data set that may be larger than memory, with Ray Data.
+    """Add a column `cluster` to a data set of any size, and return it as a `ray.data.Dataset`.
 
     Parameters
     ----------
     model : fitted estimator or path
-        Path of a model file, or of the output folder of ``reclust fit``.
     data : ray.data.Dataset or path
-        Path of a .npy or .csv file, or of Parquet files. A single column holds the samples as
-        arrays; of several columns the model takes those it was fitted on.
-    num_workers : int, default=8
-        Processes, each of which holds the model.
-    use_gpu : bool, default=False
-        Give each worker a GPU, which only convolutional networks use.
-    batch_size : int, default=4096
-        Samples per call of `predict`.
+        Path of Parquet files, or of .npy or .csv files. A single column holds samples as arrays; of
+        several, a model fitted on a table finds its own by name.
+    num_workers, use_gpu, batch_size : int, bool, int
+        Processes that hold the model, whether each has a GPU (only convolutional networks use it),
+        and samples per call of `predict`.
     output : path-like, optional
-        Folder to write the result to, as Parquet files.
-
-    Returns
-    -------
-    ray.data.Dataset
-        The data with a column `cluster`. Ray may change the order of the rows.
+        Folder for the result, as Parquet files. Ray may change the order of the rows.
 
     Examples
     --------
@@ -111,8 +91,7 @@ def predict_on_ray(model: Any, data: Any, *, num_workers: int = 8, use_gpu: bool
         data = readers.get(Path(data).suffix, ray_data.read_parquet)(_absolute(data))
     labeled = data.map_batches(
         _Predictor, fn_constructor_args=(model,), batch_size=batch_size, batch_format="pandas",
-        compute=ray_data.ActorPoolStrategy(max_size=num_workers),
-        num_gpus=int(use_gpu))
+        compute=ray_data.ActorPoolStrategy(max_size=num_workers), num_gpus=int(use_gpu))
     if output is None:
         return labeled
     labeled.write_parquet(_absolute(output))
@@ -120,11 +99,12 @@ def predict_on_ray(model: Any, data: Any, *, num_workers: int = 8, use_gpu: bool
 
 
 def _absolute(path: str | os.PathLike[str]) -> str:
+    """Return a path that workers understand, whose working directories differ; a URL stays."""
     return os.fspath(path) if "://" in str(path) else os.path.abspath(path)
 
 
 def _fit(config: dict[str, Any]) -> None:
-    """Fit on one worker of Ray's process group; the first one saves the model."""
+    """Fit in the process group of Ray's workers; the first one saves the model."""
     import ray.train.torch
     import torch
 
@@ -140,8 +120,6 @@ def _fit(config: dict[str, Any]) -> None:
 
 
 class _Predictor:
-    """Adds clusters to batches; one per worker."""
-
     def __init__(self, model: Any) -> None:
         self.model = model
 

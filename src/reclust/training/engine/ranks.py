@@ -173,9 +173,12 @@ def torchrun() -> Iterator[bool]:
         return
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group()
+    store, rank, size = next(dist.rendezvous("env://"))
+    # Processes that torchrun starts again must not find the addresses of those before them.
+    store = dist.PrefixStore(os.environ["TORCHELASTIC_RESTART_COUNT"], store)
+    dist.init_process_group(store=store, rank=rank, world_size=size)
     try:
-        yield dist.get_rank() == 0
+        yield rank == 0
     finally:
         dist.destroy_process_group()
 
