@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
 
 from reclust.studies import published
 from reclust.studies.baselines import EncodedKMeans, PixelKMeans
@@ -111,8 +114,15 @@ def papers_best(dataset: str) -> Cell:
                 labels.method(algorithm, variant, pretrained=pretrained == "yes"), {"": top.mean})
 
 
+@lru_cache(maxsize=1)
+def field() -> list[dict[str, str]]:
+    """Best results of others: dataset, method, acc, augmentation, trained_from_scratch, note."""
+    text = Path(__file__).with_name("field.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
 def fields_best(dataset: str) -> Cell:
-    own = [row for row in published.field() if row["dataset"] == PARTIAL.get(dataset, dataset)]
+    own = [row for row in field() if row["dataset"] == PARTIAL.get(dataset, dataset)]
     if not own:
         return NONE
     top = max(own, key=lambda row: float(row["acc"]))

@@ -29,7 +29,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed
             setattr(sys, name, open(os.devnull, "w"))

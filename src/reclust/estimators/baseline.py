@@ -38,7 +38,6 @@ class Baseline:
 
 def k_means_baseline(X: Any, preparation: Preparation, k: int, *, seed: int,
                      device: torch.device) -> Baseline:
-    """Cluster X (n, ...) with k-means."""
     n, key = X.shape[0], draws.fold(draws.key(seed, device=device), "baseline")
     width = math.prod(preparation.sample_shape or X.shape[1:])
     chunk = max(1, min(CHUNK, MAX_NUMBERS // 8 // width))

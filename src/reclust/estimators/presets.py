@@ -171,7 +171,6 @@ def paper_protocol(n_clusters: int, objective: Objective, *, channels: int | Non
 
 def contrastive_protocol(n_clusters: int, objective: Objective, representation: Contrastive, *,
                          channels: int | None = None) -> Settings:
-    """Return the published settings of the contrastive runs."""
     views: tuple[View, ...] = ("augmented", "augmented")
     is_dcn = isinstance(objective, DCNObjective)
     lr = 1e-3 if objective.representation_weight == 0 else 1e-2 if is_dcn else 3e-3

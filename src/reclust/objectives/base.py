@@ -5,8 +5,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-State = dict[str, Tensor]
-"""Tensors that an objective keeps between steps: 'centers' (k, d), and others by name."""
+State = dict[str, Tensor]  # kept between steps: 'centers' (k, d), and others by name
 
 
 @runtime_checkable
@@ -32,11 +31,8 @@ class Objective(Protocol):
     torch.Size([5])
     """
 
-    trainable: ClassVar[frozenset[str]]
-    """Keys of the state that are trained by gradients. The others are changed by `update`."""
-
-    per_cluster: ClassVar[frozenset[str]]
-    """Keys of the state whose first axis is that of clusters."""
+    trainable: ClassVar[frozenset[str]]  # keys of the state; `update` changes the others
+    per_cluster: ClassVar[frozenset[str]]  # keys of the state whose first axis is that of clusters
 
     @property
     def weight(self) -> float: ...
@@ -46,19 +42,15 @@ class Objective(Protocol):
 
     def init(self, centers: Tensor) -> State:
         """Make the first state from centers (k, d)."""
-        ...
 
     def loss(self, state: State, z: Tensor) -> Tensor:
         """Compute a scalar from embeddings (V, B, d); the first view decides the assignment."""
-        ...
 
     def assign(self, state: State, z: Tensor) -> Tensor:
         """Label embeddings: (B, d) -> (B,)."""
-        ...
 
     def update(self, state: State, z: Tensor) -> State:
         """Update the state without gradients, from embeddings (B, d), in a pass after the epoch."""
-        ...
 
 
 class GradientOnly:

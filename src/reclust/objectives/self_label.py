@@ -51,11 +51,7 @@ class _WithHead(GradientOnly, Staged):
     per_cluster: ClassVar[frozenset[str]] = HEAD | {"centers"}
 
     def init(self, centers: Tensor) -> State:
-        """Start from a head that predicts the nearest center, at any scale of the embeddings.
-
-        From zeros, a short warm-up on small embeddings would leave some classes without a
-        confident sample, and other classes could take them over.
-        """
+        """Start from a head that predicts the nearest center and is confident for all classes."""
         spread = torch.cdist(centers, centers).square().mean((-2, -1))
         sharpness = SHARPNESS / spread.clamp(min=torch.finfo(centers.dtype).eps)
         sharpness = sharpness[..., None, None]

@@ -57,11 +57,6 @@ class BaselineInput:
         shape = self.encoders.sample_shape
         return torch.cat([model.embed(x.reshape(-1, *shape)) for x in self.pixels.split(CHUNK)])
 
-    def kmeans(self, points: Tensor, seed: int, n_init: int) -> np.ndarray:
-        key = draws.fold(draws.key(seed, device=points.device), "baseline")
-        fitted = KMeans(n_init=n_init).fit(points, self.pretraining.settings.n_clusters, key)
-        return fitted.labels.cpu().numpy()
-
 
 class BaselineMethod(Protocol):
     """A frozen value with its name in tables, and whether it needs pretrained encoders."""
@@ -82,7 +77,9 @@ class PixelKMeans:
 
     def labels(self, inputs: BaselineInput, seed: int) -> np.ndarray:
         points = inputs.embedding(seed) if self.pretrained else inputs.pixels
-        return inputs.kmeans(points, seed, self.n_init)
+        key = draws.fold(draws.key(seed, device=points.device), "baseline")
+        n_clusters = inputs.pretraining.settings.n_clusters
+        return KMeans(n_init=self.n_init).fit(points, n_clusters, key).labels.cpu().numpy()
 
 
 @value

@@ -150,7 +150,6 @@ def _cluster(group: Group, start: Result | None, sample: Sample, conditions: Con
 def pretrained(pretraining: Pretraining, conditions: Conditions, *,
                stop: StopRequested = lambda: False,
                tick: Tick = lambda cost, dataset: None) -> Result:
-    """Load encoders, or train and save them."""
     path = pretrained_path(pretraining, conditions)
     if path.is_file():
         return Result.load(path)

@@ -1,7 +1,7 @@
 """Gradient steps over the batches of an epoch, and the gradient-free update of the centers."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -147,15 +147,11 @@ class GradientDescent:
         only_gradients = set(replicas.state) == set(replicas.learned_state)
         if only_gradients or not has_update(replicas.objectives[0]):
             return
+        keys = [draws.fold(self.key, f"second {use}", epoch) for use in ("order", "augment")]
+        clean = self.schedule.centers_view == "clean"
         with self.precision.training():
-            for x in self._center_batches(epoch):
+            for x in self.batches.clean(keys[0]) if clean else self.batches.first_views(*keys):
                 self._run(self._move, x)
-
-    def _center_batches(self, epoch: int) -> Iterator[Tensor]:
-        order_key = draws.fold(self.key, "second order", epoch)
-        if self.schedule.centers_view == "clean":
-            return self.batches.clean(order_key)
-        return self.batches.first_views(order_key, draws.fold(self.key, "second augment", epoch))
 
     def _move(self, x: Tensor) -> None:
         """Update the state on one batch (r, B, *sample_shape)."""
@@ -170,7 +166,6 @@ class GradientDescent:
         return objective.update(state, z.to(self.precision.dtype))
 
     def release(self) -> None:
-        """Free the captured CUDA graphs."""
         self._captured.clear()
 
 

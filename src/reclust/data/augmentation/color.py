@@ -105,8 +105,6 @@ class ColorJitter:
 
 
 class ColorAugmentation(ImageAugmentation):
-    """Base of augmentations of color images."""
-
     def check(self, x: Tensor, keys: Tensor) -> None:
         super().check(x, keys)
         if x.shape[-3] != 3:

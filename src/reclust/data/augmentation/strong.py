@@ -138,7 +138,6 @@ def equalizer(levels: Tensor) -> Tensor:
 
 
 def cut_out(x: Tensor, hole: Boxes, *, fill: float | tuple[float, float, float] = 0.0) -> Tensor:
-    """Fill the hole of each image."""
     top, left, height, width = (value[..., None] for value in hole)
     rows, columns = (torch.arange(side, device=x.device) for side in x.shape[-2:])
     inside_rows = (rows >= top) & (rows < top + height)

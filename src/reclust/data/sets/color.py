@@ -66,14 +66,9 @@ def _read_signs(archive: zipfile.ZipFile, labeled: Iterable[tuple[str, int]]) ->
                    np.array([name for name, _ in chosen]))
 
 
-def _read_gtsrb(paths: Sequence[Path]) -> list[SetPart]:
-    train, test, truth = paths
-    return [read_gtsrb_train(train), _read_gtsrb_test(test, truth)]
-
-
 _BATCHES = tuple(f"cifar-10-batches-py/data_batch_{i}" for i in range(1, 6))
 READERS: dict[str, tuple[Reader, ...]] = {
-    "gtsrb": (_read_gtsrb,),
+    "gtsrb": (lambda paths: [read_gtsrb_train(paths[0]), _read_gtsrb_test(*paths[1:])],),
     "cifar10": (partial(_read_cifar, labels="labels",
                         parts=(_BATCHES, ("cifar-10-batches-py/test_batch",))),),
     "cifar100_20": (partial(_read_cifar, labels="coarse_labels", parts=(

@@ -27,7 +27,6 @@ class RemoteFile:
     checksum: str | None = None
 
     def verify(self, path: Path) -> None:
-        """Raise unless the file has the known checksum."""
         algorithm, _, expected = (self.checksum or "md5:unknown").partition(":")
         digest = hashlib.new(algorithm, usedforsecurity=False)
         with open(path, "rb") as stream:

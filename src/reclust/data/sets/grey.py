@@ -27,11 +27,6 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
         return np.frombuffer(content, np.uint8, offset=4 + 4 * axes).reshape(shape)
 
 
-def _read_idx_parts(paths: Sequence[Path]) -> list[SetPart]:
-    train, train_labels, test, test_labels = (read_idx(path) for path in paths)
-    return [SetPart(train, train_labels), SetPart(test, test_labels)]
-
-
 def read_libsvm(path: Path) -> SetPart:
     """Read lines "label index:value …" with labels 1..10 and values -1..1 at 1..256 (absent: 0)."""
     from sklearn.datasets import load_svmlight_file  # slow to import
@@ -56,23 +51,16 @@ def _to_bytes(values: NDArray[np.floating[Any]], path: Path) -> NDArray[np.uint8
     return (values * 255).astype(np.uint8).reshape(-1, 16, 16)
 
 
-def _parse_optdigits(stream: Any) -> SetPart:
+def _parse_optdigits(path: Path, stream: Any = None) -> SetPart:
     """Parse lines of 64 counts 0..16 and a label 0..9."""
-    rows = np.loadtxt(stream, delimiter=",", dtype=np.int64, ndmin=2)
-    return SetPart(rows[:, :64].astype(np.uint8).reshape(-1, 8, 8), rows[:, 64])
+    with explain_read_errors(path):
+        rows = np.loadtxt(stream or path, delimiter=",", dtype=np.int64, ndmin=2)
+        return SetPart(rows[:, :64].astype(np.uint8).reshape(-1, 8, 8), rows[:, 64])
 
 
-def _read_optdigits(paths: Sequence[Path]) -> list[SetPart]:
-    parts = []
-    for path in paths:
-        with explain_read_errors(path):
-            parts.append(_parse_optdigits(path))
-    return parts
-
-
-def _read_optdigits_zip(paths: Sequence[Path]) -> list[SetPart]:
-    with explain_read_errors(paths[0]), zipfile.ZipFile(paths[0]) as archive:
-        return [_parse_optdigits(io.BytesIO(archive.read(name))) for name in _OPTDIGITS_FILES]
+def _read_optdigits_zip(path: Path) -> list[SetPart]:
+    with explain_read_errors(path), zipfile.ZipFile(path) as archive:
+        return [_parse_optdigits(path, io.BytesIO(archive.read(name))) for name in _OPTDIGITS_FILES]
 
 
 def _read_digits(_: Sequence[Path]) -> list[SetPart]:
@@ -84,7 +72,10 @@ def _read_digits(_: Sequence[Path]) -> list[SetPart]:
 
 # Functions that read each form in which a set is distributed.
 READERS: dict[str, tuple[Reader, ...]] = {
-    **dict.fromkeys(("mnist", "fmnist", "kmnist"), (_read_idx_parts,)),
+    **dict.fromkeys(("mnist", "fmnist", "kmnist"), (lambda paths: [
+        SetPart(*map(read_idx, part)) for part in (paths[:2], paths[2:])],)),
     "usps": (lambda paths: [read_libsvm(path) for path in paths],
              lambda paths: _read_usps_hdf5(paths[0])),
-    "optdigits": (_read_optdigits, _read_optdigits_zip), "digits": (_read_digits,)}
+    "optdigits": (lambda paths: [_parse_optdigits(path) for path in paths],
+                  lambda paths: _read_optdigits_zip(paths[0])),
+    "digits": (_read_digits,)}

@@ -1,8 +1,12 @@
-"""Figures of studies, drawn from a store. To add one, write its `FigureSpec` and list it here."""
+"""Figures of studies, drawn from a store by the functions listed here; see figures.json."""
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Callable
+from functools import partial
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from ...utils.exceptions import require
@@ -17,13 +21,30 @@ if TYPE_CHECKING:
 
 __all__ = ["Choice", "FIGURES", "FigureSpec", "MissingData", "draw", "figure", "save", "source"]
 
-FIGURES: dict[str, FigureSpec] = {spec.name: spec for spec in (
-    curves.LEARNING_CURVES, curves.ANALYSIS, curves.ANALYSIS_SILHOUETTE, scores.RELATIVE_CHANGE,
-    scores.RADAR, embeddings.DISTANCE_RATIOS, embeddings.VORONOI, scores.SENSITIVITY,
-    curves.SILHOUETTE, curves.RECONSTRUCTION, scores.RUNTIME, embeddings.EMBEDDING,
-    embeddings.RESET_CLOSEUP, scores.EMBEDDING_RESET, scores.MOMENTUM_RESET, scores.NMI_BARS,
-    scores.ARI_BARS, curves.CONTROLS, curves.SOFT_RESET_COMPONENTS, scores.N_INIT,
-)}
+DRAW: dict[str, Callable[[Runs, Choice], Figure]] = {
+    "learning-curves": curves.draw_learning_curves,
+    "analysis": partial(curves.draw_curves, curves.DISTANCES),
+    "analysis-silhouette": partial(curves.draw_curves, (*curves.DISTANCES, "silhouette")),
+    "relative-change": scores.draw_relative_change,
+    "radar": scores.draw_radar,
+    "distance-ratios": embeddings.draw_ratios,
+    "voronoi": embeddings.draw_voronoi,
+    "sensitivity": scores.draw_sensitivity,
+    "silhouette": curves.draw_silhouette,
+    "reconstruction": curves.draw_reconstruction,
+    "runtime": scores.draw_runtime,
+    "embedding": embeddings.draw_embedding,
+    "reset-closeup": embeddings.draw_closeup,
+    "embedding-reset": scores.draw_by_algorithm,
+    "momentum-reset": scores.draw_by_algorithm,
+    "nmi-bars": partial(scores.draw_by_start, "nmi"),
+    "ari-bars": partial(scores.draw_by_start, "ari"),
+    "controls": partial(curves.draw_curves, curves.DISTANCES),
+    "soft-reset-components": partial(curves.draw_curves, ("accuracy",)),
+    "n-init": scores.draw_n_init,
+}
+FIGURES = {name: FigureSpec(name, draw=DRAW[name], **described) for name, described in json.loads(
+    (files(__package__) / "figures.json").read_text(encoding="utf-8")).items()}
 
 
 def figure(reader: StoreReader, name: str, choice: Choice = Choice()) -> Figure:

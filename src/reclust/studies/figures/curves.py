@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from .panels import add_legend, curve_panels
-from .runs import CURVES, Choice, FigureSpec, Runs
+from .runs import Choice, Runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DISTANCES = ("accuracy", "label_change", "intra_class_distance", "inter_class_distance")
 WITHOUT_RESETS = ("none", "recluster")
-DCN = {"algorithms": ("dcn",), "pretrained": True}
-ANALYSED = {**DCN, "variants": ("none", "recluster", "brb")}
 
 
 def draw_curves(columns: tuple[str, ...], runs: Runs, choice: Choice) -> Figure:
@@ -52,37 +49,3 @@ def draw_reconstruction(runs: Runs, choice: Choice) -> Figure:
                   label="right after a reset", zorder=5)
     figure.legends.clear()
     return add_legend(figure, figure.axes[0])
-
-
-LEARNING_CURVES = FigureSpec(
-    "learning-curves", ("training-curves", "from-scratch", "acc-table"), draw_learning_curves,
-    "Accuracy by epoch, mean and standard error; dotted lines are resets. The dashed line, the "
-    "barrier, is the highest mean reached without resets.",
-    defaults={"datasets": ("usps",), "algorithms": ("idec",), "variants": ANALYSED["variants"],
-              "pretrained": False})
-ANALYSIS = FigureSpec(
-    "analysis", CURVES, partial(draw_curves, DISTANCES),
-    "Accuracy, label change over one epoch, and distances within and between classes. Where labels "
-    "were not compared in every epoch, points show the change at resets.",
-    ("distances",), {**ANALYSED, "datasets": ("gtsrb", "optdigits", "mnist")}, by_dataset=True)
-ANALYSIS_SILHOUETTE = FigureSpec(
-    "analysis-silhouette", CURVES, partial(draw_curves, (*DISTANCES, "silhouette")),
-    "The same with the silhouette of the true labels.", ("distances",),
-    {**ANALYSED, "datasets": ("mnist",)}, by_dataset=True)
-SILHOUETTE = FigureSpec(
-    "silhouette", CURVES, draw_silhouette,
-    "Accuracy, and the silhouette of the true and of the predicted labels.", ("distances",),
-    {**DCN, "datasets": ("usps", "gtsrb"), "variants": ("none", "brb")}, by_dataset=True)
-RECONSTRUCTION = FigureSpec(
-    "reconstruction", CURVES, draw_reconstruction,
-    "Reconstruction loss by epoch, and right after each reset.", ("reconstruction",),
-    {**DCN, "datasets": ("optdigits",), "variants": ("none", "brb")})
-CONTROLS = FigureSpec(
-    "controls", ("noise-and-disentangled",), partial(draw_curves, DISTANCES),
-    "Controls of BRB: noise on embeddings, labels of a reset copy (disentangled), and a reset "
-    "without new targets (recomputed centers). Mean and standard error; distances are cosine "
-    "distances.", ("distances",), {**DCN, "datasets": ("optdigits",)})
-SOFT_RESET_COMPONENTS = FigureSpec(
-    "soft-reset-components", ("soft-reset-components",), partial(draw_curves, ("accuracy",)),
-    "Accuracy with perturbation only, with contraction only, and with Gaussian noise instead.",
-    defaults={**DCN, "datasets": ("usps", "optdigits")})

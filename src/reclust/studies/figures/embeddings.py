@@ -10,7 +10,7 @@ import numpy as np
 from ...training.history import AFTER_RESET, around_resets
 from ..tables import labels
 from .panels import add_legend, mark_resets, panels, title, variant_name
-from .runs import Choice, FigureSpec, Runs
+from .runs import Choice, Runs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -219,24 +219,3 @@ def _draw_samples(axes: Axes, shown: Moment, classes: np.ndarray) -> None:
     axes.scatter([], [], s=16, color="0.3", marker="x", linewidths=0.8, label="close to a border")
     axes.scatter(shown.centers[:, 0], shown.centers[:, 1], s=50, color="white", edgecolors="black",
                  marker="X", linewidths=0.9, zorder=4, label="centers")
-
-
-EMBEDDING = FigureSpec(
-    "embedding", ("embeddings",), draw_embedding,
-    "Embeddings of one seed by true class at the start and at the end, each on its own principal "
-    "axes.", ("embeddings",), {"datasets": ("usps",), "algorithms": ("idec",), "pretrained": True})
-RESET_CLOSEUP = FigureSpec(
-    "reset-closeup", ("embeddings",), draw_closeup,
-    "Embeddings of one seed before, right after and some epochs after a reset, and its NMI.",
-    ("embeddings",), {"datasets": ("usps",), "algorithms": ("dec",), "variants": ("brb",),
-                      "pretrained": True})
-DISTANCE_RATIOS = FigureSpec(
-    "distance-ratios", ("training-curves",), draw_ratios,
-    "Histogram of the ratio of the distances to the two nearest centers, before and after a reset; "
-    "mean over runs.", ("ratios",),
-    {"datasets": ("gtsrb", "optdigits", "mnist"), "algorithms": ("dcn",), "variants": ("brb",),
-     "pretrained": True})
-VORONOI = FigureSpec(
-    "voronoi", ("voronoi",), draw_voronoi,
-    "Voronoi cells of the centers in two dimensions before and after a reset.", ("embeddings",),
-    {"datasets": ("usps",), "algorithms": ("dec",), "variants": ("brb",), "pretrained": True})

@@ -49,10 +49,10 @@ class FigureSpec:
     """A figure: studies with its data, the function that draws it, caption, recorded measures."""
 
     name: str
-    studies: tuple[str, ...]
-    draw: Callable[[Runs, Choice], Figure]
+    studies: Sequence[str]
     about: str
-    measures: tuple[str, ...] = ()
+    draw: Callable[[Runs, Choice], Figure]
+    measures: Sequence[str] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)  # what to show unless chosen
     by_dataset: bool = False  # take each data set from the study that has most of it
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +12,7 @@ from ..tables import labels
 from ..tables.runtime import cell_times
 from ..tables.selection import SIZES, pools, repetitions
 from .panels import add_legend, panels, variant_name
-from .runs import Choice, FigureSpec, Runs
+from .runs import Choice, Runs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -214,34 +213,3 @@ def draw_n_init(runs: Runs, choice: Choice) -> Figure:
     axes.minorticks_off()
     axes.set(xlabel="replicas (n_init)", ylabel="accuracy of the kept replica (%)")
     return add_legend(figure, axes)
-
-
-RELATIVE_CHANGE = FigureSpec(
-    "relative-change", ("acc-table",), draw_relative_change,
-    "Relative change of the mean accuracy against no intervention.",
-    defaults={"algorithms": ("dcn",), "pretrained": True})
-NMI_BARS, ARI_BARS = (
-    FigureSpec(f"{measure}-bars", ("acc-table",), partial(draw_by_start, measure),
-               f"{measure.upper()} by data set, averaged over algorithms and seeds, without data "
-               "sets that lack an algorithm.") for measure in ("nmi", "ari"))
-EMBEDDING_RESET = FigureSpec(
-    "embedding-reset", ("embedding-reset",), draw_by_algorithm,
-    "Accuracy with and without a reset of the embedding layer. Mean and standard error; the axis "
-    "does not begin at 0.")
-MOMENTUM_RESET = FigureSpec(
-    "momentum-reset", ("momentum-reset",), draw_by_algorithm,
-    "Accuracy with and without the momentum reset, and with a reset of the step count as well. "
-    "Mean and standard error; the axis does not begin at 0.")
-RADAR = FigureSpec(
-    "radar", ("from-scratch", "acc-table"), draw_radar,
-    "Relative improvement of accuracy by BRB, by data set.",
-    defaults={"algorithms": ("dec", "idec"), "pretrained": False})
-RUNTIME = FigureSpec("runtime", ("runtime",), draw_runtime,
-                     "Seconds of one epoch of training and of one reset by part.")
-SENSITIVITY = FigureSpec(
-    "sensitivity", ("sensitivity",), draw_sensitivity,
-    "Mean accuracy over algorithms and seeds for each setting of BRB, with pretraining; empty if "
-    "an algorithm is missing.")
-N_INIT = FigureSpec("n-init", ("best",), draw_n_init,
-                    "Accuracy of the replica selected without labels, by the number of replicas; "
-                    "dashed: the best of them.")

@@ -56,12 +56,6 @@ def paper() -> Mapping[Key, Published]:
         for row in _rows("paper.csv")}
 
 
-@lru_cache(maxsize=1)
-def field() -> tuple[Mapping[str, str], ...]:
-    """Best results of others: dataset, method, acc, augmentation, trained_from_scratch, note."""
-    return tuple(_rows("field.csv"))
-
-
 def base_name(study: str) -> str:
     """Return the name of a study in the catalog, without its form and reading."""
     study = study.removesuffix("-mini")

@@ -62,19 +62,13 @@ class Embedder:
 
     def assign(self, z: Tensor, which: slice = slice(None)) -> Tensor:
         """(r, n, d) -> (r, n)."""
-        def assign(net: nn.Module, objective: Any, state: State, z: Tensor) -> Tensor:
-            return objective.assign(state, z)
-
-        return self._mapped(assign, z, which)
+        return self._mapped(lambda net, objective, *args: objective.assign(*args), z, which)
 
     @torch.no_grad()
     def targets(self) -> Tensor:
         """Targets of all samples, (r, n, ...), by an objective that relabels."""
-        def targets(net: nn.Module, objective: Any, state: State, z: Tensor) -> Tensor:
-            return objective.targets(state, z)
+        return self._mapped(lambda net, objective, *args: objective.targets(*args), self.embed())
 
-        return self._mapped(targets, self.embed(), slice(None))
-
-    def _mapped(self, function: ForOne, z: Tensor, which: slice) -> Tensor:
+    def _mapped(self, function: ForOne, z: Tensor, which: slice = slice(None)) -> Tensor:
         return torch.cat([self.executor.evaluate(function, chunk, which=which)
                           for chunk in z.split(CHUNK, dim=1)], dim=1)

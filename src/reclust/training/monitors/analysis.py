@@ -120,9 +120,6 @@ class EmbeddingRows(PeriodicMonitor):
 class AtEnd(PeriodicMonitor):
     """Base of monitors that measure once, after the last epoch."""
 
-    def __init__(self) -> None:
-        super().__init__(every=None)
-
     def due(self, snapshot: Snapshot) -> bool:
         return snapshot.moment == "epoch" and snapshot.epoch == snapshot.epochs - 1
 
