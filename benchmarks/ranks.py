@@ -3,7 +3,7 @@
     python benchmarks/ranks.py
 
 The rank takes its part of every batch as in a fit over many GPUs, but sums over ranks are left out and counted: bytes and number of
-exchanges. With one rank the step is captured as a CUDA graph (and compiled for the ResNet), with several it is not.
+exchanges. With one rank the step is captured as a CUDA graph, with several it is not.
 """
 
 from __future__ import annotations
@@ -59,8 +59,7 @@ def step(data: Inputs, settings: Settings, size: int) -> dict[str, Any]:
     schedule = settings.clustering or settings.pretraining
     assert schedule is not None
     try:
-        execution = Execution("cuda", compile="auto" if settings.clustering else "always")
-        seconds = epoch_seconds(data, settings, replicas=1, execution=execution)
+        seconds = epoch_seconds(data, settings, replicas=1, execution=Execution("cuda"))
     finally:
         training.all_ranks = plain
     steps = data.n_samples // schedule.batch_size

@@ -1,10 +1,13 @@
 """Several processes, started as the guide says, find what one finds, also if one of them is lost."""
 
+import json
 import os
+import re
 import socket
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +19,7 @@ from support import blobs
 from reclust import IDEC, Autoencoder, load, metrics
 from reclust.distributed import fit_on_ray, predict_on_ray
 
+GUIDE = ROOT / "docs/guides/many_gpus.md"
 X = blobs(120)[0]
 SMALL = {"representation": Autoencoder((16, 8)), "pretrain_epochs": 1, "epochs": 4, "batch_size": 40,
          "intervention": None, "random_state": 0}
@@ -39,7 +43,7 @@ GradientDescent.train_epoch = train_epoch
 
 def code(containing):
     """The block of the guide that contains a text."""
-    [found] = [text for *_, text in blocks(ROOT / "docs/guides/many_gpus.md") if containing in text]
+    [found] = [text for *_, text in blocks(GUIDE) if containing in text]
     return found
 
 
@@ -185,3 +189,25 @@ def test_predictions_of_a_table_find_its_columns(ray, tmp_path):
     table.assign(name=np.arange(len(X)))[["name", "kind", "income", "age"]].to_parquet(tmp_path / "t.parquet")
     found = predict_on_ray(model, ray.data.read_parquet(str(tmp_path / "t.parquet")), num_workers=2, batch_size=50).to_pandas()
     assert found.sort_values("name")["cluster"].tolist() == model.labels_.tolist()
+
+
+def test_the_guide_computes_with_the_records():
+    def measured(name):
+        return json.loads((ROOT / f"benchmarks/records/{name}.json").read_text())["measured"]
+
+    def efficiency(ranks, step, split, exchanges, size):
+        latency, speed = {8: (0.02, 400e6), 64: (0.05, 50e6)}[ranks]  # in milliseconds
+        return step / (step - split * (1 - 1 / ranks) + exchanges * latency + 2 * (ranks - 1) / ranks * size / speed) / ranks
+
+    text, one, ten, forty = GUIDE.read_text(), *(measured("replicas_cuda")[f"bf16, idec, {n}"] for n in (1, 10, 40))
+    simclr = measured("contrastive_epoch")["simclr"]["milliseconds_a_step"]
+    steps = {"one replica of IDEC": (one["step_ms"], one["floor_ms"]["products"], 4, 5.88e6),
+             **{f"SimCLR{name}": (simclr * batch / 512, simclr * batch / 512, 91, 49.6e6) for name, batch in (
+                 (" with ResNet-18, batch 512", 512), (", batch 4,096", 4096), (", batch 32,768", 32768))}}
+    for name, step in steps.items():
+        assert re.search(rf"\| {name}.* \| {efficiency(8, *step):.0%} \| {efficiency(64, *step):.0%} \|".replace("%", " %"), text), name
+    assert f"{ten['step_ms']:.2f} | | none | {forty['per_replica'] / ten['per_replica']:.0%} |".replace("%", " %") in text
+    for hidden in ((1024, 512, 256), (512, 256, 128)):
+        layers = [*pairwise((784, *hidden, 10)), *pairwise((10, *hidden[::-1], 784))]
+        weights = sum((i + 1) * o for i, o in layers)
+        assert f"{4 * weights / 1e6:.1f} MB" in text and f"{2 * weights / 1e6:.1f} MB" in text and f"{12 * weights / 1e6:.1f} MB" in text
