@@ -1,7 +1,5 @@
 """Clusters of cells in an AnnData, as scanpy's tools leave them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -121,14 +122,9 @@ class StreamedInputs:
     def take_each(self, blocks: Iterable[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
         """Read the next block while the current one is used."""
         with ThreadPoolExecutor(max_workers=1) as reader:
-            current = None
-            for rows in blocks:
-                following = (rows, reader.submit(self.take, rows))
-                if current is not None:
-                    yield current[0], current[1].result()
-                current = following
-            if current is not None:
-                yield current[0], current[1].result()
+            taken: Iterator[Any] = ((rows, reader.submit(self.take, rows)) for rows in blocks)
+            for (rows, samples), _ in pairwise(chain(taken, [(None, None)])):
+                yield rows, samples.result()
 
     def normalize(self, x: Tensor) -> Tensor:
         return x if self.shift is None or self.scale is None else (x - self.shift) / self.scale

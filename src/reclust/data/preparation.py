@@ -1,7 +1,5 @@
 """From accepted samples to what a network sees, learned in `fit` and repeated in `predict`."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +36,7 @@ class Preparation:
     encoder: TableEncoder | None = None
 
     @classmethod
-    def fit(cls, samples: SampleSet, *, standardize: bool, lens: Lens = Lens()) -> Preparation:
+    def fit(cls, samples: SampleSet, *, standardize: bool, lens: Lens = Lens()) -> "Preparation":
         X, shape = samples.array, samples.image_shape
         if shape is None:
             if lens != Lens():

@@ -1,7 +1,5 @@
 """Scaling learned from the training samples: per feature for tables, per channel for images."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +19,7 @@ class Scaling:
     shift: np.ndarray
     scale: np.ndarray
 
-    def inverse(self) -> Scaling:
+    def inverse(self) -> "Scaling":
         return Scaling(np.asarray(-self.shift / self.scale), np.asarray(1 / self.scale))
 
     def __call__(self, samples: np.ndarray, dtype: np.dtype | type = np.float64) -> np.ndarray:

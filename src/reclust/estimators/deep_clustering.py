@@ -1,7 +1,5 @@
 """Deep clustering with scikit-learn's interface."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from contextlib import closing
@@ -154,7 +152,7 @@ class DeepClustering(FittedClustering):
     def fit(self, X: Any, y: Any = None, *,
             start: Result | FittedClustering | str | os.PathLike[str] | None = None,
             checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
-            every: int | None = None, monitors: Sequence[Monitor] = ()) -> DeepClustering:
+            every: int | None = None, monitors: Sequence[Monitor] = ()) -> "DeepClustering":
         """Cluster X.
 
         Parameters

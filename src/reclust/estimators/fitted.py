@@ -162,7 +162,6 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         return samples
 
     def _check_features(self, X: Any, samples: SampleSet, *, reset: bool) -> None:
-        """Learn (`reset`) or check the number and names of features."""
         if samples.encoder is not None:  # finds its columns by name
             self.feature_names_in_ = np.array(samples.encoder.names, dtype=object)
             self.n_features_in_ = len(self.feature_names_in_)

@@ -1,7 +1,5 @@
 """Reports, descriptions, drift and export of fitted estimators."""
 
-from __future__ import annotations
-
 import json
 import os
 from typing import Any

@@ -1,7 +1,5 @@
 """Self-labeling with scikit-learn's interface."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from contextlib import closing
@@ -42,9 +40,7 @@ class SelfLabeling(FittedClustering):
         lot.
     warmup_epochs : int, default=20
         Epochs in which a linear head learns the clusters while the network is frozen.
-    epochs, batch_size : int, default=200, 1000
-    lr : float, default=1e-3
-        Learning rate.
+    epochs, batch_size, lr : int, int and float, default=200, 1000, 1e-3
     strong : callable or "auto", default="auto"
         Augmentation of the views that learn, (x, keys) -> x. "auto" is `StrongViews` for color
         images; otherwise the clusterer's augmentation, or an affine map or noise if it has none.
@@ -79,7 +75,7 @@ class SelfLabeling(FittedClustering):
 
     def fit(self, X: Any, y: Any = None, *,
             checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
-            every: int | None = None) -> SelfLabeling:
+            every: int | None = None) -> "SelfLabeling":
         """Train on X, usually the samples of the clusterer; see `DeepClustering.fit`."""
         clusterer = self.clusterer
         check_is_fitted(clusterer, "labels_")

@@ -19,10 +19,8 @@ class DCNObjective:
 
     Parameters
     ----------
-    weight : float, default=0.025
-        Weight of the clustering loss.
-    representation_weight : float, default=1.0
-        Weight of the representation's own loss, such as reconstruction.
+    weight, representation_weight : float, default=0.025, 1.0
+        Weights of the clustering loss and of the representation's own loss, such as reconstruction.
     rate : {"constant", "counts"}, default="constant"
         How far a center moves toward the mean of its samples in a batch: 1/101 of the way, which
         gives the published numbers, or m / (count + m) for m samples with counts that start at

@@ -28,10 +28,8 @@ class DECObjective(TrainedCenters):
 
     Parameters
     ----------
-    weight : float, default=1.0
-        Weight of the clustering loss.
-    representation_weight : float, default=0.0
-        Weight of the representation's own loss, such as reconstruction.
+    weight, representation_weight : float, default=1.0, 0.0
+        Weights of the clustering loss and of the representation's own loss, such as reconstruction.
 
     Examples
     --------
@@ -59,10 +57,8 @@ class IDECObjective(Shorthand, DECObjective):
 
     Parameters
     ----------
-    weight : float, default=0.1
-        Weight of the clustering loss.
-    representation_weight : float, default=1.0
-        Weight of the representation's own loss, such as reconstruction.
+    weight, representation_weight : float, default=0.1, 1.0
+        Weights of the clustering loss and of the representation's own loss, such as reconstruction.
 
     Examples
     --------

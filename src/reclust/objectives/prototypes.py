@@ -40,10 +40,8 @@ class SCANObjective(_Prototypes):
 
     Parameters
     ----------
-    weight : float, default=1.0
-        Weight of the clustering loss.
-    representation_weight : float, default=0.0
-        Weight of the representation's own loss.
+    weight, representation_weight : float, default=1.0, 0.0
+        Weights of the clustering loss and of the representation's own loss.
     entropy : float, default=5.0
         Weight of the entropy of the mean prediction of a batch.
     temperature : float, default=0.1
@@ -98,10 +96,8 @@ class SeCuObjective(_Prototypes):
 
     Parameters
     ----------
-    weight : float, default=1.0
-        Weight of the clustering loss.
-    representation_weight : float, default=0.0
-        Weight of the representation's own loss.
+    weight, representation_weight : float, default=1.0, 0.0
+        Weights of the clustering loss and of the representation's own loss.
     temperature : float, default=0.05
         Divides the cosine of embedding and center.
     hardness : float, default=0.2

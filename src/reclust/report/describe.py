@@ -1,7 +1,5 @@
 """Clusters of a table in words: the rule that tells a cluster from the others best."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -92,7 +90,6 @@ def class_words(texts: Sequence[str], labels: np.ndarray) -> dict[int, list[str]
 
 
 def _informative(x: np.ndarray, labels: np.ndarray, features: Sequence[Feature]) -> list[int]:
-    """Return the features whose variance the clusters explain best."""
     if not features:
         return []
     means = np.stack([x[labels == cluster].mean(0) for cluster in np.unique(labels)])

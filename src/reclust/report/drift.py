@@ -1,7 +1,5 @@
 """Drift: tests of whether new samples look like those of the fit."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +26,7 @@ class Reference:
 
     @classmethod
     def draw(cls, model: FittedModel, X: Any, labels: np.ndarray,
-             means: np.ndarray | None = None) -> Reference:
+             means: np.ndarray | None = None) -> "Reference":
         """Take some of the samples (n, ...), whose clusters are labels (n,)."""
         width = int(np.prod(model.preparation_.sample_shape or X.shape[1:]))
         order = draws.permutation(draws.fold(draws.key(0), "drift"), len(labels))

@@ -1,7 +1,5 @@
 """HTML report of a single fit: its clusters, how far to trust them, and k-means beside it."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -84,7 +82,7 @@ class FitSample:
     names: np.ndarray | None
 
     @classmethod
-    def draw(cls, model: FittedModel, samples: SampleSet, y: Any) -> FitSample:
+    def draw(cls, model: FittedModel, samples: SampleSet, y: Any) -> "FitSample":
         X, n = samples.array, len(model.labels_)
         used = np.flatnonzero(model.candidates_[0].labels >= 0)
         order = draws.permutation(draws.fold(draws.key(0), "report"), len(used))
@@ -221,7 +219,6 @@ def _profiles(fit: FitSample, names: Any) -> Plain:
 
 
 def _number(model: FittedModel) -> Plain | None:
-    """Return the evidence for the number of clusters, if it was looked for."""
     found = getattr(model, "suggestion_", None)
     if found is None:
         return None

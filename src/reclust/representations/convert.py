@@ -23,10 +23,8 @@ def convert(state: Mapping[str, Tensor], representation: SimCLR = SimCLR(),
     ----------
     state : mapping of str to Tensor
         Its state dict.
-    representation : SimCLR, default=SimCLR()
-        The architecture.
-    sample_shape : tuple of int, default=(3, 32, 32)
-        Shape of an image.
+    representation, sample_shape : SimCLR and tuple of int, default=SimCLR(), (3, 32, 32)
+        The architecture, and the shape of an image.
 
     Returns
     -------

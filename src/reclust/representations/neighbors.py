@@ -29,10 +29,8 @@ class Neighbors(WithEncoder):
 
     Parameters
     ----------
-    hidden : tuple of int, default=(512,)
-        Sizes of the hidden layers.
-    embedding : int, default=64
-        Size of the embedding.
+    hidden, embedding : tuple of int and int, default=(512,), 64
+        Sizes of the hidden layers and of the embedding.
     kernel : {"cosine", "student"}, default="cosine"
         Similarity of two embeddings: their cosine divided by the temperature, for embeddings on
         the unit sphere, or -log(1 + squared distance), as in t-SNE and UMAP.

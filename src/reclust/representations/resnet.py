@@ -109,10 +109,8 @@ class ResNet:
 
     Parameters
     ----------
-    depth : {18, 34, 50}, default=18
-        Number of layers.
-    width : int, default=64
-        Number of channels of the first block; each later block has twice as many.
+    depth, width : {18, 34, 50} and int, default=18, 64
+        Number of layers, and of channels of the first block; each later block has twice as many.
     stem : {"small", "large"}, default="small"
         A 3 x 3 convolution for small images, or a 7 x 7 one and max pooling, which shrink by 4.
     weights : {"he", "uniform"}, default="he"

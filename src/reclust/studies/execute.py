@@ -1,7 +1,5 @@
 """Training of one group, from its data to its outcome, in whichever process a backend chooses."""
 
-from __future__ import annotations
-
 import time
 import traceback
 import warnings
@@ -68,8 +66,6 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Failed:
-    """A task that raised, with its traceback."""
-
     error: str
 
 
@@ -100,6 +96,27 @@ def attempt(task: Task, conditions: Conditions, *, stop: StopRequested = lambda:
         if isinstance(error, TrainingFailed):  # continuing would fail again
             checkpoint_of(task, conditions).remove()
         return Failed(traceback.format_exc())
+
+
+class _Watch:
+    """Monitor that reports the cost of each epoch, and stops training on request."""
+
+    def __init__(self, conditions: Conditions, stop: StopRequested,
+                 report: Callable[[float], None], *phase_costs: float) -> None:
+        self.conditions, self.stop, self.report = conditions, stop, report
+        self.phase_costs = list(phase_costs)
+        self.epoch_cost = 0.0
+
+    def __call__(self, snapshot: Snapshot) -> None:
+        if snapshot.moment == "start":
+            cost = self.phase_costs.pop(0) if self.phase_costs else 0.0
+            self.epoch_cost = cost / max(1, snapshot.epochs)
+            if snapshot.epoch >= 0:  # continued from a checkpoint
+                self.report(self.epoch_cost * (snapshot.epoch + 1))
+        if snapshot.moment == "epoch":
+            self.report(self.epoch_cost)
+            if self.stop() or self.conditions.out_of_time:
+                raise StopTraining
 
 
 def _run_group(group: Group, conditions: Conditions, stop: StopRequested, tick: Tick) -> Outcome:
@@ -168,27 +185,6 @@ def pretrained(pretraining: Pretraining, conditions: Conditions, *,
 
 def pretrained_path(pretraining: Pretraining, conditions: Conditions) -> Path:
     return Path(conditions.work) / "pretrained" / f"{pretraining.key}.reclust"
-
-
-class _Watch:
-    """Monitor that reports the cost of each epoch, and stops training on request."""
-
-    def __init__(self, conditions: Conditions, stop: StopRequested,
-                 report: Callable[[float], None], *phase_costs: float) -> None:
-        self.conditions, self.stop, self.report = conditions, stop, report
-        self.phase_costs = list(phase_costs)
-        self.epoch_cost = 0.0
-
-    def __call__(self, snapshot: Snapshot) -> None:
-        if snapshot.moment == "start":
-            cost = self.phase_costs.pop(0) if self.phase_costs else 0.0
-            self.epoch_cost = cost / max(1, snapshot.epochs)
-            if snapshot.epoch >= 0:  # continued from a checkpoint
-                self.report(self.epoch_cost * (snapshot.epoch + 1))
-        if snapshot.moment == "epoch":
-            self.report(self.epoch_cost)
-            if self.stop() or self.conditions.out_of_time:
-                raise StopTraining
 
 
 def checkpoint_of(task: Task, conditions: Conditions) -> Checkpoint:

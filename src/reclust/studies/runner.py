@@ -1,7 +1,5 @@
 """Running a study: compute what is waiting, skip what is done, and store failures."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import signal

@@ -154,7 +154,6 @@ class GradientDescent:
                 self._run(self._move, x)
 
     def _move(self, x: Tensor) -> None:
-        """Update the state on one batch (r, B, *sample_shape)."""
         moved = self.executor.evaluate(self._update, x)
         for name, tensor in self.replicas.state.items():
             if name not in self.replicas.learned_state:

@@ -122,7 +122,6 @@ class Phase:
 
     def _observe(self, moment: Moment, epoch: int, losses: dict[str, np.ndarray] | None = None,
                  fired: np.ndarray | None = None) -> None:
-        """Show training to the monitors and record what they measure."""
         if not self.context.monitors:
             return
         replicas, embedder, ranks = self.context.replicas, self.embedder, self.context.ranks

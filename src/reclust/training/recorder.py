@@ -31,7 +31,6 @@ class Recorder:
         self._last_save = time.monotonic()
 
     def add(self, phase: str, epoch: int, measured: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Add measurements to the history and return them as arrays."""
         arrays = {}
         for column, values in measured.items():
             points = self._columns[phase, column]

@@ -42,7 +42,6 @@ class Model:
         return replace(self, network=copy.deepcopy(self.network).to(device, dtype), state=state)
 
     def only(self, clusters: Tensor) -> Model:
-        """Keep some of the clusters, in this order."""
         state = {name: tensor[clusters] if name in self.objective.per_cluster else tensor
                  for name, tensor in self.state.items()}
         return replace(self, state=state)
@@ -88,22 +87,18 @@ class Result:
 
     Parameters
     ----------
-    settings, seeds : list of Settings and tuple of int
-        Settings and seed of each replica.
-    sample_shape : tuple of int
-        Shape of one sample.
+    settings, seeds, sample_shape : list of Settings, tuple of int and tuple of int
+        Settings and seed of each replica, and the shape of one sample.
     parameters, buffers, state : dict of str to Tensor of shape (n_replicas, ...)
         Tensors of the networks and of the objectives, such as the centers.
     labels : ndarray of shape (n_replicas, n_samples) or None
         Final labels; None after pretraining alone.
     history : dict of str to dict of str to Curve
         Measurements by phase and column.
-    seconds : dict of str to float
-        Time spent by phase and part.
+    seconds, provenance : dict
+        Time spent by phase and part; versions and hardware.
     failed : dict of int to (str, int)
         Phase and epoch at which the loss of a replica stopped being finite.
-    provenance : dict
-        Versions and hardware.
 
     Examples
     --------
@@ -192,7 +187,6 @@ class Result:
             return cls.unpack(header, tensors)
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Convert to a JSON header and named tensors."""
         header = {
             "settings": pack_settings(self.settings), "seeds": list(self.seeds),
             "sample_shape": list(self.sample_shape), "seconds": self.seconds,
@@ -206,7 +200,6 @@ class Result:
 
     @classmethod
     def unpack(cls, header: dict[str, Any], tensors: dict[str, Tensor]) -> Result:
-        """Invert `pack`."""
         settings = list(from_json(header["settings"]))
         result = cls(
             settings=settings * len(header["seeds"]) if len(settings) == 1 else settings,

@@ -1,7 +1,5 @@
 """Settings of a run, as values."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import time
@@ -16,6 +14,8 @@ from ..utils.choices import Precision
 from ..utils.values import NotStored, choice, expanded, integer, number, same, value
 
 View = Literal["clean", "augmented", "neighbor"] | Augmentation
+LastBatch = Literal["dropped", "kept", "kept unless augmented"]
+Encoding = Literal["together", "together and apart"]
 
 
 @value
@@ -26,18 +26,16 @@ class Schedule:
     ----------
     epochs : int
         Passes over the data.
-    lr : float, default=1e-3
-        Learning rate of Adam.
-    batch_size : int, default=256
-        Samples per gradient step.
+    lr, batch_size : float and int, default=1e-3, 256
+        Learning rate of Adam, and samples per gradient step.
     views : tuple of {"clean", "augmented", "neighbor"} or callables
         Views of each sample, by default ("clean", "augmented"): unchanged, by the settings'
         augmentation if there is one, one of its nearest neighbors, augmented likewise, or by the
         callable. The first view decides the assignment.
     clip_norm : float or None, default=500
         Largest l2 norm of the gradient of a replica's network. Centers are not clipped.
-    warmup_epochs : int, default=0
-        Epochs over which the learning rate rises linearly from 1 %.
+    warmup_delay, warmup_epochs : int, default=0, 0
+        Epochs at 1 % of the learning rate, and those over which it then rises linearly.
     weight_decay : float, default=0
         Decoupled, as in AdamW, on the parameters that the representation names.
     network : {"trained", "frozen"}, default="trained"
@@ -49,13 +47,9 @@ class Schedule:
         of BatchNorm, and then each view alone, with its own statistics.
     decay : {"none", "cosine"}, default="none"
         "cosine" lowers the learning rate to 5 % in the course of the phase.
-    neighbors : int, default=10
-        Number of nearest neighbors that "neighbor" chooses from.
-    neighbors_in : {"samples", "embedding"}, default="samples"
-        Space of these neighbors: the samples, or their embedding at the start of the phase, by
-        cosine.
-    warmup_delay : int, default=0
-        Epochs at 1 % of the learning rate before it rises.
+    neighbors, neighbors_in : int and {"samples", "embedding"}, default=10, "samples"
+        Number of nearest neighbors that "neighbor" chooses from, and their space: the samples, or
+        their embedding at the start of the phase, by cosine.
     last_batch : {"dropped", "kept", "kept unless augmented"}, default="dropped"
         What happens to the samples that do not fill a batch.
     centers_view : {"clean", "first"}, default="clean"
@@ -81,10 +75,8 @@ class Schedule:
     decay: Literal["none", "cosine"] = choice("none", "cosine", default="none")
     neighbors: int = integer(default=10, least=1)
     warmup_delay: int = integer(default=0, least=0)
-    last_batch: Literal["dropped", "kept", "kept unless augmented"] = choice(
-        "dropped", "kept", "kept unless augmented", default="dropped")
-    encoding: Literal["together", "together and apart"] = choice(
-        "together", "together and apart", default="together")
+    last_batch: LastBatch = choice(*get_args(LastBatch), default="dropped")
+    encoding: Encoding = choice(*get_args(Encoding), default="together")
     centers_view: Literal["clean", "first"] = choice("clean", "first", default="clean")
     neighbors_in: Literal["samples", "embedding"] = choice(
         "samples", "embedding", default="samples")
@@ -115,10 +107,8 @@ class Settings:
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters.
-    objective : Objective
-        The clustering loss.
+    n_clusters, objective : int and Objective
+        Number of clusters, and the clustering loss.
     representation : Representation, default=Autoencoder()
         The network and the loss it is pretrained with.
     intervention : Intervention or None, default=None
@@ -208,7 +198,7 @@ class Execution:
     compile: Literal["auto", "always", "never"] = choice("auto", "always", "never", default="auto")
     time_budget: float | None = number(default=None, above=0, optional=True)
 
-    def with_time_left(self, started: float) -> Execution:
+    def with_time_left(self, started: float) -> "Execution":
         """Subtract the time since `started`, a `time.monotonic()`, from the time budget."""
         left = self.time_budget and max(1e-9, self.time_budget - (time.monotonic() - started))
         return dataclasses.replace(self, time_budget=left)

@@ -86,7 +86,6 @@ def train(data: Inputs | Prepared | Tensor | np.ndarray, settings: Settings | Se
 
 
 def _threads(replicas: Replicas, settings: Settings) -> AbstractContextManager[None]:
-    """Choose threads by the largest layer of the networks."""
     layer = max(replicas.parameters.values(), key=lambda weights: weights[0].numel())
     schedule = settings.clustering or settings.pretraining
     if layer.device.type != "cpu" or layer.ndim < 3 or schedule is None:

@@ -1,7 +1,5 @@
 """Devices: their memory and precision, torch's global random state, and the time spent."""
 
-from __future__ import annotations
-
 import math
 import os
 import threading
@@ -49,7 +47,7 @@ class Precision:
     precision: str
 
     @classmethod
-    def choose(cls, device: torch.device, wanted: str) -> Precision:
+    def choose(cls, device: torch.device, wanted: str) -> "Precision":
         """Resolve "auto": bf16 on GPUs built for it, float32 elsewhere."""
         if wanted != "auto":
             return cls(device, wanted)
@@ -67,7 +65,6 @@ class Precision:
         return torch.bfloat16 if self.precision == "bf16" else self.dtype
 
     def network(self) -> AbstractContextManager[None]:
-        """Return the autocast context for a forward pass."""
         if self.precision != "bf16":
             return nullcontext()
         # A cache of cast weights would outlive a step captured in a CUDA graph.

@@ -1,7 +1,5 @@
 """Exceptions and warnings of the library, and imports of optional packages."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import sys

@@ -142,7 +142,6 @@ def warp(x: Tensor, maps: Tensor) -> Tensor:
 
 
 def _centers(side: int, device: torch.device) -> Tensor:
-    """Return the centers of pixels along a side, relative to its middle."""
     return torch.arange(0.5 - side / 2, side / 2, dtype=torch.float64, device=device)
 
 

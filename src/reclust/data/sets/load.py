@@ -113,7 +113,6 @@ def custom_file(name: str, *, folder: str | os.PathLike[str] | None = None) -> P
 
 
 def _original(known: NamedSet, root: Path) -> tuple[Form, list[Path]] | None:
-    """Find the first form of which every file exists."""
     for form in known.forms:
         paths = [_find(known, file.name, root) for file in form.files]
         if None not in paths:

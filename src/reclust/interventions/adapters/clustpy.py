@@ -42,7 +42,6 @@ def intervene(estimator: E, intervention: Intervention = BRB(), *, seed: int = 0
 
 @torch.no_grad()
 def _embeddings(module: Any, network: Any, loader: Any) -> Tensor:
-    """Return the embeddings (n, d) of all samples in order."""
     view = 2 if module.augmentation_invariance else 1  # batches: indices, (augmented,) samples
     batches = torch.utils.data.DataLoader(loader.dataset, batch_size=loader.batch_size,
                                           collate_fn=loader.collate_fn)

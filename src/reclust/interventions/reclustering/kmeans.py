@@ -9,8 +9,6 @@ one product with (-2 c, |c|²) is then the squared distance to a center less |x|
 memberships gives sums and sizes. Allowing TF32 for products decides near ties at random.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -53,10 +51,9 @@ class KMeans:
     ----------
     n_init : int, default=10
         Number of restarts, of which the one with the lowest inertia is kept.
-    max_iter : int, default=300
-        Maximum number of iterations of a restart.
-    tol : float, default=1e-4
-        Squared movement at which a restart stops, relative to the mean variance of a feature.
+    max_iter, tol : int and float, default=300, 1e-4
+        Iterations of a restart at most, and the squared movement at which it stops, relative to the
+        mean variance of a feature.
 
     Examples
     --------
@@ -175,7 +172,7 @@ class _Rows:
     steps: Tensor  # (p', s')
     running: Tensor  # (p', s'), False for finished rows
 
-    def shrunk(self) -> _Rows:
+    def shrunk(self) -> "_Rows":
         """Drop finished rows, as far as the rest stays a rectangle and copying is worth it."""
         left = self.running.sum(1)
         width, busy = int(left.max()), left > 0

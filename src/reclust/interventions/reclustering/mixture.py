@@ -144,7 +144,6 @@ class GaussianMixture:
 
 
 def _piece(x: Tensor, components: int) -> int:
-    """Return the number of samples of each problem to process at a time."""
     d = x.shape[-1]
     per_sample = len(x) * max(components, (d + 1) * (d + 2) // 2)
     return max(1, _NUMBERS.get(x.device.type, _NUMBERS["cpu"]) // per_sample)

@@ -1,7 +1,5 @@
 """Interface of backends, and those that compute on this machine: in this process or in several."""
 
-from __future__ import annotations
-
 import multiprocessing
 import signal
 from collections import Counter
@@ -100,6 +98,11 @@ class Processes:
             pool.close()
 
 
+class _Worker(NamedTuple):
+    process: BaseProcess
+    pipe: Connection
+
+
 class _Pool:
     def __init__(self, backend: Processes, conditions: Conditions, tasks: Sequence[Task]) -> None:
         self.backend, self.conditions, self.tasks = backend, conditions, list(tasks)
@@ -168,11 +171,6 @@ class _Pool:
         for worker in (*self.idle, *(worker for worker, _ in self.running)):
             worker.process.kill()
             worker.process.join()
-
-
-class _Worker(NamedTuple):
-    process: BaseProcess
-    pipe: Connection
 
 
 def _work(pipe: Connection, stop_event: Any, conditions: Conditions) -> None:

@@ -32,7 +32,6 @@ CONTRASTIVE = tuple(Variant(*item) for item in CONTRASTIVE_INTERVENTIONS.items()
 
 
 def brb_with(method: Method = KMeans(), *, subsample: int | None = 10_000) -> Every:
-    """Return the paper's BRB with another way to recluster."""
     return every(RESET, Recluster(method, subsample=subsample, rows="first"), MOMENTUM)
 
 

@@ -68,7 +68,6 @@ def scatter(axes: Axes, shown: Moment, classes: np.ndarray) -> None:
 
 
 def frame(axes: Axes) -> None:
-    """Draw a box without ticks, since the axes have no unit."""
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(visible=True, color="0.6")
 
@@ -122,7 +121,6 @@ def draw_closeup(runs: Runs, choice: Choice) -> Figure:
 
 
 def _draw_nmi(axes: Axes, runs: Runs, run: str, epoch: int, later: int) -> None:
-    """Draw NMI by epochs trained, with the drop right after each reset."""
     measured, after = runs.columns(run, "nmi", "nmi_after_reset")
     epochs = np.concatenate([measured.epochs + 1.0, after.epochs + 1e-6])  # after sorts behind
     order = epochs.argsort(kind="stable")

@@ -92,8 +92,6 @@ class _UniqueList:
 
 @dataclass(frozen=True)
 class _PhaseCurves:
-    """Curves of one phase, and the position of each run in them."""
-
     positions: Mapping[str, int]
     columns: Mapping[str, Curve]
 

@@ -18,8 +18,6 @@ LIMITS = {"scene": 24, "sheet": 24, "confusion": 200}  # runs that have each par
 
 
 def samples_in(folder: str | os.PathLike[str] | None) -> Callable[[str], Found]:
-    """Return a function that loads data sets from this folder, without downloading."""
-
     @lru_cache(maxsize=1)
     def load_set(name: str) -> Found:
         try:

@@ -46,8 +46,6 @@ class Status:
 
 @dataclass(frozen=True)
 class Failure:
-    """A failed run and its error."""
-
     study: str
     run: str
     dataset: str
@@ -309,7 +307,6 @@ class StoreReader:
         return {name: Curve(*schema.unpack_curve(*content)) for name, *content in rows}
 
     def _column(self, study: str, name: str) -> tuple[str, ...]:
-        """Return the SQL of a column and its parameters."""
         if name in (columns := ("study", *CELL, "seed")):
             return (f"p.{name}",)
         if name == "group":

@@ -112,6 +112,5 @@ def pools(every: Iterable[Repetition], variant: str = "independent") -> list[Poo
 
 
 def mean(values: Sequence[float], digits: int = 2, *, best: bool = False) -> Cell:
-    """Format a mean ± its standard error."""
     middle, _, stderr, _ = spread(values).values()
     return Cell(plus_minus(middle, stderr, digits), "", {"": middle, "stderr": stderr}, best)

@@ -150,7 +150,6 @@ class _Caller(nn.Module):
 
 
 def _with_numbers(objective: Objective | None, numbers: State) -> Objective | None:
-    """Replace some float fields by tensors."""
     if objective is None or not numbers:
         return objective
     # `replace` would run checks that fail under vmap, and `copy` would keep cached properties.

@@ -72,7 +72,6 @@ class InterventionRunner:
                 only=lambda some: self.target(_within(which, some), centers)))
 
     def _become(self, which: slice, sources: Sequence[int]) -> None:
-        """Overwrite each of these replicas with another one of them."""
         replicas, rows = self.replicas, torch.tensor(sources, device=self.embedder.inputs.device)
         groups = (replicas.parameters, replicas.buffers, replicas.state, self.optimizer.tensors())
         for stacks in groups:

@@ -1,7 +1,5 @@
 """Many models as one: every tensor of r replicas is stored in one stacked tensor (r, ...)."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import math
@@ -60,7 +58,7 @@ class Replicas:
 
     @classmethod
     def create(cls, representation: Representation, sample_shape: tuple[int, ...], n_clusters: int,
-               *, seeds: Sequence[int], device: torch.device, dtype: torch.dtype) -> Replicas:
+               *, seeds: Sequence[int], device: torch.device, dtype: torch.dtype) -> "Replicas":
         _check_memory(representation, sample_shape, n_clusters, len(seeds), device, dtype)
         net = build_network(representation, sample_shape, n_clusters, dtype).to(device)
         representation.blocks(net)  # raises if the encoder has no weights

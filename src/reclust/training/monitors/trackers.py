@@ -1,7 +1,5 @@
 """Monitors that send settings and curves of a run to TensorBoard, MLflow or Weights & Biases."""
 
-from __future__ import annotations
-
 import os
 import time
 from abc import ABC, abstractmethod
@@ -48,7 +46,7 @@ class Tracker(ABC):
     def close(self, failed: bool = False) -> None:  # noqa: B027 - optional
         """Finish writing. failed: training ended with an exception."""
 
-    def __enter__(self) -> Tracker:
+    def __enter__(self) -> "Tracker":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *raised: object) -> None:
