@@ -35,7 +35,7 @@ from reclust import (
 from reclust.data.augmentation.affine import Noise
 from reclust.interventions.exchange import Exchange
 
-X, CLEAR = blobs(111, spread=3.0)[0], blobs(111)[0]  # clusters that overlap, and that rounding cannot change
+X, CLEAR = blobs(111, spread=3.0)[0], blobs(111, spread=0.2)[0]  # clusters that overlap, and that rounding cannot change
 AUGMENTED, NEIGHBOR = ("augmented", "augmented"), ("clean", "neighbor")
 
 
