@@ -15,7 +15,9 @@ from .members import MIXTURES, mixture_members
 
 GRID = (*range(2, 11), 12, 14, 16, 18, 20, 25, 30, 35, 40, 50, 60, 70, 80, 100, 120, 150, 200)
 NEARLY_PERFECT = 0.95  # agreement of real clusters that methods hardly mistake
+ROUNDING = 0.01  # differences of agreement that mean nothing
 MARGIN = 0.05  # by which agreement must exceed that of data without clusters
+
 
 @dataclass(frozen=True)
 class KSuggestion:
@@ -50,9 +52,11 @@ class KSuggestion:
     def k(self) -> int:
         """The largest number with nearly perfect agreement, or else that of the highest peak.
 
-        Agreement is averaged with that of the next smaller and larger number to find the peak.
+        Nearly perfect agreement must not be lower than that of the next smaller number. To find the
+        peak, agreement is averaged with that of the next smaller and larger number.
         """
-        perfect = np.flatnonzero(self.agreement >= NEARLY_PERFECT)
+        before = np.concatenate([[0], self.agreement[:-1]]) - ROUNDING
+        perfect = np.flatnonzero(self.agreement >= np.maximum(before, NEARLY_PERFECT))
         around = np.convolve(np.pad(self.agreement, 1, mode="edge"), np.ones(3), "valid")
         return self.ks[perfect[-1] if len(perfect) else int(around.argmax())]
 

@@ -3,18 +3,19 @@
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, nan
 from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from .. import draws
 from ..data.augmentation.affine import Augmentation
 from ..data.encoding import Feature
-from ..data.inputs import Inputs
+from ..data.inputs import Inputs, ResidentInputs
 from ..interventions import Recluster
 from ..interventions.reclustering.kmeans import KMeans
 from ..interventions.reclustering.mixture import GaussianMixture
@@ -22,6 +23,7 @@ from ..objectives import DECObjective
 from ..representations import Neighbors
 from ..training.checkpoint import Checkpoint
 from ..training.monitors.base import Monitor
+from ..training.result import Result
 from ..training.settings import Execution, Schedule, Settings, View
 from ..training.train import train
 from .mixed import mixed_mixture
@@ -103,15 +105,40 @@ def trained_members(inputs: Inputs, settings: Settings, seeds: Sequence[int], me
                     view: str, training: MemberTraining,
                     select: Selector | None = None) -> Iterator[Member]:
     """Train replicas side by side; those that fail are left out."""
-    number = zlib.crc32(f"{method}, {view}".encode())
-    checkpoint = training.checkpoint and training.checkpoint.named(f"member{number}")
-    result = train(inputs, settings, seeds=seeds, checkpoint=checkpoint,
-                   execution=training.execution.with_time_left(training.started),
-                   monitors=training.monitors)
+    result = _train(inputs, settings, seeds, f"{method}, {view}", training)
     assert result.labels is not None
     scores = [nan] * len(seeds) if select is None else select(Candidates(result, inputs)).tolist()
     for replica in result.living:
         yield Member(method, view, seeds[replica], result.labels[replica], scores[replica])
+
+
+def embedding_members(x: Tensor, neighbors: Tensor, settings: Settings, seeds: Sequence[int],
+                      view: str, training: MemberTraining) -> Iterator[Member]:
+    """Cluster the embeddings of neighbor networks, averaged with the neighbors (n, m) in x."""
+    method = "neighbor network, cosine kernel"
+    result = _train(ResidentInputs(x), replace(settings, clustering=None), seeds,
+                    f"{method}, {view}", training)
+    for replica in result.living:
+        z = normalize(result.model(replica).to(x.device, x.dtype).embed(x), dim=1)
+        key = draws.key(seeds[replica], device=x.device)
+        labels = KMeans(n_init=3).fit(averaged(z, neighbors), settings.n_clusters, key).labels
+        yield Member(method, view, seeds[replica], labels.cpu().numpy())
+
+
+def averaged(x: Tensor, neighbors: Tensor) -> Tensor:
+    """Average rows (n, d) with their neighbors (n, m), twice, and give them length 1."""
+    for _ in range(2):
+        x = torch.cat([x.unsqueeze(1), x[neighbors]], 1).mean(1)
+    return normalize(x, dim=1)
+
+
+def _train(inputs: Inputs, settings: Settings, seeds: Sequence[int], name: str,
+           training: MemberTraining) -> Result:
+    checkpoint = training.checkpoint and training.checkpoint.named(
+        f"member{zlib.crc32(name.encode())}")
+    return train(inputs, settings, seeds=seeds, checkpoint=checkpoint,
+                 execution=training.execution.with_time_left(training.started),
+                 monitors=training.monitors)
 
 
 def voters(members: Iterable[Member]) -> list[Member]:

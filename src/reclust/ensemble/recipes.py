@@ -93,20 +93,19 @@ def table_recipe(rows: np.ndarray, effort: Effort, seed: int, training: MemberTr
 
 def embedding_recipe(rows: np.ndarray, effort: Effort, seed: int,
                      training: MemberTraining) -> EnsembleRecipe:
-    """K-means, also of rows averaged with neighbors, and neighbor networks on embeddings (n, d)."""
+    """K-means and neighbor networks on embeddings (n, d), averaged with neighbors."""
     k, seeds = training.n_clusters, range(seed, seed + effort.seeds)
     x = embedding_rows(rows, training.device)
     near = nearest_neighbors(x, 10)
-    averaged = x
-    for _ in range(2):
-        averaged = torch.cat([averaged.unsqueeze(1), averaged[near]], 1).mean(1)
-    averaged = torch.nn.functional.normalize(averaged, dim=1)
     stages: list[Stage] = [
         ("k-means", partial(members.kmeans_members, x, "embeddings", k, seeds[:1])),
-        ("k-means", partial(members.kmeans_members, averaged, "averaged with neighbors", k,
+        ("k-means", partial(members.kmeans_members, members.averaged(x, near),
+                            "averaged with neighbors", k,
                             seeds if effort.networks == 0 else seeds[:1]))]
-    for view, settings in embedding_settings(k, len(rows), effort) if effort.networks else ():
-        stages.append(_networks(x, settings, view, seed, 2 * effort.networks, training))
+    networks = range(seed, seed + 2 * effort.networks)
+    for view, settings in embedding_settings(k, len(rows), effort) if networks else ():
+        stages.append(("neighbor networks", partial(
+            members.embedding_members, x, near, settings, networks, view, training)))
     return EnsembleRecipe(stages, neighbor_graph([x]), by_cut=True)
 
 

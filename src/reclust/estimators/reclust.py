@@ -175,7 +175,8 @@ class Reclust(FittedClustering):
                 labels = recipe.votes(members)
                 voted = consensus(labels, k, recipe.graph, seed=seed)
                 targets = (np.eye(k)[voted] + vote_shares(labels, voted, k)) / 2
-                result = train(inputs, _student(k, inputs, augment, effort.steps), seeds=[seed],
+                steps = effort.steps * 5 // 2 if kind == "embeddings" else effort.steps
+                result = train(inputs, _student(k, inputs, augment, steps), seeds=[seed],
                                targets=targets, monitors=training.monitors, checkpoint=checkpoint,
                                execution=replace(execution, time_budget=None))
             self._adopt(result, preparation, [float("nan")], 0)

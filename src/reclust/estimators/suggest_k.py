@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.functional import normalize
 
 from .. import draws
 from ..data.accept import SampleSet, accept
@@ -16,10 +17,11 @@ from ..data.preparation import Preparation
 from ..ensemble import granularity, recipes
 from ..ensemble.consensus import neighbor_graph
 from ..ensemble.granularity import KSuggestion, candidate_ks
-from ..ensemble.members import mixed_members
+from ..ensemble.members import averaged, mixed_members
 from ..ensemble.recipes import EFFORTS, mostly_categories, scales
 from ..ensemble.views import standardized, table_views
-from ..training.settings import Execution, Settings
+from ..geometry import nearest_neighbors
+from ..training.settings import Execution
 from ..training.train import train
 from ..utils.device import choose_device, resident_limit
 from ..utils.progress import ProgressOption, progress_bar
@@ -141,18 +143,14 @@ def _embeddings(samples: SampleSet, seed: int, device: torch.device) -> dict[str
         inputs = inputs.to(device, torch.float32)
         networks = {"images": recipes.image_settings(2, inputs, augment, effort)}
         seeds = range(seed, seed + NETWORKS)
+    x = inputs.normalize(inputs.take(torch.arange(inputs.n_samples, device=device)))
+    neighbors = None if augment is not None else nearest_neighbors(x, 10)
     views = {}
     for name, settings in networks.items():
-        for replica, z in enumerate(_embed(inputs, settings, seeds, device)):
-            views[f"{name}, network {replica}"] = z
+        result = train(inputs, replace(settings, clustering=None), seeds=seeds,
+                       execution=Execution(device=str(device)))
+        for replica in result.living:
+            z = result.model(replica).to(device, torch.float32).embed(x)
+            z = z if neighbors is None else averaged(normalize(z, dim=1), neighbors)
+            views[f"{name}, network {replica}"] = z[:MAX_EMBEDDED].double().cpu().numpy()
     return views
-
-
-def _embed(inputs: Inputs, settings: Settings, seeds: range, device: torch.device) -> np.ndarray:
-    """Train networks and embed the first samples, (r, n, d)."""
-    result = train(inputs, replace(settings, clustering=None), seeds=seeds,
-                   execution=Execution(device=str(device)))
-    rows = torch.arange(min(MAX_EMBEDDED, inputs.n_samples), device=device)
-    x = inputs.normalize(inputs.take(rows))
-    models = [result.model(i).to(device, torch.float32) for i in result.living]
-    return np.stack([model.embed(x).double().cpu().numpy() for model in models])

@@ -8,6 +8,7 @@ Shapes: p problems, s restarts, n samples, d features, k components; moments (p,
 """
 
 import math
+from collections.abc import Iterable
 from typing import Literal
 
 import torch
@@ -18,6 +19,7 @@ from ...utils.values import choice, integer, number, value
 from .kmeans import KMeans
 
 _NUMBERS = {"cpu": 2**18, "cuda": 2**24}  # held at a time; on a CPU they should fit the cache
+_KEPT = 2**24  # features of all samples at most, to compute them only once
 
 
 @value
@@ -67,10 +69,14 @@ class GaussianMixture:
     def _maximize(self, x: Tensor, labels: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """Return moments (p, s, k, f) and mean log-likelihoods (p, s) of all restarts."""
         moments = self._first_moments(x, labels, k)
+        parts = x.split(_piece(x, labels.shape[1] * k), dim=1)
+        small = x.shape[:2].numel() * moments.shape[-1] <= _KEPT
+        kept = [self._features(part) for part in parts] if small else None
         likelihood = x.new_full(labels.shape[:2], -torch.inf)
         running = torch.ones_like(likelihood, dtype=torch.bool)
         for _ in range(self.max_iter):
-            moved, now = self._improve(x, moments)
+            features = map(self._features, parts) if kept is None else kept
+            moved, now = self._improve(features, moments, x.shape[1])
             # Where a covariance becomes singular, the last finite moments stay.
             running = running & now.isfinite() & moved.isfinite().all(-1).all(-1)
             far = (now - likelihood).abs() >= self.tol
@@ -88,19 +94,19 @@ class GaussianMixture:
                 for part, part_labels in parts]
         return torch.stack(sums).sum(0)
 
-    def _improve(self, x: Tensor, moments: Tensor) -> tuple[Tensor, Tensor]:
+    def _improve(self, parts: Iterable[Tensor], moments: Tensor,
+                 n: int) -> tuple[Tensor, Tensor]:
         """Return new moments (p, s, k, f) and the mean log-likelihood before the step, (p, s)."""
         p, s, k, f = moments.shape
-        weights = self._log_density(moments, x.shape[1]).reshape(p, s * k, f).mT
-        total, likelihood = torch.zeros_like(moments), x.new_zeros(p, s)
-        for part in x.split(_piece(x, s * k), dim=1):
-            features = self._features(part)
+        weights = self._log_density(moments, n).reshape(p, s * k, f).mT
+        total, likelihood = torch.zeros_like(moments), moments.new_zeros(p, s)
+        for features in parts:
             joint = (features @ weights).unflatten(-1, (s, k))
             density = joint.logsumexp(-1, keepdim=True)
             member = joint.sub_(density).exp_()
             total += (member.flatten(2).mT @ features).unflatten(1, (s, k))
             likelihood += density.sum((1, 3))
-        return total, likelihood / x.shape[1]
+        return total, likelihood / n
 
     def _dimensions(self, features: int) -> int:
         if self.covariance == "diagonal":
