@@ -13,6 +13,7 @@ from support import blobs
 import reclust
 from reclust.cli import common, main, parser
 from reclust.data import Lens
+from reclust.ensemble.recipes import Effort
 from reclust.utils.files import exclusive_lock
 
 
@@ -77,6 +78,16 @@ def test_fit_prints_json(tmp_path, capsys):
     assert main(given) == 0
     (report,) = json.loads(capsys.readouterr().out)
     assert report["samples"] == 60 and sum(report["sizes"]) == 60 and "accuracy" not in report
+
+
+def test_a_first_answer_comes_early(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("reclust.estimators.reclust.EFFORTS", {"quick": Effort(1, 0, 20), "normal": Effort(1, 1, 20)})
+    np.save(tmp_path / "x.npy", blobs(n=120)[0])
+    assert main(["fit", str(tmp_path / "x.npy"), "-k", "4", "-o", str(tmp_path / "out"), "--seed", "0", "--device", "cpu"]) == 0
+    first, estimate, result, *_ = capsys.readouterr().out.splitlines()
+    assert first.startswith("first answer, after") and "clusters of 30, 30, 30, 30" in first
+    assert estimate.startswith("the fit takes about") and result.startswith("120 samples in 4 clusters of 30, 30, 30, 30, after")
+    assert sorted(os.listdir(tmp_path / "out")) == ["labels.csv", "model.reclust"]
 
 
 def test_a_finished_model_is_not_overwritten(tmp_path, capsys):

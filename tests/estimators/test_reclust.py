@@ -73,7 +73,7 @@ def test_wide_sparse_rows():
 
 
 def test_rows_beyond_the_limit_are_labeled_by_the_network(monkeypatch):
-    monkeypatch.setattr(room, "MAX_ROWS", 100)
+    monkeypatch.setattr(room, "QUICK_ROWS", 100)
     model = quick().fit(X)
     assert metrics.ari(Y, model.labels_) > 0.95
     assert all((member.labels >= 0).sum() == 100 for member in model.candidates_)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits, make_blobs
 
-from reclust import IDEC, Reclust, load, suggest_k
+from reclust import IDEC, KSuggestion, Reclust, load, suggest_k
 from reclust.cli import main
 from reclust.ensemble.recipes import Effort
 
@@ -61,6 +61,21 @@ def test_estimators_take_the_number(make, tmp_path):
     np.testing.assert_array_equal(again.suggestion_.agreement, model.suggestion_.agreement)
     narrow = make(min_clusters=5, max_clusters=5, random_state=0).fit(X4)
     assert narrow.suggestion_.ks == (5,)
+
+
+@pytest.mark.parametrize(("agreement", "k"), [
+    ([1.0, 0.9, 1.0, 0.96, 0.95, 0.8], 4),  # splits of true clusters agree nearly as well
+    ([1.0, 0.7, 0.97, 0.965, 0.9, 0.8], 5), ([0.6, 0.7, 0.9, 0.8, 0.7, 0.6], 4), ([1.0] * 6, 7)])
+def test_the_largest_number_that_is_nearly_perfect_or_the_highest_peak(agreement, k):
+    assert KSuggestion(tuple(range(2, 8)), np.array(agreement), chance=0.5, n_samples=100).k == k
+
+
+def test_a_suggestion_is_a_number_of_clusters(tmp_path):
+    found = suggest_k(X4, most=6)
+    model = Reclust(found, effort="quick", random_state=0).fit(X4)
+    assert model.suggestion_ is found and model.n_clusters_ == 4
+    model.save(tmp_path / "a.reclust")
+    assert load(tmp_path / "a.reclust").n_clusters == "auto"
 
 
 def test_a_fit_without_clusters_says_so():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 import warnings
 from contextlib import suppress
 from dataclasses import replace
@@ -19,8 +20,11 @@ from .common import DATA, PREPARATION, add_command, add_options, read_data, show
 
 if TYPE_CHECKING:
     from ..data import Dataset
+    from ..ensemble.granularity import KSuggestion
 
-OWN_FILES = ("labels.csv", "model.reclust", "fit.checkpoint", "fit.checkpoint.previous", "fit.lock")
+OWN_FILES = ("labels.csv", "quick-labels.csv", "model.reclust", "fit.checkpoint",
+             "fit.checkpoint.previous", "fit.lock")
+TIMES_QUICK = {"normal": 7, "high": 40}  # how long fits took, to within a factor of two
 CHECKPOINT_SECONDS = 20.0  # writing a large network after every epoch would be slow
 
 
@@ -93,6 +97,8 @@ def _fit(arguments: argparse.Namespace) -> int:
 
 def _fit_into(folder: Path, model: Any, dataset: Dataset, arguments: argparse.Namespace,
               is_first: bool = True) -> int:
+    from torch.distributed import is_initialized
+
     from .. import Checkpoint
     from ..training.checkpoint import CheckpointMismatch
 
@@ -102,6 +108,15 @@ def _fit_into(folder: Path, model: Any, dataset: Dataset, arguments: argparse.Na
         if is_first and file.exists() and not (checkpoint.exists() or arguments.overwrite):
             raise FileExistsError(f"{file} exists: use another folder (-o), or --overwrite.")
     monitors = [] if sys.stderr.isatty() else [common.ProgressLines().monitor]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit gives the same ones
+        if model.n_clusters == "auto":
+            model.set_params(n_clusters=_suggestion(arguments, dataset))
+            if is_first and not arguments.json:
+                print(model.n_clusters.answer, flush=True)
+        if not (arguments.json or checkpoint.exists() or is_initialized()):
+            _first_answer(model, dataset, folder / "quick-labels.csv")
+    started = time.monotonic()
     try:
         model.fit(dataset, checkpoint=checkpoint, monitors=monitors)
     except CheckpointMismatch:
@@ -111,6 +126,7 @@ def _fit_into(folder: Path, model: Any, dataset: Dataset, arguments: argparse.Na
         model.fit(dataset, checkpoint=checkpoint, monitors=monitors)
     if not is_first:
         return 0
+    seconds = time.monotonic() - started
     model.save(model_file)
     write_text(labels_file, csv_text(_label_rows(model, dataset)))
     _write_report(model, dataset, arguments.report)
@@ -118,10 +134,27 @@ def _fit_into(folder: Path, model: Any, dataset: Dataset, arguments: argparse.Na
     complete = planned is None or model.result_.trained_epochs("clustering") >= planned.epochs
     if complete:
         checkpoint.remove()
-    _print_summary(arguments, dataset, model, complete=complete)
+        (folder / "quick-labels.csv").unlink(missing_ok=True)
+    _print_summary(arguments, dataset, model, seconds, complete=complete)
     if not complete:
         print("reclust: stopped early: run the same command again to continue", file=sys.stderr)
     return 0 if complete else 3
+
+
+def _first_answer(model: Any, dataset: Dataset, file: Path) -> None:
+    """Write the labels of a quick fit, and say how long the fit will take."""
+    import numpy as np
+    from sklearn.base import clone
+
+    if getattr(model, "effort", "quick") == "quick":
+        return
+    started = time.monotonic()
+    quick = clone(model).set_params(effort="quick").fit(dataset)
+    seconds = time.monotonic() - started
+    write_text(file, csv_text(_label_rows(quick, dataset)))
+    print(f"first answer, after {duration(seconds)}: clusters of "
+          f"{', '.join(map(str, np.bincount(quick.labels_)))}, in {file}")
+    print(f"the fit takes about {duration(TIMES_QUICK[model.effort] * seconds)}", flush=True)
 
 
 def _model(arguments: argparse.Namespace, *, images: bool) -> Any:
@@ -148,7 +181,7 @@ def _model(arguments: argparse.Namespace, *, images: bool) -> Any:
     return model
 
 
-def _print_summary(arguments: argparse.Namespace, dataset: Dataset, model: Any, *,
+def _print_summary(arguments: argparse.Namespace, dataset: Dataset, model: Any, seconds: float, *,
                    complete: bool) -> None:
     import numpy as np
 
@@ -159,7 +192,7 @@ def _print_summary(arguments: argparse.Namespace, dataset: Dataset, model: Any, 
     summary: dict[str, Any] = {
         "samples": len(dataset), "clusters": model.n_clusters_, "complete": complete,
         "sizes": np.bincount(model.labels_).tolist(), "output": arguments.output,
-        "seconds": round(sum(model.result_.seconds.values()), 1)}
+        "seconds": round(seconds, 1)}
     if dataset.labels is not None:
         summary |= scores(dataset.labels, model.labels_)
         baseline = scores(dataset.labels, model.baseline_.labels_)
@@ -168,8 +201,6 @@ def _print_summary(arguments: argparse.Namespace, dataset: Dataset, model: Any, 
         summary["descriptions"] = [cluster["description"] for cluster in described]
         show([summary], as_json=True)
         return
-    if model.suggestion_ is not None:
-        print(model.suggestion_.answer)
     print(f"{len(dataset)} samples in {model.n_clusters_} clusters of "
           f"{', '.join(map(str, summary['sizes']))}, after {duration(summary['seconds'])}")
     if dataset.labels is not None:
@@ -237,12 +268,16 @@ def _label_rows(model: Any, dataset: Dataset) -> list[tuple[Any, ...]]:
     return [("id", "cluster", "confidence"), *rows]
 
 
-def _suggest_k(arguments: argparse.Namespace) -> None:
+def _suggestion(arguments: argparse.Namespace, dataset: Dataset, **options: Any) -> KSuggestion:
     from ..estimators.suggest_k import suggest_k
 
-    found = suggest_k(read_data(arguments), least=arguments.least, most=arguments.most,
-                      image_shape=arguments.image_shape, device=arguments.device,
-                      random_state=arguments.seed, progress=common.progress(quiet=arguments.json))
+    return suggest_k(dataset, image_shape=arguments.image_shape, device=arguments.device,
+                     progress=common.progress(quiet=arguments.json), **options)
+
+
+def _suggest_k(arguments: argparse.Namespace) -> None:
+    found = _suggestion(arguments, read_data(arguments), least=arguments.least,
+                        most=arguments.most, random_state=arguments.seed)
     if arguments.json:
         show([{"k": k, "agreement": float(agreement), "suggested": k == found.k,
                "clear": found.clear}

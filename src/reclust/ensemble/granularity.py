@@ -50,15 +50,19 @@ class KSuggestion:
 
     @property
     def k(self) -> int:
-        """The largest number with nearly perfect agreement, or else that of the highest peak.
+        """The best of the largest numbers with nearly perfect agreement, or else the highest peak.
 
-        Nearly perfect agreement must not be lower than that of the next smaller number. To find the
-        peak, agreement is averaged with that of the next smaller and larger number.
+        To find the peak, agreement is averaged with that of the next smaller and larger number.
         """
-        before = np.concatenate([[0], self.agreement[:-1]]) - ROUNDING
-        perfect = np.flatnonzero(self.agreement >= np.maximum(before, NEARLY_PERFECT))
-        around = np.convolve(np.pad(self.agreement, 1, mode="edge"), np.ones(3), "valid")
-        return self.ks[perfect[-1] if len(perfect) else int(around.argmax())]
+        perfect = self.agreement >= NEARLY_PERFECT
+        if not perfect.any():
+            around = np.convolve(np.pad(self.agreement, 1, mode="edge"), np.ones(3), "valid")
+            return self.ks[int(around.argmax())]
+        last = first = int(np.flatnonzero(perfect)[-1])
+        while first > 0 and perfect[first - 1]:
+            first -= 1
+        run = self.agreement[first : last + 1]
+        return self.ks[first + int(np.flatnonzero(run >= run.max() - ROUNDING)[-1])]
 
     @property
     def at_k(self) -> float:

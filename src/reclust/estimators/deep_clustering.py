@@ -47,8 +47,8 @@ class DeepClustering(FittedClustering):
 
     Parameters
     ----------
-    n_clusters : int or "auto", default=8
-        Number of clusters. "auto" takes what `suggest_k` finds, kept in `suggestion_`.
+    n_clusters : int, "auto" or KSuggestion, default=8
+        Number of clusters. "auto" takes what `suggest_k` finds; it is kept in `suggestion_`.
     objective : Objective, optional
         Clustering loss; `DEC`, `IDEC` and `DCN` have their own.
     intervention : Intervention, "auto" or None, default="auto"
@@ -128,7 +128,7 @@ class DeepClustering(FittedClustering):
 
     _default_objective: ClassVar[Objective | None] = None
 
-    n_clusters: int | str = 8
+    n_clusters: int | str | KSuggestion = 8
     _: KW_ONLY
     objective: Objective | None = None
     intervention: Intervention | str | None = "auto"
@@ -226,7 +226,7 @@ class DeepClustering(FittedClustering):
                          execution=self._execution(), checkpoint=checkpoint)
 
     def _recipe(self, channels: int | None = None, n_samples: int = 10_000,
-                n_clusters: int | str | None = None) -> Recipe:
+                n_clusters: int | str | KSuggestion | None = None) -> Recipe:
         """Apply the parameters to the preset, which also checks them."""
         known = 8 if self.n_clusters == "auto" else self.n_clusters
         preset = self._preset(channels, n_samples, n_clusters or known)

@@ -181,13 +181,16 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
 
     def _suggestion(self, samples: SampleSet, kind: str = "auto") -> KSuggestion | None:
         """Look for a number of clusters if `n_clusters` is "auto", or else check it."""
-        if self.n_clusters != "auto":
+        if isinstance(self.n_clusters, KSuggestion):
+            found = self.n_clusters
+        elif self.n_clusters == "auto":
+            found = suggest(samples, kind, self.min_clusters, self.max_clusters,
+                            choose_device(self.device), 0, self.progress)
+        else:
             if samples.n_samples < check_int("n_clusters", self.n_clusters, 1):
                 raise ValueError(f"n_clusters={self.n_clusters} needs at least {self.n_clusters} "
                                  f"samples, X has n_samples={samples.n_samples}.")
             return None
-        found = suggest(samples, kind, self.min_clusters, self.max_clusters,
-                        choose_device(self.device), 0, self.progress)
         if not found.clear:
             warn(found.answer)
         return found

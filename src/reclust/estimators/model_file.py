@@ -36,6 +36,8 @@ def write_model(path: str | os.PathLike[str], estimator: str, parameters: dict[s
     to_json(result.settings[fitted["best_replica_"]].objective)  # raises for custom classes
     if not isinstance(parameters.get("random_state", 0), Integral):
         parameters = {**parameters, "random_state": None}
+    if fitted["suggestion_"] is not None:
+        parameters = {**parameters, "n_clusters": "auto"}
     (header, tensors), ids = result.pack(), fitted["ids_"]
     header |= {
         "estimator": estimator,

@@ -22,6 +22,7 @@ from ..data.preparation import Preparation
 from ..data.texts import accept_texts, is_texts
 from ..ensemble import recipes
 from ..ensemble.consensus import consensus, vote_shares
+from ..ensemble.granularity import KSuggestion
 from ..ensemble.members import Member, MemberTraining
 from ..ensemble.recipes import EFFORTS, Stage
 from ..interventions import Recluster
@@ -40,12 +41,13 @@ from ..training.train import train
 from ..utils.device import choose_device
 from ..utils.exceptions import TrainingFailed, warn
 from ..utils.progress import progress_bar
+from ..utils.values import check_int
 from .baseline import k_means_baseline
 from .fitted import FittedClustering
 from .kinds import augmentation_for, flat_rows, kind_of, lens_for
 from .presets import best, check_known
 
-MAX_ROWS, GPU_ROWS = 20_000, 100_000  # that members cluster; the network labels the others
+QUICK_ROWS, MAX_ROWS, GPU_ROWS = 5_000, 20_000, 100_000  # for members; the network labels all
 NETWORK = Neighbors((256,), 16, "student")
 IMAGE_NETWORK = Neighbors((512, 256), 32, "student")
 LOW_AGREEMENT = 0.3
@@ -57,8 +59,8 @@ class Reclust(FittedClustering):
 
     Parameters
     ----------
-    n_clusters : int or "auto", default=8
-        Number of clusters. "auto" takes what `suggest_k` finds, kept in `suggestion_`.
+    n_clusters : int, "auto" or KSuggestion, default=8
+        Number of clusters. "auto" takes what `suggest_k` finds; it is kept in `suggestion_`.
     kind : {"auto", "table", "embeddings", "images"}, default="auto"
         What the samples are. "auto" takes unit-length rows, principal components, and many dense
         columns of similar scale, as embeddings.
@@ -108,7 +110,7 @@ class Reclust(FittedClustering):
 
     candidate_name = "member"
 
-    n_clusters: int | str = 8
+    n_clusters: int | str | KSuggestion = 8
     _: KW_ONLY
     kind: str = "auto"
     effort: str = "normal"
@@ -145,7 +147,7 @@ class Reclust(FittedClustering):
             kind = kind_of(samples, self.kind)
         check_known("effort", self.effort, EFFORTS)
         suggestion = self._suggestion(samples, kind)
-        k = suggestion.k if suggestion else int(self.n_clusters)
+        k = suggestion.k if suggestion else check_int("n_clusters", self.n_clusters, 1)
         device = choose_device(self.device)
         preparation = Preparation.fit(samples, standardize=True, lens=lens_for(samples, device))
         checkpoint = Checkpoint.at(checkpoint, every)
@@ -153,7 +155,8 @@ class Reclust(FittedClustering):
         with self._fitting(samples):
             self._check_features(X, samples, reset=True)
             order = draws.permutation(draws.fold(draws.key(seed), "rows"), samples.n_samples)
-            most = GPU_ROWS if device.type == "cuda" else MAX_ROWS
+            most = (QUICK_ROWS if not EFFORTS[self.effort].networks
+                    else GPU_ROWS if device.type == "cuda" else MAX_ROWS)
             rows = order[:most].sort().values.numpy()
             some = replace(samples, array=samples.array[rows])
             inputs, augment = self._inputs(some, preparation), augmentation_for(samples)
