@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean, median, stdev
 from typing import Any
 
 from reclust.studies import published
@@ -278,6 +278,32 @@ def front_door(measured: dict[str, Any]) -> str:
             table(["set", "size", "classes", *methods], each) + "\n\n</details>")
 
 
+def front_door_images(measured: dict[str, Any]) -> str:
+    rows = []
+    for name, seen in measured.items():
+        found = seen["methods"]["Reclust, normal"]
+        rows.append([name, f"{seen['samples']:,}", str(seen["classes"]), mean_and_error(found["each"]),
+                     *(f"{found[measure]:.1f}" for measure in ("nmi", "ari", "seconds"))])
+    return ("`Reclust` with nothing but the number of classes, five fits of each set: mean ± standard error of ACC in percent, and the "
+            "seconds of a fit. Other methods on these sets: [comparison](how/compare.md).\n\n" +
+            table(["set", "images", "classes", "ACC", "NMI", "ARI", "seconds"], rows))
+
+
+def unknown_k(measured: dict[str, Any]) -> str:
+    """Means over the sets, and the sets one by one, folded."""
+    methods = list(dict.fromkeys(method for seen in measured.values() for method in seen["methods"]))
+    runs = {method: [seen["methods"][method] for seen in measured.values() if method in seen["methods"]] for method in methods}
+    means = [[method, f"{mean([run['ari'] for run in found]):.1f}", f"{median([run['error'] for run in found]):.2f}",
+              f"{mean([run['seconds'] for run in found]):.0f}", str(len(found))] for method, found in runs.items()]
+    each = [[name, f"{seen['samples']:,} × {seen['features']:,}", str(seen["classes"]), *(
+        f"{seen['methods'][method]['ari']:.1f} ({seen['methods'][method]['k']})" if method in seen["methods"] else "–"
+        for method in methods)] for name, seen in measured.items()]
+    return ("Every method finds the number of clusters itself, with its defaults; labels only score. Mean ARI in percent, median error of "
+            "the number relative to the true one, mean seconds.\n\n" + table(["method", "ARI", "error of k", "seconds", "sets"], means) +
+            "\n\n<details markdown=\"1\"><summary>ARI of each set, and the number of clusters</summary>\n\n" +
+            table(["set", "size", "classes", *methods], each) + "\n\n</details>")
+
+
 def front_door_speed(measured: dict[str, Any]) -> str:
     methods = list(next(iter(measured.values()))["methods"])
     rows = [[name, *(f"{seen['methods'][method]['seconds']:.1f}" for method in methods)] for name, seen in measured.items()]
@@ -316,10 +342,13 @@ SECTIONS: list[tuple[str, str, str, Callable[[dict[str, Any]], str]]] = [
     ("Precomputed embeddings", "embeddings", "benchmarks/embeddings.py", embeddings),
     ("Reclust on tables", "front_door_tables", "benchmarks/front_door.py tables tables.npz --efforts normal quick", front_door),
     ("Reclust on texts", "front_door_texts", "benchmarks/front_door.py texts FOLDER", front_door),
-    ("Reclust on images", "front_door_images", "benchmarks/front_door.py images FOLDER", front_door),
+    ("Reclust on images", "front_door_images_cuda_*", "benchmarks/front_door.py images FOLDER --only-ours --repetitions 5",
+     front_door_images),
     ("Reclust on images, on a CPU", "front_door_images_cpu", "benchmarks/front_door.py images FOLDER --record front_door_images_cpu",
      front_door),
     ("Seconds of Reclust", "front_door_speed", "benchmarks/front_door.py speed --efforts normal quick", front_door_speed),
+    *((f"Unknown number of clusters: {kind}", f"unknown_k_{kind}", f"benchmarks/unknown_k.py {kind} FOLDER", unknown_k)
+      for kind in ("tables", "texts", "images")),
     ("Import", "import_time", "benchmarks/import_time.py", import_time),
 ]
 
@@ -333,9 +362,9 @@ def machine(record: dict[str, Any]) -> str:
 def page() -> str:
     parts = [HEAD]
     for title, name, command, section in SECTIONS:
-        path = RECORDS / f"{name}.json"
-        if path.exists():
-            record = json.loads(path.read_text())
+        records = [json.loads(path.read_text()) for path in sorted(RECORDS.glob(f"{name}.json"))]
+        if records:
+            record = records[0] | {"measured": {key: seen for record in records for key, seen in record["measured"].items()}}
             command = command if command.startswith("make") else f"python {command}"
             parts.append(f"## {title}\n{section(record['measured'])}\n\n`{command}` on {machine(record)}.\n")
     return "\n".join(parts)
