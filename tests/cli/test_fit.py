@@ -80,6 +80,14 @@ def test_fit_prints_json(tmp_path, capsys):
     assert report["samples"] == 60 and sum(report["sizes"]) == 60 and "accuracy" not in report
 
 
+@pytest.mark.parametrize("given", [("--algorithm", "reclust", "--epochs", "5"), ("--algorithm", "dec", "--effort", "high"),
+                                   ("--light", "removed", "--effort", "quick")])
+def test_options_of_other_algorithms_are_refused(given, tmp_path, capsys):
+    np.save(tmp_path / "x.npy", blobs(n=60)[0])
+    assert main(["fit", str(tmp_path / "x.npy"), "-k", "4", "-o", str(tmp_path / "out"), *given]) == 1
+    assert "cannot be used together" in capsys.readouterr().err
+
+
 def test_a_first_answer_comes_early(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("reclust.estimators.reclust.EFFORTS", {"quick": Effort(1, 0, 20), "normal": Effort(1, 1, 20)})
     np.save(tmp_path / "x.npy", blobs(n=120)[0])

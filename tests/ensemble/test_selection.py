@@ -35,6 +35,7 @@ from reclust.ensemble.selection import (
     Candidates,
     Compactness,
     Consistency,
+    NormalizedInformation,
     SharedInformation,
     Silhouette,
     SizeEntropy,
@@ -45,7 +46,7 @@ from reclust.interventions import Exchange
 X, Y = blobs(n=160, spread=0.5)
 X = ((X - X.mean(0)) / X.std(0)).astype(np.float32)
 INPUTS = as_inputs(X)
-ALONE = [Consistency(), Consistency(Noise(0.3), repeats=5, seed=1), Compactness(), SharedInformation(), Silhouette(), Silhouette("cosine")]
+ALONE = [Consistency(), Consistency(Noise(0.3), repeats=5, seed=1), Compactness(), SharedInformation(), NormalizedInformation(), Silhouette(), Silhouette("cosine")]
 every = pytest.mark.parametrize("selector", ALONE, ids=repr)
 together = pytest.mark.parametrize("selector", [*ALONE, SizeEntropy()], ids=repr)
 
@@ -131,7 +132,7 @@ def test_a_cluster_that_holds_everything_is_consistent_and_tells_nothing(family)
     giant = replicas(family, 0)
     giant.state = {"centers": torch.cat([giant.state["centers"][:, :1], torch.full((1, 3, 4), 1e3)], 1)}
     candidates = Candidates(giant, INPUTS)
-    assert Consistency()(candidates) == 1 and SharedInformation()(candidates) == 0
+    assert Consistency()(candidates) == 1 and SharedInformation()(candidates) == NormalizedInformation()(candidates) == 0
     assert SizeEntropy()(candidates) == 0 and Silhouette()(candidates) == Silhouette("cosine")(candidates) == 0
 
 
@@ -145,6 +146,9 @@ def test_scores_are_the_formulas_of_scikit_learn(family):
         assert Silhouette()(candidates)[i].item() == pytest.approx(silhouette_samples(z, labels[i][order], metric="sqeuclidean").mean(), abs=1e-5)
         own, view = SharedInformation().pairs(candidates)[i]
         assert SharedInformation()(candidates)[i].item() == pytest.approx(mutual_info_score(own, view) / np.log(4), abs=1e-5)
+        entropy = mutual_info_score(own, own)
+        expected = mutual_info_score(own, view) / entropy * len(np.unique(own)) / 4
+        assert NormalizedInformation()(candidates)[i].item() == pytest.approx(expected, abs=1e-5)
         assert SizeEntropy()(candidates)[i].item() == pytest.approx(mutual_info_score(labels[i], labels[i]) / np.log(4), abs=1e-5)
 
 

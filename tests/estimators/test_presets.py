@@ -22,7 +22,7 @@ from reclust.data import Lens
 from reclust.data.augmentation.affine import Affine
 from reclust.data.augmentation.color import ColorViews
 from reclust.data.augmentation.strong import StrongViews
-from reclust.ensemble.selection import Compactness, SharedInformation
+from reclust.ensemble.selection import Compactness, NormalizedInformation, SharedInformation
 from reclust.estimators import presets
 from reclust.interventions import Exchange, SplitMerge
 from reclust.utils import choices
@@ -125,7 +125,7 @@ def test_estimators_take_replicas_and_selection_from_the_preset():
     def found(**given):
         return IDEC(10, device="cpu", **given)._recipe(1)
 
-    assert (found().n_init, found().select, found(preset="paper").n_init) == (1, SharedInformation(), 1)
+    assert (found().n_init, found().select, found(preset="paper").n_init) == (1, NormalizedInformation(), 1)
     best = presets.best(10, presets.OBJECTIVES["idec"], channels=1, device="cpu")
     assert found(preset="best") == best == found(preset=best)
     assert found(preset="best", n_init=2).n_init == 2 and found(preset=best, select=Compactness()).select == Compactness()

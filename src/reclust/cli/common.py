@@ -36,7 +36,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--light": {"choices": ("kept", "removed"), "help": "remove brightness from color images, for "
                 "photos taken in sun and shadow (default: kept)"},
     "--minutes": {"type": float, "metavar": "M",
-                  "help": "stop after this time; run the same command again to continue"},
+                  "help": "stop after this time: reclust votes with the members it has, other "
+                  "commands continue when run again"},
     "--no-standardize": {"dest": "standardize", "action": "store_false", "help":
                          "do not scale features, for example principal components"},
     "--seed": {"type": int, "metavar": "N", "help": "random seed, for reproducible results"},

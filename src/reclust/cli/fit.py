@@ -114,7 +114,7 @@ def _fit_into(folder: Path, model: Any, dataset: Dataset, arguments: argparse.Na
             model.set_params(n_clusters=_suggestion(arguments, dataset))
             if is_first and not arguments.json:
                 print(model.n_clusters.answer, flush=True)
-        if not (arguments.json or checkpoint.exists() or is_initialized()):
+        if not (arguments.json or checkpoint.seeds() or is_initialized()):
             _first_answer(model, dataset, folder / "quick-labels.csv")
     started = time.monotonic()
     try:
@@ -166,6 +166,9 @@ def _model(arguments: argparse.Namespace, *, images: bool) -> Any:
         getattr(arguments, name) is not None
         for name in ("preset", "n_init", "pretrain_epochs", "epochs", "light"))
     algorithm = arguments.algorithm or ("idec" if deep else "reclust")
+    if deep if algorithm == "reclust" else arguments.effort != "normal":
+        raise ValueError("--effort is an option of reclust, --augment, --epochs, --light and the "
+                         "like are options of dec, idec and dcn: they cannot be used together.")
     if algorithm == "reclust":
         return estimators.Reclust(
             arguments.n_clusters, effort=arguments.effort, image_shape=arguments.image_shape,
@@ -258,11 +261,8 @@ def _write_report(model: Any, dataset: Dataset, path: str | None) -> None:
 
 
 def _label_rows(model: Any, dataset: Dataset) -> list[tuple[Any, ...]]:
-    from ..training.result import Model
-
     samples = model.check_input(dataset)
-    labels = model.map_samples(samples.array, Model.assign)
-    confidence = model.map_samples(samples.array, model.soft_labels).max(1)
+    labels, confidence = model.assign(samples.array)
     ids = range(len(labels)) if samples.ids is None else samples.ids
     rows = zip(ids, labels, map("{:.3f}".format, confidence), strict=True)
     return [("id", "cluster", "confidence"), *rows]

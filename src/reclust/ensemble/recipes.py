@@ -84,10 +84,13 @@ def table_recipe(rows: np.ndarray, effort: Effort, seed: int, training: MemberTr
     if mostly_categories(features):  # networks and Gaussian mixtures do worse on these
         return EnsembleRecipe([("mixtures of numbers and categories", partial(
             members.mixed_members, rows, features, tensors, k, seeds))], graph)
-    for view, network, augment in TABLE_NETWORKS if effort.networks else ():
+    networks = range(seed, seed + effort.networks)
+    for view, network, augment in TABLE_NETWORKS if networks else ():
         settings = neighbor_settings(network, k, len(rows), steps=effort.steps, augment=augment,
                                      batch_size=128)
-        stages.append(_networks(tensors[view], settings, view, seed, effort.networks, training))
+        stages.append(("neighbor networks", partial(
+            members.trained_members, ResidentInputs(tensors[view]), settings, networks,
+            f"neighbor network, {network.kernel} kernel", view, training)))
     return EnsembleRecipe(stages, graph)
 
 
@@ -165,12 +168,3 @@ def image_steps(steps: int, inputs: Inputs) -> int:
         return steps * 15
     return steps * min(3, inputs.n_samples // 256 or 1)  # a few hundred images need fewer
 
-
-def _networks(x: Tensor, settings: Settings, view: str, seed: int, count: int,
-              training: MemberTraining) -> Stage:
-    network = settings.representation
-    assert isinstance(network, Neighbors)
-    method = f"neighbor network, {network.kernel} kernel"
-    return "neighbor networks", partial(
-        members.trained_members, ResidentInputs(x), settings, range(seed, seed + count), method,
-        view, training)

@@ -4,10 +4,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
+from scipy.special import entr
 from torch import Tensor
 
 from .. import draws, metrics
@@ -18,7 +19,6 @@ from ..training.result import Model, Result
 from ..utils.values import choice, integer, value
 
 CHUNK = 4096
-ScoredT = TypeVar("ScoredT", bound="Scored")
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Selector(Protocol):
 
 
 def choose_replica(result: Result, inputs: Inputs, select: Selector) -> tuple[list[float], int]:
-    """Return the score of each replica, and the replica to keep."""
+    """Choose the replica to keep; return the score of each one, and the chosen one."""
     if len(result) == 1:
         return [math.nan], 0
     without_labels = replace(result, history={})
@@ -123,17 +123,37 @@ class Consistency(_UnderPerturbation):
 class SharedInformation(_UnderPerturbation):
     """Mutual information of the clusters of samples and of their views, relative to log(k).
 
-    It prefers clusters of equal size: for very unequal classes use `Consistency`.
+    It prefers clusters of equal size, `NormalizedInformation` does not.
     """
 
     def __call__(self, candidates: Candidates) -> Tensor:
-        pairs, k = self.pairs(candidates), candidates.result.n_clusters
+        most = math.log(max(candidates.result.n_clusters, 2))
+        information = self.information(candidates)
+        return candidates.scores(lambda replica: information[replica][0] / most)
 
+    def information(self, candidates: Candidates) -> dict[int, tuple[float, np.ndarray]]:
+        """Return the mutual information and the cluster sizes of each replica."""
+        k, found = candidates.result.n_clusters, {}
+        for replica, (labels, view) in self.pairs(candidates).items():
+            table = metrics.batched_contingency(labels, view[None], k, k)[0].cpu().numpy()
+            found[replica] = metrics.information_of_table(table), table.sum(1)
+        return found
+
+
+@value
+class NormalizedInformation(SharedInformation):
+    """Mutual information of the clusters of samples and of their views, relative to its maximum.
+
+    The maximum is the entropy of the cluster sizes. Empty clusters lower the score in proportion.
+    """
+
+    def __call__(self, candidates: Candidates) -> Tensor:
         def score(replica: int) -> float:
-            labels, view = pairs[replica]
-            table = metrics.batched_contingency(labels, view[None], k, k)[0]
-            return metrics.information_of_table(table.cpu().numpy()) / math.log(max(k, 2))
+            shared, sizes = information[replica]
+            possible = float(entr(sizes / sizes.sum()).sum())
+            return shared / possible * float((sizes > 0).mean()) if possible else 0.0
 
+        information = self.information(candidates)
         return candidates.scores(score)
 
 
@@ -180,12 +200,7 @@ class SizeEntropy:
         return candidates.scores(score)
 
 
-class Scored(Protocol):
-    @property
-    def score(self) -> float: ...
-
-
-def better_half(candidates: Sequence[ScoredT]) -> list[ScoredT]:
+def better_half(candidates: Sequence[Any]) -> list[Any]:
     """Return the candidates with at least the median score, or all if scores are unknown."""
     scores = np.array([candidate.score for candidate in candidates])
     known = scores[np.isfinite(scores)]

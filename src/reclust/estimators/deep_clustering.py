@@ -73,7 +73,8 @@ class DeepClustering(FittedClustering):
     n_init : int, optional
         Number of replicas, of which the one with the highest score is kept; 1 except for "best".
     select : callable, optional
-        Label-free score, by default `reclust.ensemble.selection.SharedInformation()`.
+        Label-free score from `reclust.ensemble.selection`, by default
+        `NormalizedInformation()`, with other presets `SharedInformation()`.
     consensus : bool, default=False
         Also let the replicas vote on every sample.
     device, precision : str, default="auto"

@@ -132,6 +132,10 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         ----------
         n_clusters : int
             Fewer merges clusters that are similar, more divides them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
         """
         check_is_fitted(self, "tree_")
         if n_clusters == self.n_clusters_:
@@ -264,11 +268,16 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         # In float64 the prediction for a row does not depend on the rows beside it.
         self._model = result.model(best).to("cpu", torch.float64)
 
+    def assign(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the clusters of accepted samples and the probabilities of these, (n,) each."""
+        labels, probabilities = self.map_samples(X, lambda model, z: torch.stack(
+            [model.assign(z), self.soft_labels(model, z).max(-1).values], 1)).T
+        return labels.astype(np.int64), probabilities
+
     def _label(self, X: Any, n_clusters: int) -> None:
         """Label the samples of the fit, with probabilities, and drop empty clusters."""
-        labels, self.probabilities_ = self.map_samples(X, lambda model, z: torch.stack(
-            [model.assign(z), self.soft_labels(model, z).max(-1).values], 1)).T
-        nonempty, self.labels_ = np.unique(labels.astype(np.int64), return_inverse=True)
+        labels, self.probabilities_ = self.assign(X)
+        nonempty, self.labels_ = np.unique(labels, return_inverse=True)
         self._keep_clusters(nonempty)
         self.reference_ = Reference.draw(self, X, self.labels_)
         order = draws.permutation(draws.fold(draws.key(0), "shapes"), X.shape[0])

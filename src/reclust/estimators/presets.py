@@ -12,7 +12,7 @@ from ..data.augmentation.affine import Affine, Noise
 from ..data.augmentation.color import ColorViews
 from ..data.augmentation.strong import StrongViews
 from ..data.lens import Lens
-from ..ensemble.selection import Selector, SharedInformation
+from ..ensemble.selection import NormalizedInformation, Selector, SharedInformation
 from ..interventions import BRB, Every, Intervention, KaimingNoise, Recluster, SoftReset
 from ..interventions.exchange import Exchange
 from ..interventions.reclustering.medoids import KMedoids
@@ -288,7 +288,8 @@ def recipe(preset: str, n_clusters: int, objective: Any, *, channels: int | None
     if preset == "paper":
         result = Recipe(paper_protocol(n_clusters, objective, **options))
     elif preset == "everyday":
-        result = Recipe(everyday(n_clusters, objective, **options, n_samples=n_samples))
+        result = Recipe(everyday(n_clusters, objective, **options, n_samples=n_samples),
+                        select=NormalizedInformation())
     else:
         result = best(n_clusters, objective, **options, n_samples=n_samples, device=device)
     if not isinstance(representation, Neighbors):

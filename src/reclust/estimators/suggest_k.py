@@ -52,6 +52,11 @@ def suggest_k(X: Any, *, least: int = 2, most: int | None = None, kind: str = "a
     progress : bool or callable, optional
         Show a bar, by default in a terminal only; or a function of the share that is done.
 
+    Returns
+    -------
+    KSuggestion
+        The number, and the evidence for it.
+
     Examples
     --------
     >>> from sklearn.datasets import make_blobs

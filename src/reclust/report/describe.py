@@ -11,7 +11,6 @@ from sklearn.feature_extraction.text import CountVectorizer
 from ..data.accept import SampleSet
 from ..data.dataset import dense_rows
 from ..data.encoding import Feature, TableEncoder, TextColumn
-from ..training.result import Model
 from .versus_kmeans import FittedModel
 
 MAX_ROWS, MAX_FEATURES = 20_000, 50  # rows and features in which rules are sought
@@ -33,8 +32,7 @@ class Condition(NamedTuple):
 
 def describe(model: FittedModel, samples: SampleSet) -> list[dict[str, Any]]:
     """Describe each cluster: size, rule with coverage and precision, members, typical values."""
-    labels = model.map_samples(samples.array, Model.assign)
-    confidence = model.map_samples(samples.array, model.soft_labels).max(1)
+    labels, confidence = model.assign(samples.array)
     clusters, first = np.unique(labels, return_index=True)
     some = np.unique([*range(0, len(labels), -(-len(labels) // MAX_ROWS)), *first])
     features = features_of(samples)
