@@ -88,6 +88,28 @@ def test_options_of_other_algorithms_are_refused(given, tmp_path, capsys):
     assert "cannot be used together" in capsys.readouterr().err
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes are another matter there")
+def test_a_closed_pipe_does_not_end_a_fit(table, tmp_path):
+    command = f"{sys.executable} -m reclust fit {table} --effort quick --seed 0 --device cpu -o {tmp_path / 'out'}"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+    assert subprocess.run(["bash", "-c", f"set -o pipefail; {command} 2> >(exit 0) | true"], env=environment).returncode == 0
+    assert sorted(os.listdir(tmp_path / "out")) == ["labels.csv", "model.reclust"]
+
+
+def test_an_interrupted_end_is_written_again_and_other_files_stay(table, tmp_path, capsys):
+    out = tmp_path / "out"
+    given = ["fit", str(table), "-k", "4", "--effort", "quick", "--seed", "0", "--device", "cpu", "--ids", "name", "-o"]
+    assert main([*given, str(out)]) == 0
+    labels = (out / "labels.csv").read_text()
+    (out / "model.reclust").unlink()  # written last
+    assert main([*given, str(out)]) == 0 and (out / "labels.csv").read_text() == labels
+    for name in ("labels.csv", "quick-labels.csv"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).write_text("my notes")
+        assert main([*given, str(tmp_path / name)]) == 1 and "exists: use another folder" in capsys.readouterr().err
+        assert (tmp_path / name / name).read_text() == "my notes"
+
+
 def test_a_first_answer_comes_early(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("reclust.estimators.reclust.EFFORTS", {"quick": Effort(1, 0, 20), "normal": Effort(1, 1, 20)})
     np.save(tmp_path / "x.npy", blobs(n=120)[0])

@@ -48,6 +48,7 @@ def test_dates_are_years():
     np.testing.assert_allclose(years[:2], [2020.0, 2021.5], atol=0.003)
     day_first = only(STAMPS.strftime("%d/%m/%Y"))
     np.testing.assert_allclose(day_first.encode(pd.Series(["02/07/2021"])), 2021.5, atol=0.003)
+    assert np.isfinite(only(STAMPS).encode(pd.Series(["9999-12-31"]))).all()  # as some tables write "never"
 
 
 def test_a_category_has_the_variance_of_one_standardised_column():

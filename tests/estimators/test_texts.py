@@ -55,3 +55,11 @@ def test_a_loaded_model_asks_for_the_embedding(model, tmp_path):
     assert (reclust.load(tmp_path / "m.reclust", embed=EMBED).predict(TEXTS) == model.labels_).all()
     with pytest.raises(ValueError, match="features"):
         reclust.load(tmp_path / "m.reclust", embed=lambda texts: np.ones((len(texts), 2))).predict(TEXTS)
+
+
+@pytest.mark.parametrize(("embed", "message"), [
+    ("all-MiniLM-L6-v2", "neither a function nor a model"), (lambda texts: EMBED(texts)[:40], "for 90 texts"),
+    (lambda texts: np.ones((len(texts), 4, 5)), "one vector for each")])
+def test_embeddings_that_do_not_fit_are_refused(embed, message):
+    with pytest.raises(ValueError, match=message):
+        Reclust(3, effort="quick").fit(TEXTS, embed=embed)

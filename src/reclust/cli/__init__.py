@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from ..utils.exceptions import printable
 from ..utils.version import __version__
 from . import fit, installation, study
+from .common import tell
 
 
 def parser() -> argparse.ArgumentParser:
@@ -41,8 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         for module in arguments.modules:
             importlib.import_module(module)
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_, **__: print(  # without a line of code
-                f"reclust: warning: {message}", file=sys.stderr)
+            warnings.showwarning = lambda message, *_, **__: tell(  # without a line of code
+                f"reclust: warning: {message}", sys.stderr)
             code = arguments.run(arguments) or 0
         sys.stdout.flush()
         return code

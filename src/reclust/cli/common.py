@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ..utils.exceptions import printable
 from ..utils.files import check_writable
@@ -129,6 +130,14 @@ def show(rows: Sequence[Mapping[str, Any]], *, as_json: bool, empty: str = "noth
             print(printable("  ".join(cells).rstrip()))
 
 
+def tell(text: str, stream: TextIO) -> None:
+    """Print while a command works, which goes on if nobody reads it any more."""
+    try:
+        print(text, file=stream, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 class ProgressLines(ProgressCallback):
     """Print progress as lines, at most one every `PROGRESS_SECONDS`."""
 
@@ -138,7 +147,7 @@ class ProgressLines(ProgressCallback):
     def say(self, text: str) -> None:
         if time.monotonic() - self._last >= PROGRESS_SECONDS:
             self._last = time.monotonic()
-            print(f"reclust: {text}", file=sys.stderr, flush=True)
+            tell(f"reclust: {text}", sys.stderr)
 
     def monitor(self, snapshot: Snapshot) -> None:
         if snapshot.moment == "epoch":

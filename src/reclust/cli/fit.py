@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 OWN_FILES = ("labels.csv", "quick-labels.csv", "model.reclust", "fit.checkpoint",
              "fit.checkpoint.previous", "fit.lock")
+LABEL_COLUMNS = ("id", "cluster", "confidence")
 TIMES_QUICK = {"normal": 7, "high": 40}  # how long fits took, to within a factor of two
 CHECKPOINT_SECONDS = 20.0  # writing a large network after every epoch would be slow
 
@@ -104,18 +105,21 @@ def _fit_into(folder: Path, model: Any, dataset: Dataset, arguments: argparse.Na
 
     checkpoint = Checkpoint(folder / "fit.checkpoint", every=1, seconds=CHECKPOINT_SECONDS)
     labels_file, model_file = folder / "labels.csv", folder / "model.reclust"
-    for file in (model_file, labels_file):
-        if is_first and file.exists() and not (checkpoint.exists() or arguments.overwrite):
-            raise FileExistsError(f"{file} exists: use another folder (-o), or --overwrite.")
+    quick_file = folder / "quick-labels.csv"
+    taken = [file for file in (labels_file, quick_file) if file.exists() and not _is_ours(file)]
+    if model_file.exists() and not checkpoint.exists():  # the last file that a fit writes
+        taken.append(model_file)
+    if taken and is_first and not arguments.overwrite:
+        raise FileExistsError(f"{taken[0]} exists: use another folder (-o), or --overwrite.")
     monitors = [] if sys.stderr.isatty() else [common.ProgressLines().monitor]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit gives the same ones
         if model.n_clusters == "auto":
             model.set_params(n_clusters=_suggestion(arguments, dataset))
             if is_first and not arguments.json:
-                print(model.n_clusters.answer, flush=True)
+                common.tell(model.n_clusters.answer, sys.stdout)
         if not (arguments.json or checkpoint.seeds() or is_initialized()):
-            _first_answer(model, dataset, folder / "quick-labels.csv")
+            _first_answer(model, dataset, quick_file)
     started = time.monotonic()
     try:
         model.fit(dataset, checkpoint=checkpoint, monitors=monitors)
@@ -127,14 +131,14 @@ def _fit_into(folder: Path, model: Any, dataset: Dataset, arguments: argparse.Na
     if not is_first:
         return 0
     seconds = time.monotonic() - started
-    model.save(model_file)
     write_text(labels_file, csv_text(_label_rows(model, dataset)))
     _write_report(model, dataset, arguments.report)
+    model.save(model_file)
     planned = model.result_.settings[0].clustering
     complete = planned is None or model.result_.trained_epochs("clustering") >= planned.epochs
     if complete:
         checkpoint.remove()
-        (folder / "quick-labels.csv").unlink(missing_ok=True)
+        quick_file.unlink(missing_ok=True)
     _print_summary(arguments, dataset, model, seconds, complete=complete)
     if not complete:
         print("reclust: stopped early: run the same command again to continue", file=sys.stderr)
@@ -152,9 +156,9 @@ def _first_answer(model: Any, dataset: Dataset, file: Path) -> None:
     quick = clone(model).set_params(effort="quick").fit(dataset)
     seconds = time.monotonic() - started
     write_text(file, csv_text(_label_rows(quick, dataset)))
-    print(f"first answer, after {duration(seconds)}: clusters of "
-          f"{', '.join(map(str, np.bincount(quick.labels_)))}, in {file}")
-    print(f"the fit takes about {duration(TIMES_QUICK[model.effort] * seconds)}", flush=True)
+    common.tell(f"first answer, after {duration(seconds)}: clusters of "
+          f"{', '.join(map(str, np.bincount(quick.labels_)))}, in {file}\nthe fit takes about "
+                f"{duration(TIMES_QUICK[model.effort] * seconds)}", sys.stdout)
 
 
 def _model(arguments: argparse.Namespace, *, images: bool) -> Any:
@@ -265,7 +269,13 @@ def _label_rows(model: Any, dataset: Dataset) -> list[tuple[Any, ...]]:
     labels, confidence = model.assign(samples.array)
     ids = range(len(labels)) if samples.ids is None else samples.ids
     rows = zip(ids, labels, map("{:.3f}".format, confidence), strict=True)
-    return [("id", "cluster", "confidence"), *rows]
+    return [LABEL_COLUMNS, *rows]
+
+
+def _is_ours(file: Path) -> bool:
+    """Tell labels of an interrupted fit from a file of the user's."""
+    with open(file, "rb") as content:
+        return content.readline(100).strip() == ",".join(LABEL_COLUMNS).encode()
 
 
 def _suggestion(arguments: argparse.Namespace, dataset: Dataset, **options: Any) -> KSuggestion:

@@ -57,7 +57,8 @@ class NumberColumn:
             return numbers.where(np.isfinite(numbers))
         dates = _pandas().to_datetime(_plain(cells), errors="coerce", utc=True, format="mixed",
                                       dayfirst=self.day_first)
-        return 1970 + (dates - _pandas().Timestamp(0, tz="UTC")).dt.total_seconds() / YEAR
+        since = dates.dt.as_unit("us") - _pandas().Timestamp(0, tz="UTC").as_unit("us")  # any year
+        return 1970 + since.dt.total_seconds() / YEAR
 
     def encode(self, cells: Any) -> NDArray[Any]:
         return self.parse(cells).fillna(self.fill).to_numpy()[:, None]  # type: ignore[no-any-return]

@@ -27,6 +27,11 @@ def accept_texts(X: Iterable[Any], embed: Any, *, min_samples: int = 1) -> Sampl
         raise DataError("X holds texts. Pass what embeds them, a function or a model with `encode`,"
                         " as fit(X, embed=…); files do not hold it, so load(path, embed=…) too.")
     texts = [text if isinstance(text, str) else "" for text in X]
-    samples = accept(getattr(embed, "encode", embed)(texts), min_samples=min_samples)
+    if isinstance(embed, str) or not callable(encode := getattr(embed, "encode", embed)):
+        raise DataError(f"embed={embed!r} is neither a function nor a model with `encode`.")
+    samples = accept(encode(texts), min_samples=min_samples)
+    if samples.array.shape != (len(texts), samples.n_features):
+        raise DataError(f"embed returned shape {samples.array.shape} for {len(texts)} texts: it "
+                        "must return one vector for each.")
     names = [shorten(text, EXCERPT, placeholder=" …") for text in texts]
     return replace(samples, ids=np.array(names, dtype=object), texts=texts)

@@ -67,8 +67,11 @@ def _keep_warnings(fit: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(fit)
     def fit_and_keep(self: FittedClustering, *args: Any, **options: Any) -> Any:
         with collected_warnings() as messages:
-            fit(self, *args, **options)
-        self.warnings_ = messages
+            try:
+                fit(self, *args, **options)
+            finally:
+                if hasattr(self, "labels_") and not hasattr(self, "warnings_"):
+                    self.warnings_ = messages
         return self
 
     return fit_and_keep

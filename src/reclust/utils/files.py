@@ -99,7 +99,7 @@ def exclusive_lock(path: Path, message: str) -> Iterator[None]:
     try:
         connection = sqlite3.connect(path, timeout=0, isolation_level=None)
         connection.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError as error:
+    except sqlite3.DatabaseError as error:
         if "is locked" not in str(error):
             message = (f"{path} could not be locked ({error}): use a writable folder that supports "
                        "locks.")

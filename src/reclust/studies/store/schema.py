@@ -26,6 +26,7 @@ VERSION = 1
 
 _ADVICE = {  # by a part of SQLite's message
     "disk is full": "free some space and run the command again, finished runs are kept",
+    "disk I/O error": "free some space, or check the disk, and run the command again",
     "locked": "wait for the process that uses it and run the command again",
     "readonly": "it or its folder is read-only, use a copy",
     "": "it is damaged or not a store of studies, use a copy or another file",

@@ -218,7 +218,8 @@ def export(store: StoreReader, folder: str | os.PathLike[str], *,
             text = {column: frame[column].map(no_formula) for column in frame
                     if kind == "csv" and frame[column].dtype.kind == "O"}
             write_bytes(path, frame.to_parquet(index=False) if kind == "parquet" else frame.assign(
-                **text).to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC).encode())
+                **text).rename(columns=no_formula).to_csv(
+                    index=False, quoting=csv.QUOTE_NONNUMERIC).encode())
             written.append(path)
     return written
 
