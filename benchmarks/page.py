@@ -304,6 +304,14 @@ def unknown_k(measured: dict[str, Any]) -> str:
             table(["set", "size", "classes", *methods], each) + "\n\n</details>")
 
 
+def mixed_tables(measured: dict[str, Any]) -> str:
+    methods = list(next(iter(measured.values())))
+    rows = [[method, *(f"{mean([seen[method][name] for seen in measured.values()]):.1f}" for name in ("ari", "seconds"))]
+            for method in methods]
+    return (f"Means over {len(measured)} tables with planted classes: numbers, categories, dates, missing values and a column of ids.\n\n" +
+            table(["method", "ARI", "seconds"], rows))
+
+
 def front_door_speed(measured: dict[str, Any]) -> str:
     methods = list(next(iter(measured.values()))["methods"])
     rows = [[name, *(f"{seen['methods'][method]['seconds']:.1f}" for method in methods)] for name, seen in measured.items()]
@@ -341,6 +349,7 @@ SECTIONS: list[tuple[str, str, str, Callable[[dict[str, Any]], str]]] = [
     ("Augmentation", "augmentation", "benchmarks/augmentation.py", augmentation),
     ("Precomputed embeddings", "embeddings", "benchmarks/embeddings.py", embeddings),
     ("Reclust on tables", "front_door_tables", "benchmarks/front_door.py tables tables.npz --efforts normal quick", front_door),
+    ("Reclust on mixed columns", "mixed_tables", "benchmarks/mixed_tables.py", mixed_tables),
     ("Reclust on texts", "front_door_texts", "benchmarks/front_door.py texts FOLDER", front_door),
     ("Reclust on images", "front_door_images_cuda_*", "benchmarks/front_door.py images FOLDER --only-ours --repetitions 5",
      front_door_images),
