@@ -68,6 +68,18 @@ def test_the_means_are_those_of_the_records(kind, row):
         assert f"{name} {mean(method)}" in README
 
 
+def test_the_comparison_of_tables_and_texts_is_that_of_the_records():
+    compared = first_rows((ROOT / "docs/how/compare.md").read_text())
+    methods = {"**Reclust**": "Reclust, normal", "Gaussian mixture, diagonal": "mixture, diagonal", "spectral clustering": "spectral"}
+    for name in (*methods, "k-means", "UMAP + k-means", "UMAP + mixture", "UMAP + HDBSCAN", "EVoC"):
+        expected = []
+        for kind in ("tables", "texts"):
+            runs = [found["methods"].get(methods.get(name, name))
+                    for found in record(f"benchmarks/records/front_door_{kind}.json")["measured"].values()]
+            expected += [f"{np.mean([run[measure] for run in runs]):.1f}" if all(runs) else "–" for measure in ("acc", "nmi", "ari")]
+        assert [cell.strip("*") for cell in compared[name]] == expected, name
+
+
 def test_the_page_of_benchmarks_is_written_from_the_records(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     import page

@@ -131,7 +131,7 @@ def show(rows: Sequence[Mapping[str, Any]], *, as_json: bool, empty: str = "noth
 
 
 def tell(text: str, stream: TextIO) -> None:
-    """Print while a command works, which goes on if nobody reads it any more."""
+    """Print; if the reader has closed the stream, discard this and all later output."""
     try:
         print(text, file=stream, flush=True)
     except OSError:

@@ -113,7 +113,7 @@ def _fit_into(folder: Path, model: Any, dataset: Dataset, arguments: argparse.Na
         raise FileExistsError(f"{taken[0]} exists: use another folder (-o), or --overwrite.")
     monitors = [] if sys.stderr.isatty() else [common.ProgressLines().monitor]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the fit gives the same ones
+        warnings.simplefilter("ignore")  # the fit gives the same warnings
         if model.n_clusters == "auto":
             model.set_params(n_clusters=_suggestion(arguments, dataset))
             if is_first and not arguments.json:
@@ -156,9 +156,9 @@ def _first_answer(model: Any, dataset: Dataset, file: Path) -> None:
     quick = clone(model).set_params(effort="quick").fit(dataset)
     seconds = time.monotonic() - started
     write_text(file, csv_text(_label_rows(quick, dataset)))
-    common.tell(f"first answer, after {duration(seconds)}: clusters of "
-          f"{', '.join(map(str, np.bincount(quick.labels_)))}, in {file}\nthe fit takes about "
-                f"{duration(TIMES_QUICK[model.effort] * seconds)}", sys.stdout)
+    sizes = ", ".join(map(str, np.bincount(quick.labels_)))
+    common.tell(f"first answer, after {duration(seconds)}: clusters of {sizes}, in {file}\n"
+                f"the fit takes about {duration(TIMES_QUICK[model.effort] * seconds)}", sys.stdout)
 
 
 def _model(arguments: argparse.Namespace, *, images: bool) -> Any:
@@ -273,7 +273,7 @@ def _label_rows(model: Any, dataset: Dataset) -> list[tuple[Any, ...]]:
 
 
 def _is_ours(file: Path) -> bool:
-    """Tell labels of an interrupted fit from a file of the user's."""
+    """Return whether a file has the columns of labels.csv."""
     with open(file, "rb") as content:
         return content.readline(100).strip() == ",".join(LABEL_COLUMNS).encode()
 
