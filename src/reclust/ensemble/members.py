@@ -119,10 +119,16 @@ def embedding_members(x: Tensor, neighbors: Tensor, settings: Settings, seeds: S
     result = _train(ResidentInputs(x), replace(settings, clustering=None), seeds,
                     f"{method}, {view}", training)
     for replica in result.living:
-        z = normalize(result.model(replica).to(x.device, x.dtype).embed(x), dim=1)
         key = draws.key(seeds[replica], device=x.device)
-        labels = KMeans(n_init=3).fit(averaged(z, neighbors), settings.n_clusters, key).labels
+        z = averaged_embedding(result, replica, x, neighbors)
+        labels = KMeans(n_init=3).fit(z, settings.n_clusters, key).labels
         yield Member(method, view, seeds[replica], labels.cpu().numpy())
+
+
+def averaged_embedding(result: Result, replica: int, x: Tensor, neighbors: Tensor) -> Tensor:
+    """Embed samples on the unit sphere, averaged with their neighbors (n, m)."""
+    model = result.model(replica).to(x.device, x.dtype)
+    return averaged(normalize(model.embed(x), dim=1), neighbors)
 
 
 def averaged(x: Tensor, neighbors: Tensor) -> Tensor:

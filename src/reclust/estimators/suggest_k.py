@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.nn.functional import normalize
 
 from .. import draws
 from ..data.accept import SampleSet, accept
@@ -17,7 +16,7 @@ from ..data.preparation import Preparation
 from ..ensemble import granularity, recipes
 from ..ensemble.consensus import neighbor_graph
 from ..ensemble.granularity import KSuggestion, candidate_ks
-from ..ensemble.members import averaged, mixed_members
+from ..ensemble.members import averaged_embedding, mixed_members
 from ..ensemble.recipes import EFFORTS, mostly_categories, scales
 from ..ensemble.views import standardized, table_views
 from ..geometry import nearest_neighbors
@@ -155,7 +154,7 @@ def _embeddings(samples: SampleSet, seed: int, device: torch.device) -> dict[str
         result = train(inputs, replace(settings, clustering=None), seeds=seeds,
                        execution=Execution(device=str(device)))
         for replica in result.living:
-            z = result.model(replica).to(device, torch.float32).embed(x)
-            z = z if neighbors is None else averaged(normalize(z, dim=1), neighbors)
+            z = (result.model(replica).to(x.device, x.dtype).embed(x) if neighbors is None
+                 else averaged_embedding(result, replica, x, neighbors))
             views[f"{name}, network {replica}"] = z[:MAX_EMBEDDED].double().cpu().numpy()
     return views
