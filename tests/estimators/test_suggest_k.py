@@ -26,10 +26,11 @@ def test_blobs_are_counted_and_one_blob_is_not_divided():
     assert not suggest_k(np.random.default_rng(0).normal(size=(200, 5)), most=5).clear
 
 
-def test_embeddings_are_counted(short_training):
+def test_embeddings_are_counted_also_if_they_are_sorted(short_training, monkeypatch):
+    monkeypatch.setattr("reclust.estimators.suggest_k.MAX_EMBEDDED", 100)
     rng = np.random.default_rng(0)
     centers = rng.normal(size=(5, 24))
-    rows = centers[np.arange(200) % 5] + 0.5 * rng.normal(size=(200, 24))
+    rows = centers[np.arange(200) // 40] + 0.5 * rng.normal(size=(200, 24))
     found = suggest_k(rows / np.linalg.norm(rows, axis=1, keepdims=True), most=8)
     assert found.k == 5 and found.clear
 

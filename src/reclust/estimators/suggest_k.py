@@ -20,6 +20,7 @@ from ..ensemble.members import averaged_embedding, mixed_members
 from ..ensemble.recipes import EFFORTS, mostly_categories, scales
 from ..ensemble.views import standardized, table_views
 from ..geometry import nearest_neighbors
+from ..training.monitors.base import evenly_spread
 from ..training.settings import Execution
 from ..training.train import train
 from ..utils.device import choose_device, resident_limit
@@ -156,5 +157,6 @@ def _embeddings(samples: SampleSet, seed: int, device: torch.device) -> dict[str
         for replica in result.living:
             z = (result.model(replica).to(x.device, x.dtype).embed(x) if neighbors is None
                  else averaged_embedding(result, replica, x, neighbors))
-            views[f"{name}, network {replica}"] = z[:MAX_EMBEDDED].double().cpu().numpy()
+            some = evenly_spread(len(z), MAX_EMBEDDED, z.device)  # samples may be sorted by class
+            views[f"{name}, network {replica}"] = z[some].double().cpu().numpy()
     return views
