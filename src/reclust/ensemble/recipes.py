@@ -1,5 +1,6 @@
 """Recipes of ensembles for tables, embeddings and images."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -166,5 +167,5 @@ def image_settings(k: int, inputs: Inputs, augment: Augmentation, effort: Effort
 def image_steps(steps: int, inputs: Inputs) -> int:
     if inputs.device.type != "cpu":
         return steps * 15
-    return steps * min(3, inputs.n_samples // 256 or 1)  # a few hundred images need fewer
-
+    n = inputs.n_samples  # a few hundred images need fewer steps, many small ones gain by more
+    return steps * min(10, max(1, min(3, n // 256), n // math.prod(inputs.sample_shape)))
