@@ -16,7 +16,7 @@ from ..ensemble.granularity import KSuggestion
 from ..ensemble.members import Member
 from ..ensemble.outliers import ClusterShapes
 from ..report.drift import Reference
-from ..training.result import Result, group_of
+from ..training.result import Result, with_prefix
 from ..utils import tensor_file
 from ..utils.values import from_json, storable, to_json
 from .baseline import Baseline
@@ -76,7 +76,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
     """Return the class name, the parameters and the fitted attributes, with `scores`."""
     header, tensors = tensor_file.read(path, "model")
     with tensor_file.explain_errors(path):
-        arrays = {name: tensor.numpy() for name, tensor in group_of(tensors, "fitted").items()}
+        arrays = {name: tensor.numpy() for name, tensor in with_prefix(tensors, "fitted").items()}
         shift, scale, shift_after, scale_after = (tensors[f"scaling/{name}"].numpy()
                                                   for name in SCALINGS)
         shape = None if header["image_shape"] is None else tuple(header["image_shape"])
@@ -98,7 +98,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
             "suggestion_": _unpacked(header.get("suggestion")),
             "ids_": ids and np.array(ids, object if str in map(type, ids) else None)}
         for group, kind in GROUPS.items():
-            if stored := group_of(tensors, group):  # not in files of version 0.1
+            if stored := with_prefix(tensors, group):  # not in files of version 0.1
                 fitted[f"{group}_"] = kind(**{name: x.numpy() for name, x in stored.items()})
         if "members" in header:
             fitted["members_"] = [Member(method, view, seed, labels, score)

@@ -17,7 +17,7 @@ from ..utils.exceptions import warn
 from ..utils.values import integer, number, value
 from ..utils.version import __version__
 from .history import History
-from .result import GROUPS, group_of, pack_history, pack_settings, unpack_history
+from .result import KINDS, pack_history, pack_settings, unpack_history, with_prefix
 from .settings import Settings
 
 _GROUP = r"\.\d+-\d*"  # suffix of the checkpoint of a group of replicas
@@ -119,7 +119,7 @@ class TrainingState:
     epoch: int
     tensors: dict[str, dict[str, Tensor]]
     optimizer: dict[str, Tensor]
-    memory: dict[str, dict[str, Tensor]]  # notes of monitors and interventions, by owner
+    memory: dict[str, dict[str, Tensor]]  # of monitors and interventions, by owner
     history: History
     seconds: dict[str, float]
     failed: dict[int, tuple[str, int]]
@@ -127,10 +127,10 @@ class TrainingState:
     def write(self, checkpoint: Checkpoint, identity: str, seeds: Sequence[int],
               settings: list[Settings]) -> None:
         memory = {f"{owner}/{name}": tensor.clone()  # safetensors refuses tensors that share memory
-                  for owner, notes in self.memory.items() for name, tensor in notes.items()}
-        groups = {**self.tensors, "optimizer": self.optimizer, "memory": memory}
-        tensors = {f"{group}/{name}": tensor
-                   for group, members in groups.items() for name, tensor in members.items()}
+                  for owner, own in self.memory.items() for name, tensor in own.items()}
+        kinds = {**self.tensors, "optimizer": self.optimizer, "memory": memory}
+        tensors = {f"{kind}/{name}": tensor
+                   for kind, members in kinds.items() for name, tensor in members.items()}
         header = {
             "version": __version__, "identity": identity,
             "seeds": list(checkpoint.all_seeds or seeds), "settings": pack_settings(settings),
@@ -154,13 +154,13 @@ class TrainingState:
                 "Continue with those, choose another path, or remove it, as with --overwrite.")
         with tensor_file.explain_errors(checkpoint.path):
             memory: dict[str, dict[str, Tensor]] = {}
-            for name, tensor in group_of(tensors, "memory").items():
-                owner, _, note = name.partition("/")
-                memory.setdefault(owner, {})[note] = tensor
+            for name, tensor in with_prefix(tensors, "memory").items():
+                owner, _, what = name.partition("/")
+                memory.setdefault(owner, {})[what] = tensor
             return cls(
                 phase=header["phase"], epoch=header["epoch"],
-                tensors={group: group_of(tensors, group) for group in GROUPS},
-                optimizer=group_of(tensors, "optimizer"), memory=memory,
+                tensors={kind: with_prefix(tensors, kind) for kind in KINDS},
+                optimizer=with_prefix(tensors, "optimizer"), memory=memory,
                 history=unpack_history(tensors),
                 seconds={part: float(spent) for part, spent in header["seconds"].items()},
                 failed={replica: (phase, epoch) for replica, phase, epoch in header["failed"]})

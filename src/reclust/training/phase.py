@@ -48,11 +48,11 @@ class Phase:
             self.trained = resumed.epoch
             self.descent.optimizer.restore_(resumed.optimizer)
             self.interventions.restore_(resumed.memory)
-        self.notes: dict[str, dict[str, Tensor]] = {}
+        self.memory: dict[str, dict[str, Tensor]] = {}
         if schedule.neighbors_in == "embedding" and schedule.epochs > 0:
             saved = None if resumed is None else resumed.memory["neighbors"]
-            self.notes["neighbors"] = saved or {"rows": self._neighbors()}
-            self.descent.batches.neighbors = self.notes["neighbors"]["rows"].to(inputs.device)
+            self.memory["neighbors"] = saved or {"rows": self._neighbors()}
+            self.descent.batches.neighbors = self.memory["neighbors"]["rows"].to(inputs.device)
         self._warned_of_explosion = False
 
     @torch.no_grad()
@@ -154,7 +154,7 @@ class Phase:
 
     def _save(self, next_epoch: int, *, force: bool = False) -> None:
         self.recorder.save(self.name, next_epoch, self.descent.optimizer.tensors(),
-                           self.interventions.notes | self.notes,
+                           self.interventions.memory | self.memory,
                            last=next_epoch == self.schedule.epochs, force=force)
 
     def _record_failures(self, finite: np.ndarray) -> None:

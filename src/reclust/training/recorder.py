@@ -61,17 +61,17 @@ class Recorder:
                                  f"epoch {epoch} of {phase}. {hint}")
 
     def save(self, phase: str, next_epoch: int, optimizer: dict[str, Tensor],
-             notes: dict[str, dict[str, Tensor]], *, last: bool, force: bool) -> None:
+             memory: dict[str, dict[str, Tensor]], *, last: bool, force: bool) -> None:
         checkpoint, replicas = self.checkpoint, self.context.replicas
         if checkpoint is None or not self.context.ranks.is_first:
             return
         due = last or next_epoch % checkpoint.every == 0
         if force or (due and time.monotonic() - self._last_save >= checkpoint.seconds):
             self._last_save = time.monotonic()
-            memory = {name: monitor.memory
-                      for name, monitor in self._stateful_monitors.items()} | notes
-            state = TrainingState(phase, next_epoch, replicas.tensors(), optimizer, memory,
-                                  self.history, dict(self.clock.seconds), self.failed)
+            monitors = {name: monitor.memory for name, monitor in self._stateful_monitors.items()}
+            state = TrainingState(phase, next_epoch, replicas.tensors(), optimizer,
+                                  monitors | memory, self.history, dict(self.clock.seconds),
+                                  self.failed)
             state.write(checkpoint, self._identity, replicas.seeds, self.context.settings)
 
     def resume(self) -> TrainingState | None:

@@ -24,7 +24,7 @@ from ..utils.version import __version__
 from .history import PHASES, Curve, History
 from .settings import Settings
 
-GROUPS = ("parameters", "buffers", "state")  # of tensors in a result: name -> (r, ...) each
+KINDS = ("parameters", "buffers", "state")  # of tensors in a result: name -> (r, ...) each
 
 
 @dataclass(frozen=True)
@@ -150,8 +150,8 @@ class Result:
     def only(self, which: int | slice | list[int]) -> Result:
         """Select some replicas. `seconds` stay those of all replicas that trained together."""
         rows = np.atleast_1d(np.arange(len(self))[which])
-        stacks: dict[str, Any] = {group: {
-            name: stack[rows] for name, stack in getattr(self, group).items()} for group in GROUPS}
+        stacks: dict[str, Any] = {kind: {
+            name: stack[rows] for name, stack in getattr(self, kind).items()} for kind in KINDS}
         return replace(
             self, **stacks, settings=[self.settings[i] for i in rows],
             seeds=tuple(self.seeds[i] for i in rows),
@@ -192,8 +192,8 @@ class Result:
             "sample_shape": list(self.sample_shape), "seconds": self.seconds,
             "failed": [[replica, *when] for replica, when in self.failed.items()],
             "provenance": self.provenance}
-        tensors = {f"{group}/{name}": stack for group in GROUPS
-                   for name, stack in getattr(self, group).items()}
+        tensors = {f"{kind}/{name}": stack for kind in KINDS
+                   for name, stack in getattr(self, kind).items()}
         if self.labels is not None:
             tensors["labels"] = torch.from_numpy(self.labels)
         return header, tensors | pack_history(self.history)
@@ -204,7 +204,7 @@ class Result:
         result = cls(
             settings=settings * len(header["seeds"]) if len(settings) == 1 else settings,
             seeds=tuple(header["seeds"]), sample_shape=tuple(header["sample_shape"]),
-            **{group: group_of(tensors, group) for group in GROUPS},
+            **{kind: with_prefix(tensors, kind) for kind in KINDS},
             labels=tensors["labels"].numpy() if "labels" in tensors else None,
             history=unpack_history(tensors), seconds=header["seconds"],
             failed={replica: (phase, epoch) for replica, phase, epoch in header["failed"]},
@@ -233,8 +233,8 @@ class Result:
 def concatenate(first: Result, second: Result) -> Result:
     """Combine the replicas of two runs on the same data."""
     stacks: dict[str, Any] = {
-        group: {name: torch.cat([stack, getattr(second, group)[name]])
-                for name, stack in getattr(first, group).items()} for group in GROUPS}
+        kind: {name: torch.cat([stack, getattr(second, kind)[name]])
+               for name, stack in getattr(first, kind).items()} for kind in KINDS}
     history: History = {
         phase: {column: _concatenate_curves(first, second, phase, column)
                 for column in {**first.history.get(phase, {}), **second.history.get(phase, {})}}
@@ -273,10 +273,10 @@ def pack_settings(settings: list[Settings]) -> Any:
                     for item in (settings[:1] if alike else settings)])
 
 
-def group_of(tensors: dict[str, Tensor], group: str) -> State:
-    """Select the tensors whose name starts with `group/`, without that prefix."""
-    return {name.removeprefix(f"{group}/"): tensor for name, tensor in tensors.items()
-            if name.startswith(f"{group}/")}
+def with_prefix(tensors: dict[str, Tensor], prefix: str) -> State:
+    """Select the tensors whose name starts with `prefix/`, and drop that from their names."""
+    return {name.removeprefix(f"{prefix}/"): tensor for name, tensor in tensors.items()
+            if name.startswith(f"{prefix}/")}
 
 
 def pack_history(history: History) -> dict[str, Tensor]:
@@ -286,7 +286,7 @@ def pack_history(history: History) -> dict[str, Tensor]:
 
 
 def unpack_history(tensors: dict[str, Tensor]) -> History:
-    arrays = {name: tensor.numpy() for name, tensor in group_of(tensors, "history").items()}
+    arrays = {name: tensor.numpy() for name, tensor in with_prefix(tensors, "history").items()}
     history: History = {}
     for name in sorted(arrays):
         curve, _, axis = name.rpartition("/")

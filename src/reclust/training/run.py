@@ -69,8 +69,8 @@ def create_replicas(inputs: Inputs, settings: Sequence[Settings], seeds: Sequenc
 def _adopt_weights(replicas: Replicas, start: Result) -> None:
     pairs = ((replicas.parameters, start.parameters), (replicas.buffers, start.buffers))
     for stacks, start_stacks in pairs:
-        shapes, start_shapes = ({name: stack.shape[1:] for name, stack in group.items()}
-                                for group in (stacks, start_stacks))
+        shapes, start_shapes = ({name: stack.shape[1:] for name, stack in some.items()}
+                                for some in (stacks, start_stacks))
         if shapes != start_shapes:
             raise ValueError("start has another architecture: the names or shapes of its weights "
                              "differ. An autoencoder's embedding has one dimension per cluster "
@@ -106,6 +106,6 @@ def _restore(context: RunContext, state: TrainingState) -> None:
         objectives = [settings.objective for settings in context.settings]
         centers = state.tensors["state"]["centers"].to(context.inputs.device)
         replicas.start_objectives(objectives, centers)
-    for group, saved in state.tensors.items():
-        for name, tensor in getattr(replicas, group).items():
+    for kind, saved in state.tensors.items():
+        for name, tensor in getattr(replicas, kind).items():
             tensor.copy_(saved[name])

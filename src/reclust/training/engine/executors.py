@@ -110,11 +110,11 @@ class VmapExecutor:
             arguments = (function, _with_numbers(objective, numbers), state, *tensors)
             return functional_call(self.caller, named, arguments)
 
-        groups: list[Any] = [parameters, replicas.buffers, replicas.state, replicas.numbers]
+        mapped: list[Any] = [parameters, replicas.buffers, replicas.state, replicas.numbers]
         if which != slice(None):
-            groups = [{name: stack[which] for name, stack in group.items()} for group in groups]
+            mapped = [{name: stack[which] for name, stack in stacks.items()} for stacks in mapped]
         try:
-            return vmap(call)(*groups, *batch)
+            return vmap(call)(*mapped, *batch)
         except RuntimeError as error:
             if "vmap" not in str(error) and "Batching rule" not in str(error):
                 raise

@@ -26,14 +26,14 @@ class InterventionRunner:
         self.replicas, self.embedder, self.optimizer = replicas, embedder, optimizer
         self.key, self.timer = key, timer
         self.shared = sharing(settings)
-        # What interventions remember between epochs.
-        self.notes: dict[str, dict[str, Tensor]] = {
+        # What interventions remember between epochs, by owner.
+        self.memory: dict[str, dict[str, Tensor]] = {
             f"intervention {which.start}": {} for which, _ in self.shared}
 
     def restore_(self, memory: Mapping[str, Mapping[str, Tensor]]) -> None:
         device = self.embedder.inputs.device
-        for owner, notes in self.notes.items():
-            notes.update({name: note.to(device) for name, note in memory.get(owner, {}).items()})
+        for owner, own in self.memory.items():
+            own.update({name: saved.to(device) for name, saved in memory.get(owner, {}).items()})
 
     def fires(self, epoch: int) -> np.ndarray:
         """Replicas whose intervention is called at the start of this epoch, (r,)."""
@@ -45,10 +45,10 @@ class InterventionRunner:
     def take(self, epoch: int) -> np.ndarray:
         """Call what fires at the start of this epoch; return the changed replicas, (r,)."""
         due = []
-        for (which, intervention), notes in zip(self.shared, self.notes.values(), strict=True):
+        for (which, intervention), memory in zip(self.shared, self.memory.values(), strict=True):
             if intervention.fires(epoch):
-                target = replace(self.target(which, self.replicas.state["centers"]), memory=notes)
-                due.append((which, intervention, target))
+                target = self.target(which, self.replicas.state["centers"])
+                due.append((which, intervention, replace(target, memory=memory)))
         done = intervene(epoch, [(intervention, target) for _, intervention, target in due])
         fired = np.zeros(len(self.replicas), dtype=bool)
         for (which, _, _), changed in zip(due, done, strict=True):
@@ -73,8 +73,7 @@ class InterventionRunner:
 
     def _become(self, which: slice, sources: Sequence[int]) -> None:
         replicas, rows = self.replicas, torch.tensor(sources, device=self.embedder.inputs.device)
-        groups = (replicas.parameters, replicas.buffers, replicas.state, self.optimizer.tensors())
-        for stacks in groups:
+        for stacks in (*replicas.stacks().values(), self.optimizer.tensors()):
             for stack in stacks.values():
                 stack.detach()[which].copy_(stack.detach()[which][rows])
 
@@ -85,11 +84,11 @@ def _within(which: slice, some: slice) -> slice:
 
 
 def sharing(replica_settings: Sequence[Settings]) -> list[tuple[slice, Intervention]]:
-    """Group neighboring replicas with equal interventions and objectives, to share one call."""
-    groups: list[tuple[slice, Intervention | None, Objective]] = []
+    """Find neighboring replicas with equal interventions and objectives, to share one call."""
+    shared: list[tuple[slice, Intervention | None, Objective]] = []
     for i, settings in enumerate(replica_settings):
         start = i
-        if groups and same((settings.intervention, settings.objective), groups[-1][1:]):
-            start = groups.pop()[0].start
-        groups.append((slice(start, i + 1), settings.intervention, settings.objective))
-    return [(which, intervention) for which, intervention, _ in groups if intervention is not None]
+        if shared and same((settings.intervention, settings.objective), shared[-1][1:]):
+            start = shared.pop()[0].start
+        shared.append((slice(start, i + 1), settings.intervention, settings.objective))
+    return [(which, intervention) for which, intervention, _ in shared if intervention is not None]

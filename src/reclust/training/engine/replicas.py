@@ -116,10 +116,12 @@ class Replicas:
         return torch.stack(finite).all(0).cpu().numpy()
 
     def tensors(self) -> dict[str, State]:
-        """Copy all tensors to the CPU, by group."""
-        groups = {"parameters": self.parameters, "buffers": self.buffers, "state": self.state}
-        return {group: {name: stack.detach().cpu().clone() for name, stack in stacks.items()}
-                for group, stacks in groups.items()}
+        """Copy all tensors to the CPU, by kind."""
+        return {kind: {name: stack.detach().cpu().clone() for name, stack in stacks.items()}
+                for kind, stacks in self.stacks().items()}
+
+    def stacks(self) -> dict[str, State]:
+        return {"parameters": self.parameters, "buffers": self.buffers, "state": self.state}
 
     def blocks(self, which: slice) -> dict[str, tuple[Layer, ...]]:
         """Blocks that may be reset, as views of the stack."""
