@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...utils.exceptions import require, warn
-from ..errors import DataError, explain_read_errors
+from ..errors import DataError, check_size, explain_read_errors
 from .tables import ReadTable, check_names, from_frame
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
@@ -68,6 +68,7 @@ def _read(path: Path, encoding: str, labels: str | None, ids: str | None,
     if dialect.names[0] == "" and ids is None:
         ids = ""
     check_names(dialect.names, (labels, ids, *drop), path)
+    _check_cells(path, len(dialect.names))
     pandas = require("pandas", purpose="Reading CSV files")
     is_new = tuple(map(int, pandas.__version__.split(".")[:2])) >= (3, 1)  # and always exact
     frame = pandas.read_csv(
@@ -81,6 +82,15 @@ def _read(path: Path, encoding: str, labels: str | None, ids: str | None,
     return ReadTable(samples.astype(np.float64, copy=False) if plain else samples,
                      _as_integers(table.labels), None if ids is None else table.ids,
                      table.feature_names if dialect.header_lines else None)
+
+
+def _check_cells(path: Path, columns: int) -> None:
+    """Raise if the table would take much more memory than its text."""
+    rows, size, times = 0, path.stat().st_size, 1100 if path.suffix.lower() == ".gz" else 20
+    with _open(path, "rb") as stream:
+        while block := stream.read(2**20):
+            rows += max(block.count(b"\n"), block.count(b"\r"))
+            check_size(path, 8 * rows * columns, size, times)
 
 
 def _sniff(head: Sequence[str], path: Path, wanted: Sequence[str | None]) -> _Dialect:

@@ -46,16 +46,9 @@ def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None,
     else:
         values = features.reset_index(drop=True)
     numbered = ids is None and type(frame.index).__name__ == "RangeIndex"
-    return ReadTable(values, None if labels is None else _unpacked(frame[labels]),
-                     None if numbered else _unpacked(frame.index if ids is None else frame[ids]),
+    return ReadTable(values, None if labels is None else frame[labels].to_numpy(),
+                     None if numbered else (frame.index if ids is None else frame[ids]).to_numpy(),
                      tuple(map(str, features.columns)))
-
-
-def _unpacked(column: Any) -> NDArray[Any]:
-    """Return an array in which equal strings of a categorical column share memory."""
-    categories = getattr(column.dtype, "categories", None)
-    is_text = categories is not None and categories.dtype.kind == "O"
-    return (column.astype(object) if is_text else column).to_numpy()  # type: ignore[no-any-return]
 
 
 def numbers_of(frame: Any, where: str) -> NDArray[Any]:
