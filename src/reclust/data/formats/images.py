@@ -57,7 +57,7 @@ def read_images(place: Path, *, size: Sequence[int] | None = None,
                          "channels), 1 or 3 channels.")
     if on_error not in ("raise", "skip"):
         raise ValueError(f"on_error={on_error!r}; needed: 'raise' or 'skip'.")
-    paths = _find_images(place)
+    paths = _paths(place)
     folder = place if place.is_dir() else place.parent
     headers, errors = _each(paths, _header)
     pixels: dict[Path, NDArray[Any]] = {}
@@ -90,8 +90,8 @@ def read_images(place: Path, *, size: Sequence[int] | None = None,
     return np.stack(list(pixels.values())), names  # bytes and floats together become floats
 
 
-def _find_images(place: Path) -> list[Path]:
-    paths = sorted(_walk(place)) if place.is_dir() else [place]
+def _paths(place: Path) -> list[Path]:
+    paths = sorted(find_images(place)) if place.is_dir() else [place]
     unsupported = [path for path in paths if path.suffix.lower() in UNSUPPORTED]
     left_out = ""
     if unsupported:
@@ -106,7 +106,7 @@ def _find_images(place: Path) -> list[Path]:
     return [path for path in paths if path not in unsupported]
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def find_images(folder: Path) -> Iterator[Path]:
     """Find files named as images in each folder once, links followed, hidden ones skipped."""
     waiting, seen = deque([folder]), set()
     while waiting:
