@@ -195,7 +195,7 @@ class Study:
                              ("names of variants", [variant.name for variant in self.variants])):
             if len(set(values)) < max(1, len(values)):
                 given = ", ".join(map(str, values)) or "none"
-                raise ValueError(f"{name} must be at least one and differ, got {given}.")
+                raise ValueError(f"{name} must be one or more, all different, got {given}.")
 
     def planned(self) -> list[PlannedRun]:
         return [run for group in self.groups() for run in group.runs]
