@@ -32,12 +32,7 @@ class _Dialect(NamedTuple):
 
 def read_csv(path: Path, *, labels: str | None = None, ids: str | None = None,
              drop: Sequence[str] = ()) -> ReadTable:
-    """Read columns separated by commas, semicolons, tabs or bars.
-
-    Without a header the columns are named "0", "1", …. A first column without a name holds the ids
-    unless `ids` names another one. Text is UTF-8, UTF-16 with a byte order mark, or else
-    Windows-1252 with a warning.
-    """
+    """Read columns, named "0", "1", … without a header; a first one without a name holds ids."""
     with explain_read_errors(path):
         try:
             return _read(path, _encoding(path), labels, ids, drop)
@@ -127,11 +122,7 @@ def _delimiter(lines: Sequence[str]) -> str:
 
 def _is_header(first: Sequence[str], rows: Sequence[Sequence[str]],
                wanted: Sequence[str | None]) -> bool:
-    """Guess whether the first line holds names: it names a wanted column or holds no number.
-
-    Or most of its cells are text above a number; or it counts the columns, as pandas does, and
-    some row cannot be a count.
-    """
+    """Guess whether the first line holds names, or numbers that count the columns, as in pandas."""
     numbers = [cell for cell in first if _is_number(cell)]
     if not numbers or any(cell in wanted for cell in first if cell and not _is_number(cell)):
         return True
