@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -139,6 +140,15 @@ def test_a_missing_ray_gets_one_line(monkeypatch):
     for call in (fit_on_ray, predict_on_ray):
         with pytest.raises(ImportError, match=r"on Ray needs ray: pip install 'reclust\[cluster\]'"):
             call(IDEC(4), X)
+
+
+def test_results_are_not_written_among_other_files(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray.data", ModuleType("ray.data"))
+    (tmp_path / "x.parquet").write_text("data")
+    with pytest.raises(FileExistsError, match="holds files, among which the result would be written: choose a new folder"):
+        predict_on_ray(None, tmp_path, output=tmp_path)
+    with pytest.raises(FileExistsError):
+        predict_on_ray(None, tmp_path, output=tmp_path / "x.parquet")
 
 
 @pytest.mark.slow

@@ -84,6 +84,12 @@ def predict_on_ray(model: Any, data: Any, *, num_workers: int = 8, use_gpu: bool
     >>> predict_on_ray("model.reclust", "/shared/rows", output="/shared/labels")  # doctest: +SKIP
     """
     ray_data = require("ray.data", purpose="Predicting on Ray", extra="cluster")
+    folder = None if output is None else _absolute(output)
+    if folder is not None and "://" not in folder:
+        os.makedirs(folder, exist_ok=True)
+        if os.listdir(folder):
+            raise FileExistsError(f"{output} holds files, among which the result would be written: "
+                                  "choose a new folder.")
     if isinstance(model, (str, os.PathLike)):
         model = load(model)
     if isinstance(data, (str, os.PathLike)):
@@ -92,10 +98,10 @@ def predict_on_ray(model: Any, data: Any, *, num_workers: int = 8, use_gpu: bool
     labeled = data.map_batches(
         _Predictor, fn_constructor_args=(model,), batch_size=batch_size, batch_format="pandas",
         compute=ray_data.ActorPoolStrategy(max_size=num_workers), num_gpus=int(use_gpu))
-    if output is None:
+    if folder is None:
         return labeled
-    labeled.write_parquet(_absolute(output))
-    return ray_data.read_parquet(_absolute(output))
+    labeled.write_parquet(folder)
+    return ray_data.read_parquet(folder)
 
 
 def _absolute(path: str | os.PathLike[str]) -> str:

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -181,6 +182,19 @@ def test_overwrite_replaces_the_checkpoint_of_another_run(tmp_path, capsys):
     assert main([*given, "--epochs", "11"]) == 1 and "with --overwrite" in capsys.readouterr().err
     assert main([*given, "--epochs", "11", "--overwrite"]) == 0
     assert reclust.load(tmp_path / "out" / "model.reclust").result_.trained_epochs("clustering") == 11
+
+
+@pytest.mark.filterwarnings("default::reclust.ReclustWarning")
+def test_overwrite_replaces_a_damaged_checkpoint(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", blobs(n=60)[0])
+    given = ["fit", str(tmp_path / "x.npy"), "-k", "4", "-o", str(tmp_path / "out"), "--pretrain-epochs", "0", "--epochs", "11", "--seed", "1", "--device", "cpu"]
+    for content in (b"", b"no checkpoint" * 10):
+        (tmp_path / "out").mkdir(exist_ok=True)
+        (tmp_path / "out/fit.checkpoint").write_bytes(content)
+        assert main(given) == 1 and re.search("fit.checkpoint is damaged .* as with --overwrite", capsys.readouterr().err)
+        assert main([*given, "--overwrite"]) == 0 and not (tmp_path / "out/fit.checkpoint").exists()
+        for file in (tmp_path / "out").iterdir():
+            file.unlink()
 
 
 @pytest.mark.filterwarnings("default::reclust.ReclustWarning")

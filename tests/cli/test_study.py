@@ -14,14 +14,14 @@ import pytest
 from studies.tiny import same_table, tiny_study
 
 import reclust
-from reclust.cli import common, main, study
+from reclust.cli import common, main, study as study_command
 from reclust.studies import Failure, RunSummary, Store, Variant, named, names, write_study
 
 
 def test_failures_with_the_same_reason_are_grouped(capsys):
     failures = [Failure("mine", variant, "digits", "dcn", variant, False, seed, "Traceback\nout of luck")
                 for variant in ("none", "mine") for seed in (1, 2)]
-    study._print_summary(RunSummary("mine", 0, 0, failures), 1.0, SimpleNamespace(json=False, store="s"))
+    study_command._print_summary(RunSummary("mine", 0, 0, failures), 1.0, SimpleNamespace(json=False, store="s"))
     assert "failed: digits dcn none, seed 1 and 3 more: out of luck\n" in capsys.readouterr().err
 
 
@@ -57,6 +57,19 @@ def test_study_progress_lines_without_a_terminal(tmp_path, monkeypatch, capsys):
     assert said[0] == "reclust: mine on digits: 2 runs waiting in 1 group, computed on cpu"
     assert len(said) == 5 and re.fullmatch(r"reclust: mine, digits: 25%, about .* left", said[1])
     assert main([*run, str(tmp_path / "two"), "--quiet"]) == 0 and capsys.readouterr().err == ""
+
+
+def test_names_of_a_study_send_nothing_to_the_terminal(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(common, "PROGRESS_SECONDS", 0.0)
+    study = tiny_study(name="a\x1b[31m\rb", algorithms=("dcn",), pretrained=(False,), variants=(Variant("\x1b[2Jnone"),))
+    (tmp_path / "mine.toml").write_text(write_study(study))
+    run = ["study", "run", str(tmp_path / "mine.toml"), "--device", "cpu", "--store", str(tmp_path / "store")]
+    assert main(run) == 0
+    study_command._print_summary(RunSummary(study.name, 0, 0, [Failure("", "", "", "", study.variants[0].name, False, 0, "\x1b")]), 1.0,
+                                 SimpleNamespace(json=False, store="s"))
+    said = capsys.readouterr()
+    assert not set("\x1b\r") & set(said.out + said.err)
+    assert r"a\x1b[31m\x0db: " in said.out and r"a\x1b[31m\x0db, digits" in said.err and r"\x1b[2Jnone" in said.err
 
 
 def test_stores_merge_and_export(tmp_path, capsys):

@@ -161,3 +161,15 @@ def test_a_folder_of_images_names_its_samples(tmp_path):
     assert sorted(samples.ids) == sorted(f"more/{i:02d}.png" if i % 2 else f"{i:02d}.png" for i in range(40))
     np.testing.assert_array_equal(samples.array, IMAGES[[int(name[-6:-4]) for name in samples.ids]])
     assert accept(tmp_path, image_shape=(9, 8, 3)).image_shape == (9, 8, 3)
+
+
+@pytest.mark.parametrize("X", [X, X.astype(np.float32), X.round().astype(np.int64), X.tolist(), torch.from_numpy(X), X.reshape(-1, 3, 4), np.zeros((5, 3, 4), np.uint8)],
+                         ids=["float64", "float32", "integers", "list", "tensor", "images", "bytes"])
+def test_arrays_are_accepted_without_changing_the_filters_of_warnings(X, monkeypatch):
+    """Threads share the filters, so that two of them may restore each other's."""
+
+    def enter(self):
+        raise AssertionError("warnings.catch_warnings")
+
+    monkeypatch.setattr(warnings.catch_warnings, "__enter__", enter)
+    assert accept(X).n_samples == len(X)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+import zlib
 
 import numpy as np
 import pytest
 import torch
 from scipy import sparse
+from support import memory_of
 from torch.utils.data import IterableDataset, TensorDataset
 
 from reclust import ReclustWarning
@@ -72,6 +74,44 @@ def test_npz_and_hdf5_find_the_usual_names_or_those_asked_for(tmp_path):
     found = read(tmp_path / "x.h5", ids="names")
     np.testing.assert_array_equal(found.samples, TABLE)
     assert found.ids.tolist() == list("abcdefghij") and found.labels.tolist() == LABELS.tolist()
+
+
+@pytest.mark.parametrize("how", ["external link", "external storage", "virtual"])
+@pytest.mark.parametrize("name", ["x.h5", "x.h5ad"])
+def test_hdf5_takes_nothing_from_other_files(how, name, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    name.endswith("d") and pytest.importorskip("anndata")
+    (tmp_path / "secret").write_bytes(TABLE.tobytes())
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["data"] = TABLE
+    with h5py.File(tmp_path / name, "w") as file:
+        file["table"] = TABLE
+        if how == "external link":
+            file["more"] = h5py.ExternalLink(tmp_path / "other.h5", "data")
+        elif how == "external storage":
+            file.create_dataset("more", TABLE.shape, TABLE.dtype, external=[(tmp_path / "secret", 0, TABLE.nbytes)])
+        else:
+            layout = h5py.VirtualLayout(TABLE.shape, TABLE.dtype)
+            layout[:] = h5py.VirtualSource(tmp_path / "other.h5", "data", TABLE.shape)
+            file.create_virtual_dataset("more", layout)
+    with pytest.raises(DataError, match=rf"{name} takes 'more' from other files \(external or virtual data\): save"):
+        read(tmp_path / name, key="more")
+
+
+def test_chunked_text_is_measured_and_read(tmp_path):
+    h5py, words = pytest.importorskip("h5py"), [f"sample {i}" for i in range(10)]
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["data"] = TABLE
+        file.create_dataset("ids", data=words, dtype=h5py.string_dtype(), chunks=(3,), compression="gzip")
+    assert read(tmp_path / "x.h5").ids.tolist() == words
+    with h5py.File(tmp_path / "x.h5", "w") as file:  # of a text, a chunk holds a length, an address and a number
+        file["data"] = np.zeros((20_000, 1))
+        ids = file.create_dataset("ids", (20_000,), h5py.string_dtype(), chunks=(20_000,), compression="gzip")
+        ids[0] = "x" * 50_000
+        _, chunk = ids.id.read_direct_chunk((0,))
+        ids.id.write_direct_chunk((0,), zlib.compress(zlib.decompress(chunk)[:16] * 20_000))
+    taken, found = memory_of(lambda: read(tmp_path / "x.h5"))
+    assert "claims to hold" in str(found) and taken < 64e6 + 20 * (tmp_path / "x.h5").stat().st_size
 
 
 def test_images_of_every_layout_become_the_same():

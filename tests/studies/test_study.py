@@ -131,8 +131,8 @@ def test_changes_of_the_pretraining_apply_only_if_there_is_one():
     ({"datasets": "digits"}, "datasets must be a list, got 'digits'"), ({"pretrained": ("no",)}, "no 'no' among pretrained: choose from True"),
     ({"variants": Variant("none")}, "variants must be a list"), ({"protocol": AutoencoderProtocol}, "protocol must be an instance of StudyProtocol"),
     ({"precision": "fp16"}, "precision must be one of 'auto', .*got 'fp16'"), ({"scores": ("accuracy",)}, "no 'accuracy' among scores"),
-    ({"datasets": ("digits", "digits")}, "datasets must differ, got digits, digits"),
-    ({"variants": (Variant("a"), Variant("a", Every(2, SoftReset(0.5))))}, "names of variants must differ"),
+    ({"datasets": ("digits", "digits")}, "datasets must be one or more, all different, got digits, digits"),
+    ({"variants": (Variant("a"), Variant("a", Every(2, SoftReset(0.5))))}, "names of variants must be one or more, all different"),
 ])
 def test_mistakes_are_named(given, message):
     with pytest.raises(ValueError, match=message):

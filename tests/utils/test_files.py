@@ -19,6 +19,21 @@ def test_old_content_is_kept_where_asked(tmp_path):
     assert previous.read_bytes() == b"two" and sorted(os.listdir(tmp_path)) == ["x", "x.previous"]
 
 
+def test_the_previous_content_is_replaced_at_once(tmp_path, monkeypatch):
+    path, previous = tmp_path / "x", tmp_path / "x.previous"
+    for content in (b"one", b"two"):
+        write_bytes(path, content, previous=previous)
+    replace, seen = os.replace, []
+
+    def look(source, target):
+        seen.append((os.path.basename(target), previous.read_bytes(), path.read_bytes()))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", look)
+    write_bytes(path, b"three", previous=previous)
+    assert seen == [("x.previous", b"one", b"two"), ("x", b"two", b"two")]
+
+
 def test_text_keeps_line_ends_and_odd_file_names(tmp_path):
     write_text(tmp_path / "x", "a\r\nb\udcff")
     assert (tmp_path / "x").read_bytes() == b"a\r\nb\xff"

@@ -80,18 +80,19 @@ def add_options(parser: argparse._ActionsContainer, *names: str) -> None:
 
 def check_paths(inputs: Iterable[str], outputs: Iterable[str | Path | None]) -> None:
     """Raise unless the outputs differ from each other and from the inputs, links followed."""
-    from ..data.formats.images import holds_images
+    from ..data.formats.images import find_images
 
     beside = ("", "-wal", "-shm", "-journal")  # files of a store
-    taken = [Path(f"{path}{end}").expanduser().resolve() for path in inputs for end in beside]
+    given = [Path(f"{path}{end}").expanduser() for path in inputs for end in beside]
+    images = [image for path in given if path.is_dir() for image in find_images(path)]
+    taken = {path.resolve() for path in given + images}
     for path in (output for output in outputs if output is not None):
         output = Path(path).resolve()
-        image_of = [folder for folder in output.parents if holds_images(output)]
         regular = output.is_file() or not output.exists()  # not /dev/null
-        if regular and not {output, *image_of}.isdisjoint(taken):
+        if regular and output in taken:
             raise FileExistsError(f"{path} is an input or another output of this command and "
                                   "would be overwritten: choose another name.")
-        taken.append(output)
+        taken.add(output)
         if isinstance(path, str):  # not in a folder that the command makes
             check_writable(path)
 
@@ -133,7 +134,7 @@ def show(rows: Sequence[Mapping[str, Any]], *, as_json: bool, empty: str = "noth
 def tell(text: str, stream: TextIO) -> None:
     """Print; if the reader has closed the stream, discard this and all later output."""
     try:
-        print(text, file=stream, flush=True)
+        print(printable(text), file=stream, flush=True)
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

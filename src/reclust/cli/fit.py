@@ -101,7 +101,7 @@ def _fit_into(folder: Path, model: Any, dataset: Dataset, arguments: argparse.Na
     from torch.distributed import is_initialized
 
     from .. import Checkpoint
-    from ..training.checkpoint import CheckpointMismatch
+    from ..training.checkpoint import UnusableCheckpoint
 
     checkpoint = Checkpoint(folder / "fit.checkpoint", every=1, seconds=CHECKPOINT_SECONDS)
     labels_file, model_file = folder / "labels.csv", folder / "model.reclust"
@@ -118,12 +118,12 @@ def _fit_into(folder: Path, model: Any, dataset: Dataset, arguments: argparse.Na
             model.set_params(n_clusters=_suggestion(arguments, dataset))
             if is_first and not arguments.json:
                 common.tell(model.n_clusters.answer, sys.stdout)
-        if not (arguments.json or checkpoint.seeds() or is_initialized()):
-            _first_answer(model, dataset, quick_file)
     started = time.monotonic()
     try:
+        if not (checkpoint.seeds() or arguments.json or is_initialized()):
+            _first_answer(model, dataset, quick_file)
         model.fit(dataset, checkpoint=checkpoint, monitors=monitors)
-    except CheckpointMismatch:
+    except UnusableCheckpoint:
         if not arguments.overwrite:
             raise
         checkpoint.remove()

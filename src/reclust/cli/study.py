@@ -171,14 +171,14 @@ def _print_summary(ran: studies.RunSummary, seconds: float, arguments: argparse.
                "failed": len(ran.failures), "seconds": seconds, "store": arguments.store}],
              as_json=True)
         return
-    print(f"{ran.study}: {ran.finished} runs finished in {duration(seconds)}, {ran.waiting} "
-          f"waiting, {len(ran.failures)} failed; results are in {arguments.store}")
+    common.tell(f"{ran.study}: {ran.finished} runs finished in {duration(seconds)}, {ran.waiting} "
+                f"waiting, {len(ran.failures)} failed; results are in {arguments.store}",
+                sys.stdout)
     for example, failure in _by_reason(ran.failures):
-        print(printable(f"failed: {example}: {failure.error.strip().splitlines()[-1]}"),
-              file=sys.stderr)
+        common.tell(f"failed: {example}: {failure.error.strip().splitlines()[-1]}", sys.stderr)
     if ran.failures:
-        print("failed runs with missing data are retried by the next call, others with --retry; "
-              f"see `reclust study status {ran.study} --failures`", file=sys.stderr)
+        common.tell("failed runs with missing data are retried by the next call, others with "
+                    f"--retry; see `reclust study status {ran.study} --failures`", sys.stderr)
 
 
 def _by_reason(failures: Sequence[studies.Failure]) -> Iterator[tuple[str, studies.Failure]]:

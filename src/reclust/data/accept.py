@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import assert_all_finite, check_array
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset as TorchDataset
 
@@ -17,6 +17,7 @@ from ..utils.values import check_ints
 from .dataset import Dataset, as_names, channels_come_first
 from .encoding import TableEncoder
 from .errors import listed
+from .formats.arrays import NUMERIC
 from .formats.images import holds_images
 from .formats.memory import as_numpy, is_arrow_or_polars, is_dataframe
 from .formats.tables import check_finite, numbers_of
@@ -64,10 +65,7 @@ def accept(X: Any, *, image_shape: Sequence[int] | None = None, min_samples: int
         array = numbers_of(array, "X")
     if isinstance(array, np.ndarray) and array.ndim in (3, 4):
         array = _channels_last(array, image_shape)
-        kind = None if array.dtype == np.uint8 else (np.float64, np.float32)
-        array = check_array(array, dtype=kind, allow_nd=True, ensure_min_samples=min_samples)
-    else:
-        array = _check_rows(array, names, min_samples)
+    array = _check_numbers(array, names, min_samples)
     return SampleSet(array, full_image_shape(array.shape[1:], image_shape), names, ids)
 
 
@@ -132,10 +130,19 @@ def select_columns(dataset: Dataset, columns: Sequence[str]) -> Dataset:
     return replace(dataset, samples=samples, feature_names=tuple(columns))
 
 
-def _check_rows(X: Any, names: Sequence[str] | None, min_samples: int) -> Any:
+def _check_numbers(X: Any, names: Sequence[str] | None, min_samples: int) -> Any:
+    """Return finite floats, or bytes of images; only rows may be sparse."""
+    is_images = isinstance(X, np.ndarray) and X.ndim in (3, 4)
+    kinds = (np.float64, np.float32) + (np.uint8,) * is_images
     try:
-        return check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32),
-                           ensure_min_samples=min_samples, input_name="X")
+        if type(X) not in (np.ndarray, np.memmap) or X.dtype.kind not in NUMERIC or (
+                X.ndim != 2 and not is_images) or 0 in X.shape or len(X) < min_samples:
+            return check_array(X, accept_sparse="csr", dtype=kinds, allow_nd=is_images,
+                               ensure_min_samples=min_samples, input_name="X")
+        # `check_array` would change the filters of warnings, of which all threads share one list.
+        X = X if X.dtype in kinds else X.astype(np.float64)
+        assert_all_finite(X, input_name="X")
+        return X
     except ValueError:
         if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":  # name the columns
             check_finite(X, names or [f"feature {i}" for i in range(X.shape[1])], "X")

@@ -31,9 +31,9 @@ def explain_read_errors(path: Path | str) -> Iterator[None]:
             f"says ({type(error).__name__}: {error!s:.1000}).") from error
 
 
-def check_size(path: Path | str, content: int, size: int) -> None:
-    """Raise if a file of `size` bytes claims more content than compression explains."""
-    if content > 2**23 + 1100 * size:  # DEFLATE is the limit of common formats
+def check_size(path: Path | str, content: int, size: int, times: int = 1100) -> None:
+    """Raise if a file of `size` bytes claims more content than DEFLATE, or `times`, explains."""
+    if content > 2**23 + times * size:
         raise DataError(f"{path} has {size} bytes but claims to hold {content}: it is damaged, or "
                         "holds the same value almost everywhere.")
 

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ..utils.exceptions import require, warn
 from .dataset import Dataset, as_integers, as_split, assemble
-from .errors import DataError, explain_read_errors
+from .errors import DataError
 from .formats.arrays import load_array, map_npy, open_hdf5, read_npz
 from .formats.csv import read_csv
 from .formats.images import UNSUPPORTED, OnError, holds_images, read_images
@@ -95,7 +95,7 @@ def _from_path(path: Path, options: ReadOptions) -> dict[str, Any]:
             return _pick(arrays, options, path)
     if suffix == ".h5ad":
         anndata = require("anndata", purpose="Reading .h5ad files", extra="anndata")
-        with explain_read_errors(path):
+        with open_hdf5(path):  # refuses links to other files
             return from_anndata(anndata.read_h5ad(path), options)
     advice = "needed: .npy, .npz, .csv, .tsv, .txt (also .gz), .parquet, .h5, .hdf5, .h5ad, images"
     if suffix in _SPREADSHEETS:

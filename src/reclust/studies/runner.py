@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 from ..data import DataError
 from ..data.sets.load import custom_file
 from ..training.fingerprint import code_of
-from ..utils.exceptions import warn
+from ..utils.exceptions import printable, warn
 from ..utils.files import exclusive_lock, write_text
 from ..utils.progress import ProgressOption, progress_bar
 from .backends import Backend, InProcess
@@ -59,7 +59,7 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None,
                         pretrained=None if pretrained is None else [pretrained])
     conditions = conditions or Conditions(work=str(work_folder(store.path)))
     where, groups = backend.where(conditions), study.groups()
-    work = Path(conditions.work)
+    work, title = Path(conditions.work), printable(study.name)
     work.mkdir(parents=True, exist_ok=True)
     busy = (f"Another process is running studies into {store.path}: wait for it, or use another "
             "store and merge the two.")
@@ -75,17 +75,18 @@ def run(study: Study, store: Store, *, conditions: Conditions | None = None,
         if chosen:
             sets = ", ".join(dict.fromkeys(group.dataset for group in chosen))
             count = sum(len(group.runs) for group in chosen)
-            _LOG.info("%s on %s: %d run%s waiting in %d group%s, computed on %s", study.name, sets,
-                      count, "s" * (count > 1), len(chosen), "s" * (len(chosen) > 1), where)
+            _LOG.info("%s on %s: %d run%s waiting in %d group%s, computed on %s", title,
+                      printable(sets), count, "s" * (count > 1), len(chosen),
+                      "s" * (len(chosen) > 1), where)
         finished = 0
         cost = sum(group.cost for group in chosen)
         cost += sum(start.cost for start in missing_pretraining(chosen, conditions))
         with progress_bar(
-                cost, progress, desc=study.name, smoothing=0.05, leave=True, bar_format=
+                cost, progress, desc=title, smoothing=0.05, leave=True, bar_format=
                 "{desc} {percentage:3.0f}% |{bar}| {elapsed}, {remaining} left{postfix}") as bar:
 
             def tick(cost: float, dataset: str) -> None:
-                bar.set_description_str(f"{study.name}, {dataset}", refresh=False)
+                bar.set_description_str(f"{title}, {printable(dataset)}", refresh=False)
                 bar.update(cost)
 
             for group, attempt in backend.attempts(chosen, conditions, stop, tick):

@@ -88,9 +88,10 @@ class Checkpoint:
         try:
             return tensor_file.read(self.path, "checkpoint")
         except ValueError as error:
-            if not self.previous.is_file():
-                raise
-            state = tensor_file.read(self.previous, "checkpoint")
+            try:
+                state = tensor_file.read(self.previous, "checkpoint")
+            except (OSError, ValueError):
+                raise UnusableCheckpoint(f"{error} Remove it, as with --overwrite.") from error
             warn(f"{str(error).rstrip('.')}. Continuing from the previous state.")
         os.replace(self.previous, self.path)  # otherwise the next write would keep the damaged file
         return state
@@ -107,8 +108,8 @@ class Checkpoint:
         return [file for file in path.parent.glob("*") if name.fullmatch(file.name)]
 
 
-class CheckpointMismatch(ValueError):
-    """The checkpoint belongs to a run with other settings, seeds, data, executor or code."""
+class UnusableCheckpoint(ValueError):
+    """The checkpoint is damaged, or of a run with other settings, seeds, data, executor or code."""
 
 
 @dataclass
@@ -144,11 +145,11 @@ class TrainingState:
         header, tensors = checkpoint.read()
         version = str(header.get("version", __version__))[:50]
         if version != __version__:
-            raise ValueError(f"The checkpoint {checkpoint.path} was written by reclust {version}, "
-                             f"this is {__version__}: continue with that version, or remove the "
-                             "file to start again.")
+            raise UnusableCheckpoint(
+                f"The checkpoint {checkpoint.path} was written by reclust {version}, this is "
+                f"{__version__}: continue with that version, or remove the file to start again.")
         if header.get("identity") != identity:
-            raise CheckpointMismatch(
+            raise UnusableCheckpoint(
                 f"The checkpoint {checkpoint.path}, written by reclust {version}, belongs to a run "
                 "with other settings, seeds, data or executor, or with other code of custom parts. "
                 "Continue with those, choose another path, or remove it, as with --overwrite.")

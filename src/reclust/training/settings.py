@@ -159,11 +159,12 @@ class Settings:
         return [view for view in views if view is not None and not isinstance(view, str)]
 
 
-def check_part(name: str, part: Any, kind: type) -> None:
-    """Raise unless `part` is an instance of this class or protocol."""
+def check_part(name: str, part: Any, kind: Any) -> None:
+    """Raise unless `part` is an instance of this class, union or protocol."""
     if isinstance(part, type) or not isinstance(part, (kind, NotStored)):
         hint = f": write {part.__name__}()" if hasattr(part, "__name__") else ""
-        raise ValueError(f"{name} must be an instance of {kind.__name__}, got {part!r}{hint}.")
+        needed = getattr(kind, "__name__", kind)
+        raise ValueError(f"{name} must be an instance of {needed}, got {part!r}{hint}.")
 
 
 @value

@@ -50,7 +50,7 @@ def write_bytes(path: str | os.PathLike[str], content: bytes | bytearray | memor
             if path.exists():
                 shutil.copymode(path, temporary)
                 if previous is not None:
-                    shutil.copyfile(path, previous)
+                    write_bytes(previous, path.read_bytes())
             os.replace(temporary, path)
     except OSError as error:
         raise type(error)(error.errno, f"{path} could not be written, its old content is intact: "

@@ -176,3 +176,11 @@ def test_pandas_is_needed(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"Reading CSV files needs pandas: pip install 'reclust\[data\]'"):
         read(csv(tmp_path, "1,2\n"))
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz"])
+def test_a_small_file_does_not_become_a_large_table(name, tmp_path):
+    text = ("1," * 9_999 + "1\n" + "1\n" * 9_999 if name == "x.csv" else "1,2,3,4\n" * 1_000_000).encode()
+    (tmp_path / name).write_bytes(gzip.compress(text) if name == "x.csv.gz" else text)
+    with pytest.raises(DataError, match=rf"{name} has \d+ bytes but claims to hold"):
+        read(tmp_path / name)

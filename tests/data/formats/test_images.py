@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import struct
 import zlib
 
 import numpy as np
 import pytest
+from support import memory_of
 
 import reclust
 from reclust import ReclustWarning
@@ -296,3 +298,17 @@ def test_what_is_no_regular_file_is_not_waited_for(tmp_path, caplog):
     with pytest.raises(DataError, match="y.png is no regular file"):
         read(tmp_path / "set")
     assert len(read(tmp_path / "set", on_error="skip")) == 1
+
+
+@pytest.mark.parametrize("mode", ["I;16", "LA", "RGBA"])
+def test_images_take_memory_by_their_depth(mode, tmp_path):
+    image.new(mode, (2200, 2200)).save(tmp_path / "x.png")
+    taken, found = memory_of(lambda: read(tmp_path))
+    assert re.search(r"x\.png has \d+ bytes but claims to hold", str(found)) and taken < 64e6 + 20 * (tmp_path / "x.png").stat().st_size
+    (tmp_path / "x.png").unlink()
+    for name in map(str, range(20)):
+        image.new(mode, (700, 700)).save(tmp_path / f"{name}.png")
+    assert read(tmp_path, size=(9, 9)).samples.shape[:3] == (20, 9, 9)
+    if mode == "I;16":
+        with pytest.raises(DataError, match="but claims to hold"):
+            read(tmp_path)

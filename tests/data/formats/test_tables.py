@@ -156,3 +156,28 @@ def test_an_index_gives_the_ids_by_its_name(tmp_path):
         assert read(tmp_path / "x.parquet", **asked).ids.tolist() == list("uvwxyz")
     frame.reset_index(drop=True).to_parquet(tmp_path / "y.parquet")
     assert read(tmp_path / "y.parquet").ids is None
+
+
+NUMBERS_AND_DATES = ("decimal128(10)", "date32()")
+EXTENSIONS = ("json_(arrow.string())", "opaque(arrow.string(), 'a', 'b')")
+
+
+@pytest.mark.parametrize("name", ["dictionary(arrow.int32(), arrow.string())", "string()", "large_string()", "string_view()", "large_binary()", "binary(2000)",
+                                  *NUMBERS_AND_DATES, *EXTENSIONS])
+def test_small_parquet_files_do_not_become_large_frames(name, tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    kind = eval(f"arrow.{name}", {"arrow": arrow})
+    many = arrow.array([0, 1] * (500_000 if name in NUMBERS_AND_DATES else 50_000), arrow.int32())
+    text = arrow.DictionaryArray.from_arrays(many, [b"x" * 2000, b"y" * 2000])
+    if name in NUMBERS_AND_DATES:
+        column = many.cast(kind)
+    elif name in EXTENSIONS:
+        column = arrow.ExtensionArray.from_storage(kind, text.dictionary_decode().cast(arrow.string()))
+    else:
+        column = text.dictionary_decode().cast(arrow.binary(2000) if "2000" in name else arrow.string()).cast(kind)
+    parquet.write_table(arrow.table({"a": many, "b": column}), tmp_path / "x.parquet", compression="zstd")
+    told = "not numeric: 'b'" if name in EXTENSIONS else r"x\.parquet has \d+ bytes but claims to hold \d+"
+    for asked in ({}, {"labels": "b"}, {"ids": "b"}):
+        with pytest.raises(DataError, match=told):
+            read(tmp_path / "x.parquet", **asked)
+    assert read(tmp_path / "x.parquet", drop="b").samples.shape == (len(many), 1)

@@ -186,6 +186,24 @@ def test_merging_takes_what_is_missing(tmp_path):
         assert own.planned("s") == 5 * R and own.runs("s")["variant"].tolist()[-R:] == ["other"] * R
 
 
+@pytest.mark.parametrize("wrong", ["no store", "damaged", "other groups"])
+def test_a_merge_blames_the_store_that_is_wrong(tmp_path, wrong):
+    own, other = filled(tmp_path / "own"), tmp_path / "other"
+    if wrong == "no store":
+        other.write_text("no database" * 1000)
+    elif wrong == "damaged":
+        content = filled(other).read_bytes()
+        other.write_bytes(content[:8192] + bytes(4096) + content[12288:])
+    else:
+        with Store(other) as store:
+            store.add(replace(outcome("b"), runs=outcome("a").runs))
+    with Store(own) as store, pytest.raises(ValueError) as told:
+        store.merge(other)
+    assert str(told.value).startswith(f"{own} takes nothing from {other}" if wrong == "other groups" else f"The store {other} cannot be used")
+    with StoreReader(own) as store:
+        assert store.status("s")[0].finished == R
+
+
 def test_a_run_under_two_names_is_one_run(tmp_path):
     for name in ("none", "plain"):
         with Store(tmp_path / name) as store:
@@ -328,7 +346,7 @@ def test_names_in_a_store_lead_nowhere(tmp_path, name):
 
 
 @pytest.mark.parametrize("change", [
-    "DROP TABLE plan", "DROP TABLE curves", "UPDATE curves SET points = x'00ff'", "UPDATE curves SET shape = 'x'", "UPDATE curves SET shape = '[-1]'",
+    "UPDATE curves SET points = x'00ff'", "UPDATE curves SET shape = 'x'", "UPDATE curves SET shape = '[-1]'",
     "UPDATE plan SET factors = '['", "UPDATE groups SET size = 0", "UPDATE groups SET seconds = '3'", "UPDATE runs SET position = 99",
     "UPDATE arrays SET dtype = 'O'", "UPDATE arrays SET shape = '[1000000000000]'", "UPDATE contents SET content = '{}'",
 ])
@@ -356,6 +374,34 @@ def test_a_small_blob_does_not_unpack_to_a_large_one(tmp_path):
     with StoreReader(path) as store:
         taken, found = memory_of(lambda: store.labels("a-1"))
     assert taken < 30e6 and (isinstance(found, ValueError) or not found.any())
+
+
+@pytest.mark.parametrize("change", [
+    "ALTER TABLE measures RENAME TO kept; CREATE VIEW measures AS SELECT a.* FROM kept a, kept b", "CREATE VIEW more AS SELECT 1",
+    "CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM plan; END", "CREATE TABLE more (x)", "CREATE INDEX more ON plan (seed)",
+    "ALTER TABLE plan ADD COLUMN x AS (zeroblob(1000000000))", "DROP INDEX runs_of_group"])
+def test_what_the_schema_does_not_define_is_refused(tmp_path, change):
+    path = filled(tmp_path / "s")
+    with sqlite3.connect(path) as connection:
+        connection.executescript(change)
+    connection.close()
+    for opened in (Store, StoreReader):
+        with pytest.raises(ValueError, match="s is not a store of studies, or other tables, views or triggers"):
+            opened(path)
+
+
+@pytest.mark.parametrize("what", ["curves", "factors"])
+def test_many_curves_and_factors_do_not_become_large_tables(tmp_path, what):
+    path, epochs = tmp_path / "s", np.arange(200, dtype=np.int32)
+    curves = {str(i): Curve(200 * i + epochs, np.zeros((200, R))) for i in range(400)}
+    with Store(path) as store:
+        store.plan("s", "spec", planned("a") if what == "curves" else [
+            replace(run, factors={f"{run.seed}{i}": 0 for i in range(100)}) for run in planned("a", size=300)])
+        store.add(replace(outcome("a"), history={"clustering": curves} if what == "curves" else {}))
+    with StoreReader(path) as store:
+        began, (taken, found) = time.monotonic(), memory_of(lambda: store.curves("s") if what == "curves" else store.runs("s"))
+    assert taken < 64e6 + 20 * path.stat().st_size and time.monotonic() - began < 10
+    assert f"{path} has " in str(found) and "claims to hold" in str(found)
 
 
 def test_a_full_disk_is_named_and_loses_no_finished_run(tmp_path):

@@ -1,5 +1,6 @@
 """Files of arrays: `.npy` (memory-mapped), `.npz` (also a SciPy sparse matrix) and HDF5."""
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ...utils.exceptions import require
-from ..errors import check_size, explain_read_errors
+from ..errors import DataError, check_size, explain_read_errors, listed
 
 NUMERIC = "biuf"  # kinds of dtype that hold numbers
+_CHUNK = 2**24  # bytes of a chunk of text, which is kept while parts of it are read
 
 
 def map_npy(path: Path) -> NDArray[Any]:
@@ -36,19 +38,35 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]] | sparse.csr_array:
 def open_hdf5(path: Path) -> Iterator[dict[str, Any]]:
     """Open an HDF5 file and yield its arrays by their full names, such as "train/data"."""
     h5py = require("h5py", purpose="Reading HDF5 files")
-    with explain_read_errors(path), h5py.File(path, "r") as file:
-        names: list[str] = []
-        file.visit(names.append)
-        yield {name: file[name] for name in names if hasattr(file[name], "dtype")}
+    with explain_read_errors(path), h5py.File(path, "r", rdcc_nbytes=_CHUNK) as file:
+        links: dict[str, Any] = {}
+        file.visititems_links(links.__setitem__)
+        objects = {name: file[name] for name, link in links.items()
+                   if isinstance(link, h5py.HardLink)}
+        arrays = {name: found for name, found in objects.items() if isinstance(found, h5py.Dataset)}
+        outside = [name for name, link in links.items() if isinstance(link, h5py.ExternalLink)]
+        outside += [name for name, found in arrays.items() if found.is_virtual or found.external]
+        if outside:
+            raise DataError(f"{path} takes {listed(map(repr, outside))} from other files (external "
+                            "or virtual data): save the arrays themselves in one file.")
+        yield arrays
 
 
 def load_array(array: Any) -> NDArray[Any]:
     """Load an array of numbers or text, which HDF5 stores as objects."""
-    if not isinstance(array, np.ndarray):
-        path = array.file.filename
-        size, start = os.path.getsize(path), array.id.get_offset()
-        check_size(path, array.nbytes, size)
-        if array.dtype.kind == "O" and start is not None:  # a length, and where the text is
-            stored = np.fromfile(path, "<u4, <u8, <u4", array.size, offset=start)
-            check_size(path, int(stored["f0"].sum(dtype=np.int64)), size)
-    return np.asarray(array.asstr()[()] if array.dtype.kind == "O" else array[()])
+    if isinstance(array, np.ndarray):
+        return array
+    path, parts, length = array.file.filename, [], 0
+    size = os.path.getsize(path)
+    check_size(path, array.nbytes, size)
+    if array.dtype.kind != "O" or not array.ndim:
+        return np.asarray(array[()])
+    if array.chunks and 16 * math.prod(array.chunks) > _CHUNK:
+        raise DataError(f"{path}: {array.name} holds more than {_CHUNK // 16} texts in a chunk; "
+                        "save it in smaller chunks.")
+    step = max(16, 2**26 // size)  # each text may be as long as the file
+    for start in range(0, len(array), step):
+        parts.append(array.asstr()[start : start + step])
+        length += sum(map(len, parts[-1].flat))
+        check_size(path, length, size, times=1)  # texts are not compressed
+    return np.concatenate(parts)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...utils.exceptions import require, warn
-from ..errors import DataError, explain_read_errors
+from ..errors import DataError, check_size, explain_read_errors
 from .tables import ReadTable, check_names, from_frame
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
@@ -32,12 +32,7 @@ class _Dialect(NamedTuple):
 
 def read_csv(path: Path, *, labels: str | None = None, ids: str | None = None,
              drop: Sequence[str] = ()) -> ReadTable:
-    """Read columns separated by commas, semicolons, tabs or bars.
-
-    Without a header the columns are named "0", "1", …. A first column without a name holds the ids
-    unless `ids` names another one. Text is UTF-8, UTF-16 with a byte order mark, or else
-    Windows-1252 with a warning.
-    """
+    """Read columns, named "0", "1", … without a header; a first one without a name holds ids."""
     with explain_read_errors(path):
         try:
             return _read(path, _encoding(path), labels, ids, drop)
@@ -68,6 +63,7 @@ def _read(path: Path, encoding: str, labels: str | None, ids: str | None,
     if dialect.names[0] == "" and ids is None:
         ids = ""
     check_names(dialect.names, (labels, ids, *drop), path)
+    _check_cells(path, len(dialect.names))
     pandas = require("pandas", purpose="Reading CSV files")
     is_new = tuple(map(int, pandas.__version__.split(".")[:2])) >= (3, 1)  # and always exact
     frame = pandas.read_csv(
@@ -81,6 +77,15 @@ def _read(path: Path, encoding: str, labels: str | None, ids: str | None,
     return ReadTable(samples.astype(np.float64, copy=False) if plain else samples,
                      _as_integers(table.labels), None if ids is None else table.ids,
                      table.feature_names if dialect.header_lines else None)
+
+
+def _check_cells(path: Path, columns: int) -> None:
+    """Raise if the table would take much more memory than its text."""
+    rows, size, times = 0, path.stat().st_size, 1100 if path.suffix.lower() == ".gz" else 20
+    with _open(path, "rb") as stream:
+        while block := stream.read(2**20):
+            rows += max(block.count(b"\n"), block.count(b"\r"))
+            check_size(path, 8 * rows * columns, size, times)
 
 
 def _sniff(head: Sequence[str], path: Path, wanted: Sequence[str | None]) -> _Dialect:
@@ -117,11 +122,7 @@ def _delimiter(lines: Sequence[str]) -> str:
 
 def _is_header(first: Sequence[str], rows: Sequence[Sequence[str]],
                wanted: Sequence[str | None]) -> bool:
-    """Guess whether the first line holds names: it names a wanted column or holds no number.
-
-    Or most of its cells are text above a number; or it counts the columns, as pandas does, and
-    some row cannot be a count.
-    """
+    """Guess whether the first line holds names, or numbers that count the columns, as in pandas."""
     numbers = [cell for cell in first if _is_number(cell)]
     if not numbers or any(cell in wanted for cell in first if cell and not _is_number(cell)):
         return True

@@ -31,6 +31,7 @@ _LOG = logging.getLogger(__name__)
 
 class _Header(NamedTuple):
     grey: bool
+    deep: bool  # more than 8 bits, read as float32
     size: tuple[int, int]  # upright (h, w)
     paged: bool  # more pages or frames follow
 
@@ -56,7 +57,7 @@ def read_images(place: Path, *, size: Sequence[int] | None = None,
                          "channels), 1 or 3 channels.")
     if on_error not in ("raise", "skip"):
         raise ValueError(f"on_error={on_error!r}; needed: 'raise' or 'skip'.")
-    paths = _find_images(place)
+    paths = _paths(place)
     folder = place if place.is_dir() else place.parent
     headers, errors = _each(paths, _header)
     pixels: dict[Path, NDArray[Any]] = {}
@@ -67,7 +68,8 @@ def read_images(place: Path, *, size: Sequence[int] | None = None,
         common = sizes.pop() if len(sizes) == 1 else (28, 28) if grey else (32, 32)
         height, width = size[:2] if size else common
         if size is None:
-            content = len(headers) * height * width * (1 if grey else 3)
+            depth = 4 if any(header.deep for header in headers.values()) else 1
+            content = len(headers) * height * width * depth * (1 if grey else 3)
             check_size(folder, content, sum(path.stat().st_size for path in headers))
         pixels, broken = _each(headers, partial(_pixels, size=(height, width), grey=grey))
         errors += broken
@@ -88,8 +90,8 @@ def read_images(place: Path, *, size: Sequence[int] | None = None,
     return np.stack(list(pixels.values())), names  # bytes and floats together become floats
 
 
-def _find_images(place: Path) -> list[Path]:
-    paths = sorted(_walk(place)) if place.is_dir() else [place]
+def _paths(place: Path) -> list[Path]:
+    paths = sorted(find_images(place)) if place.is_dir() else [place]
     unsupported = [path for path in paths if path.suffix.lower() in UNSUPPORTED]
     left_out = ""
     if unsupported:
@@ -104,7 +106,7 @@ def _find_images(place: Path) -> list[Path]:
     return [path for path in paths if path not in unsupported]
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def find_images(folder: Path) -> Iterator[Path]:
     """Find files named as images in each folder once, links followed, hidden ones skipped."""
     waiting, seen = deque([folder]), set()
     while waiting:
@@ -137,7 +139,9 @@ def _header(path: Path) -> _Header:
     if path.exists() and not path.is_file():
         raise DataError(f"{path} is no regular file.")
     with explain_read_errors(path), image.open(path, formats=list(FORMATS)) as opened:
-        check_size(path, opened.width * opened.height, path.stat().st_size)
+        grey, deep = opened.mode in _GREY, opened.mode.startswith("I")
+        depth = 16 if deep or _has_alpha(opened) else 1 if grey else 4  # while it is converted
+        check_size(path, depth * opened.width * opened.height, path.stat().st_size)
         if opened.mode == "F":
             raise DataError(f"{path} has floating-point pixels, whose range is unknown; save it "
                             "with 8 or 16 bits.")
@@ -146,7 +150,7 @@ def _header(path: Path) -> _Header:
         turned = has_exif and opened.getexif().get(_ORIENTATION, 1) >= 5
         size = (opened.width, opened.height) if turned else (opened.height, opened.width)
         paged = opened.format in _PAGED and bool(opened.is_animated)
-        return _Header(opened.mode in _GREY, size, paged)
+        return _Header(grey, deep, size, paged)
 
 
 def _pixels(path: Path, *, size: tuple[int, int], grey: bool) -> NDArray[Any]:
@@ -179,10 +183,14 @@ def _sixteen_bits(opened: Any, path: Path) -> NDArray[np.float32]:
 def _on_white(opened: Any) -> Any:
     """Put the image on white: the color under full transparency is arbitrary."""
     image = require("PIL.Image", purpose="Reading images")
-    if opened.mode not in ("RGBA", "LA", "PA") and "transparency" not in opened.info:
+    if not _has_alpha(opened):
         return opened
     visible = opened.convert("RGBA")
     return image.alpha_composite(image.new("RGBA", visible.size, "white"), visible)
+
+
+def _has_alpha(opened: Any) -> bool:
+    return opened.mode in ("RGBA", "LA", "PA") or "transparency" in opened.info
 
 
 def _report(errors: list[str], n: int, folder: Path, on_error: OnError) -> None:

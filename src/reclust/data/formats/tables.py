@@ -17,6 +17,7 @@ from ..errors import DataError, check_size, explain_read_errors, listed
 
 # Fewer rows may count up by chance. Counting from other numbers than 0 or 1 (years) takes more.
 FEW_ROWS, MANY_ROWS = 10, 20
+_OBJECT = 128  # bytes that a cell takes in pandas if it is no number
 _ID_NAMES = re.compile(r"(?i:id|index|row|.*[_ ]id)|.*[a-z]I[dD]|Unnamed: 0")
 
 
@@ -45,16 +46,9 @@ def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None,
     else:
         values = features.reset_index(drop=True)
     numbered = ids is None and type(frame.index).__name__ == "RangeIndex"
-    return ReadTable(values, None if labels is None else _unpacked(frame[labels]),
-                     None if numbered else _unpacked(frame.index if ids is None else frame[ids]),
+    return ReadTable(values, None if labels is None else frame[labels].to_numpy(),
+                     None if numbered else (frame.index if ids is None else frame[ids]).to_numpy(),
                      tuple(map(str, features.columns)))
-
-
-def _unpacked(column: Any) -> NDArray[Any]:
-    """Return an array in which equal strings of a categorical column share memory."""
-    categories = getattr(column.dtype, "categories", None)
-    is_text = categories is not None and categories.dtype.kind == "O"
-    return (column.astype(object) if is_text else column).to_numpy()  # type: ignore[no-any-return]
 
 
 def numbers_of(frame: Any, where: str) -> NDArray[Any]:
@@ -155,12 +149,32 @@ def read_parquet(path: Path, *, labels: str | None = None, ids: str | None = Non
         schema = parquet.read_schema(path)
     check_names(schema.names, (labels, ids, *drop), path)
     columns = {field.name: field.type for field in schema if field.name not in drop}
-    _refuse({name: f"{kind!s:.80}" for name, kind in columns.items()
-             if types.is_nested(kind)}, path)
+    sizes = {name: _cell_bytes(types, kind) for name, kind in columns.items()}
+    _refuse({name: f"{columns[name]!s:.80}" for name in columns if sizes[name] is None}, path)
     # Equal strings share memory in a dictionary, as they do in the file.
-    text = [name for name, kind in columns.items()
-            if types.is_string(kind) or types.is_binary(kind)]
-    with explain_read_errors(path), parquet.ParquetFile(path, read_dictionary=text) as file:
-        check_size(path, 8 * file.metadata.num_rows * len(columns), path.stat().st_size)
-        frame = file.read(columns=list(columns)).to_pandas()
+    with explain_read_errors(path), parquet.ParquetFile(
+            path, read_dictionary=list(columns)) as file:
+        about, size = file.metadata, path.stat().st_size
+        pages = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+        check_size(path, about.num_rows * sum(filter(None, sizes.values())) + pages, size)
+        table = file.read(columns=list(columns))
+        check_size(path, sum(map(_text_bytes, table.columns)), size)
+        frame = table.to_pandas()
     return from_frame(frame, labels=labels, ids=ids, where=str(path))
+
+
+def _cell_bytes(types: Any, kind: Any) -> int | None:
+    """Return what a cell takes in pandas besides its text, or None if it cannot be read."""
+    stored = getattr(kind, "storage_type", kind)
+    if types.is_fixed_size_binary(stored):
+        return _OBJECT + stored.byte_width  # type: ignore[no-any-return]
+    if types.is_primitive(stored):
+        return _OBJECT if types.is_temporal(stored) else 8
+    return None if types.is_nested(kind) or stored is not kind else _OBJECT
+
+
+def _text_bytes(column: Any) -> int:
+    """Count the bytes of text that a column of dictionaries holds in all rows."""
+    compute = require("pyarrow.compute", purpose="Reading Parquet files")
+    return sum(compute.sum(compute.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
+               for chunk in column.chunks if hasattr(chunk, "dictionary"))

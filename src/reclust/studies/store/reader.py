@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from typing_extensions import Self
 
+from ...data.errors import check_size
 from ...training.history import Curve, History
 from ...utils.values import from_json
 from . import schema
@@ -178,11 +179,11 @@ class StoreReader:
         frame["pretrained"] = frame["pretrained"].astype(bool)
         factors = frame.pop("factors")
         parsed = {text: json.loads(text) for text in factors.unique()}
-        if any(parsed.values()):
-            extra = pandas.DataFrame([parsed[text] for text in factors], index=frame.index)
-            for name in reversed(extra.columns):
-                frame.insert(8, name, extra[name])
-        return frame
+        names = {name for known in parsed.values() for name in known}
+        self._check_cells(len(frame) * len(names), times=20)
+        extra = pandas.DataFrame([parsed[text] for text in factors], index=frame.index)
+        return pandas.concat([frame.iloc[:, :8], extra, frame.iloc[:, 8:]], axis=1,
+                             verify_integrity=True)
 
     def seconds(self, study: str) -> pandas.DataFrame:
         """Return finished runs as `runs` does, with their shares of the group's seconds by part."""
@@ -206,17 +207,19 @@ class StoreReader:
         """Return curves of finished runs: run, epoch (-1 for the start) and one column per name."""
         import pandas
 
-        names, parts = names and _listed(names), []
+        names, parts, columns, rows = names and _listed(names), [], {"run", "epoch"}, 0
         for group, members in self._groups(study):
             curves = self._curves(group, phase, names)
             wanted = {name: curve for name, curve in curves.items() if curve.values.ndim == 2}
             if wanted:
                 epochs = np.unique(np.concatenate([curve.epochs for curve in wanted.values()]))
-                columns = {name: pandas.DataFrame(curve.values[:, list(members)], curve.epochs)
-                           .reindex(epochs).to_numpy().T.ravel() for name, curve in wanted.items()}
+                columns, rows = columns | set(wanted), rows + len(members) * len(epochs)
+                self._check_cells(rows * len(columns), times=100)  # of records: up to 11
+                values = {name: pandas.DataFrame(curve.values[:, list(members)], curve.epochs)
+                          .reindex(epochs).to_numpy().T.ravel() for name, curve in wanted.items()}
                 parts.append(pandas.DataFrame({
                     "run": np.repeat(np.array([*members.values()], object), len(epochs)),
-                    "epoch": np.tile(epochs, len(members)), **columns}))
+                    "epoch": np.tile(epochs, len(members)), **values}))
         if not parts:
             return pandas.DataFrame(columns=["run", "epoch", *(names or ())])
         whole = pandas.concat(parts, ignore_index=True)
@@ -269,6 +272,10 @@ class StoreReader:
     def _check_study(self, study: str | None) -> None:
         if study is not None:
             self.check_known("study", study, self.studies())
+
+    def _check_cells(self, cells: int, times: int) -> None:
+        size = self._one("PRAGMA page_count") * self._one("PRAGMA page_size")
+        check_size(self.path, 8 * cells, size, times)
 
     def _frame(self, query: str, key: str) -> pandas.DataFrame:
         import pandas

@@ -19,6 +19,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ...data.errors import DataError
+
 T = TypeVar("T")
 
 APPLICATION = 0x7265636C  # "recl", tells a store from other SQLite files
@@ -40,10 +42,12 @@ def check(connection: sqlite3.Connection, path: Path, *, create: bool = False) -
         _create(connection)
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if application != APPLICATION:
-        raise ValueError(f"{path} is not a store of studies.")
-    if version > VERSION:
-        raise ValueError(f"{path} was written by a newer reclust: upgrade reclust to read it.")
+    if application == APPLICATION and version > VERSION:
+        raise DataError(f"{path} was written by a newer reclust: upgrade reclust to read it.")
+    found = connection.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL")
+    if application != APPLICATION or {sql for (sql,) in found} != set(_statements()):
+        raise DataError(f"{path} is not a store of studies, or other tables, views or triggers "
+                        "than those of reclust were made in it: use a copy or another file.")
 
 
 def explained(cls: type[T]) -> type[T]:
@@ -64,13 +68,13 @@ def explain_errors(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turn what is raised while a store is used into one sentence that says what to do."""
     try:
         yield
-    except (OSError, MemoryError, ImportError):
+    except (OSError, MemoryError, ImportError, DataError):
         raise
     except Exception as error:  # a damaged store may raise anything
         if str(path) in str(error):
             raise
         advice = next(advice for part, advice in _ADVICE.items() if part in str(error))
-        kind = OSError if isinstance(error, sqlite3.OperationalError) else ValueError
+        kind = OSError if isinstance(error, sqlite3.OperationalError) else DataError
         raise kind(f"The store {path} cannot be used: {advice} ({str(error):.300}).") from error
 
 
@@ -80,12 +84,16 @@ def _create(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("BEGIN IMMEDIATE")
     if connection.execute("PRAGMA user_version").fetchone()[0] == 0:  # no other process did it
-        tables = (files(__package__) / "schema.sql").read_text(encoding="utf-8")
-        for statement in filter(str.strip, tables.split(";")):
+        for statement in _statements():
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
+
+
+def _statements() -> list[str]:
+    tables = (files(__package__) / "schema.sql").read_text(encoding="utf-8")
+    return [statement.strip() for statement in tables.split(";") if statement.strip()]
 
 
 def pack(array: np.ndarray) -> bytes:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ...data.errors import DataError
 from ...training.history import History
 from ...utils.files import check_writable, no_formula, write_bytes
 from ...utils.values import to_json
@@ -153,12 +154,12 @@ class Store(StoreReader):
 
     def merge(self, other: str | os.PathLike[str]) -> int:
         """Copy what this store lacks, finished runs for failed ones; return how many are new."""
-        StoreReader(other).close()  # raises if it is not a store
+        with StoreReader(other) as reader, schema.explain_errors(other):
+            if reader._one("PRAGMA quick_check(1)") != "ok":
+                raise sqlite3.DatabaseError("found by PRAGMA quick_check")
         count = "SELECT count(*) FROM main.runs WHERE state = 'finished'"
         self._db.execute("ATTACH ? AS other", (schema.read_only_uri(other),))
         try:
-            if self._one("PRAGMA other.quick_check(1)") != "ok":
-                raise ValueError(f"{self.path} takes nothing from {other}, which is damaged.")
             with self._transaction() as db:
                 before = self._one(count)
                 groups = db.execute(
@@ -184,6 +185,9 @@ class Store(StoreReader):
                     f"WHERE NOT EXISTS (SELECT 1 FROM main.plan p WHERE {same})")
                 db.execute("DROP TABLE coming")
                 return self._one(count) - before
+        except sqlite3.IntegrityError as error:
+            raise DataError(f"{self.path} takes nothing from {other}, in which a run stands twice, "
+                            f"or in another group than here ({error}).") from error
         finally:
             self._db.execute("DETACH other")
 
