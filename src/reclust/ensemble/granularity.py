@@ -1,7 +1,10 @@
 """The number of clusters: the one on which many fast clusterings agree."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -73,6 +76,14 @@ class KSuggestion:
     def clear(self) -> bool:
         """True if the clusterings agree more than on data without clusters."""
         return not self.at_k < self.chance + MARGIN
+
+    @property
+    def larger(self) -> KSuggestion | None:
+        """The numbers above `k`, if agreement on one of them is nearly perfect as well."""
+        start = self.ks.index(self.k) + 1
+        if not (self.agreement[start:] >= NEARLY_PERFECT).any():
+            return None
+        return KSuggestion(self.ks[start:], self.agreement[start:], nan, self.n_samples)
 
     @property
     def answer(self) -> str:
