@@ -55,7 +55,7 @@ def test_mixed_tables_are_counted():
 
 
 @pytest.mark.parametrize("make", [lambda **options: Reclust("auto", effort="quick", **options),
-                                  lambda **options: IDEC("auto", epochs=2, pretrain_epochs=1, intervention=None, **options)])
+                                  lambda **options: IDEC("auto", epochs=2, pretrain_epochs=5, intervention=None, **options)])
 def test_estimators_take_the_number(make, tmp_path):
     model = make(min_clusters=3, max_clusters=5, random_state=0).fit(X4)
     assert model.suggestion_.ks == (3, 4, 5) and model.result_.settings[0].n_clusters == model.suggestion_.k == 4

@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -116,6 +117,7 @@ def killed(rank, file):
 def be(rank, size, port, task, file, *arguments):
     """Be one of the ranks."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE=str(size), RANK=str(rank))
+    warnings.simplefilter("ignore")  # pytest's filters make errors of them
     dist.init_process_group("gloo")
     file.write_bytes(pickle.dumps(task(rank, *arguments)))
 
