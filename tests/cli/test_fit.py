@@ -2,10 +2,13 @@
 
 import csv
 import json
+import multiprocessing
 import os
 import re
+import socket
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -295,6 +298,36 @@ def test_inputs_are_not_overwritten(tmp_path, capsys):
         assert main(wrong) != 0 and "is an input" in capsys.readouterr().err
     assert main(["fit", str(table), *options, "-o", str(tmp_path)]) != 0 and "labels.csv" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in kept} == kept
+
+
+def be_rank(rank, port, command):
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
+                      TORCHELASTIC_RUN_ID="7", TORCHELASTIC_RESTART_COUNT="0")
+    warnings.simplefilter("ignore")  # pytest's filters make errors of them
+    with open(f"printed{rank}", "w") as sys.stdout:
+        assert main(command) == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="ranks are forked, which Windows cannot do")
+@pytest.mark.filterwarnings("ignore::reclust.ReclustWarning")
+def test_two_ranks_fit_what_one_process_fits(tmp_path, monkeypatch):
+    """Forks of this process with what torchrun sets; torchrun itself is slow."""
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", blobs(n=120)[0])
+    fit = ["fit", "x.npy", "-k", "4", "--seed", "0", "--pretrain-epochs", "1", "--epochs", "2", "--device", "cpu", "-o"]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    fork = multiprocessing.get_context("fork")
+    ranks = [fork.Process(target=be_rank, args=(rank, port, [*fit, "two"])) for rank in range(2)]
+    for rank in ranks:
+        rank.start()
+    for rank in ranks:
+        rank.join(timeout=100)
+        rank.kill()  # does nothing to one that has ended
+    assert [rank.exitcode for rank in ranks] == [0, 0] and main([*fit, "one"]) == 0
+    assert [open(f"printed{rank}").read().count("labels and model") for rank in range(2)] == [1, 0]
+    assert open("one/labels.csv").read() == open("two/labels.csv").read()
+    assert sorted(os.listdir("two")) == ["labels.csv", "model.reclust"]
 
 
 @pytest.mark.slow
