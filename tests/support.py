@@ -5,7 +5,7 @@ import numpy as np
 from reclust import BRB, Autoencoder, IDECObjective, KMeans, Schedule, Settings
 
 
-def blobs(n=200, features=12, k=4, seed=0, spread=1.0):
+def blobs(n=100, features=12, k=4, seed=0, spread=1.0):
     """k Gaussian groups: samples (n, features) in float64 and labels (n,)."""
     rng = np.random.default_rng(seed)
     labels = np.arange(n) % k

@@ -76,10 +76,9 @@ def same_as_one_process(labels, **parameters):
     return metrics.ari(labels, IDEC(4, device="cpu", **given).fit(X).labels_) >= 0.999
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("start", "command", "ranks"), [
-    ("", "torchrun --standalone", 2),
-    pytest.param("srun ", "--rdzv-id digits", 1, marks=pytest.mark.slow),
-    pytest.param("", "#SBATCH", 1, marks=pytest.mark.slow)])
+    ("", "torchrun --standalone", 2), ("srun ", "--rdzv-id digits", 1), ("", "#SBATCH", 1)])
 def test_commands_of_the_guide(run, tmp_path, start, command, ranks):
     run(start + code(command), ranks)
     assert same_as_one_process(load(tmp_path / "fit").labels_)

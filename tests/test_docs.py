@@ -12,6 +12,7 @@ from pages import PAGES, ROOT, blocks, commands, name, programs
 
 import reclust
 from reclust.cli import parser
+from reclust.ensemble.recipes import EFFORTS, Effort
 
 RUNNABLE = [pytest.param(page, id=name(page), marks=pytest.mark.slow if name(page) == "README.md" else ())
             for page in PAGES if programs(page)]
@@ -20,7 +21,10 @@ RUNNABLE = [pytest.param(page, id=name(page), marks=pytest.mark.slow if name(pag
 @pytest.mark.filterwarnings("ignore::reclust.ReclustWarning")
 @pytest.mark.parametrize("page", RUNNABLE)
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
+    """All of it, with short trainings where the page takes the defaults of `Reclust`."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(EFFORTS, "normal", Effort(1, 1, 10))
+    monkeypatch.setitem(EFFORTS, "quick", Effort(1, 0, 10))
     state, namespace = np.random.get_state()[1].tolist(), {"__name__": name(page)}
     for line, code in programs(page):
         # Pad with empty lines, so that tracebacks show the line numbers of the page.

@@ -12,7 +12,7 @@ import pytest
 
 from reclust.cli import main, parser
 from reclust.cli.common import check_paths
-from reclust.studies import PlannedRun, Store, published
+from reclust.studies import PlannedRun, Store, Study, published
 
 
 @pytest.mark.parametrize(("given", "message"), [
@@ -88,9 +88,11 @@ class Nothing(Step):
     assert 'kind = "Nothing"' in capsys.readouterr().out
 
 
-def test_the_listed_studies_are_those_of_the_catalog():
+def test_the_listed_studies_are_those_of_the_catalog(monkeypatch):
+    """Numbers of runs are compared in studies/test_study.py."""
     tool = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "catalog.py"))
-    assert published.catalog() == tool["rows"](), "run tools/catalog.py"
+    monkeypatch.setattr(Study, "planned", lambda _: [])
+    assert [{**row, "runs": "0", "mini": "0"} for row in published.catalog()] == tool["rows"](), "run tools/catalog.py"
 
 
 def test_every_command_has_a_description(capsys):

@@ -91,7 +91,7 @@ def test_the_poorest_follow_the_best(scores, share, expected):
 
 
 def test_scores_tell_good_from_bad_and_need_no_neighbours():
-    data, _ = blobs(n=160, spread=0.5)
+    data, _ = blobs(n=100, spread=0.5)
     data = torch.from_numpy((data - data.mean(0)) / data.std(0))
     longer, seen = {"pretraining": Schedule(20, batch_size=20), "representation": Autoencoder((32,))}, {}
 

@@ -137,7 +137,7 @@ def test_brb_resets_the_network_and_places_the_prototypes(objective):
 
 @every
 def test_color_images_with_neighbors_in_the_embedding(objective):
-    schedule = Schedule(epochs=3, batch_size=16, views=("augmented", "neighbor"), neighbors=4, neighbors_in="embedding")
+    schedule = Schedule(epochs=2, batch_size=16, views=("augmented", "neighbor"), neighbors=4, neighbors_in="embedding")
     result = train(IMAGES, contrastive(objective=objective, clustering=schedule), seeds=(5, 6))
     assert result.labels.shape == (2, len(IMAGES)) and not result.failed
 

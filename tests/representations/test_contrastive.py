@@ -35,7 +35,7 @@ SMALL = SimCLR(ResNet(width=2), hidden=(6,), embedding=4, projector=(8, 4))
 SHAPE = (3, 8, 8)
 
 
-def images(n=48, k=3, seed=0):
+def images(n=32, k=3, seed=0):
     """Images of k colours with noise, in [0, 1]: (n, 3, 8, 8) and labels (n,)."""
     rng, labels = np.random.default_rng(seed), np.arange(n) % k
     colours = rng.uniform(size=(k, 3, 1, 1))

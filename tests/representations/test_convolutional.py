@@ -93,8 +93,8 @@ def test_a_residual_of_zeros_is_the_identity_of_what_is_positive():
 
 
 @sizes
-@pytest.mark.parametrize("channels", [1, 3])
-def test_images_of_every_size_come_back_in_their_shape_and_gradients_are_right(size, channels):
+def test_images_of_every_size_come_back_in_their_shape_and_gradients_are_right(size):
+    channels = 1 if size[0] == size[1] else 3
     representation = ConvAutoencoder((3, 4), residuals=1, embedding=2)
     net = filled(build_network(representation, (channels, *size), 5, torch.float64)).requires_grad_()
     views = normal(1, 2, channels, *size)

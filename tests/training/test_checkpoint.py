@@ -30,7 +30,7 @@ from reclust import (
 from reclust.training.context import Deadline
 from reclust.utils import tensor_file
 
-X, Y = blobs(n=120)
+X, Y = blobs(n=60)
 OTHER_RUN = "other settings, seeds, data or executor"
 
 

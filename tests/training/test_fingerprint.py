@@ -1,11 +1,7 @@
-"""Equal runs have equal fingerprints in every process, and everything that decides a result changes them."""
+"""Everything that decides a result changes fingerprints; that they are equal in every process is in test_imports.py."""
 
 import dataclasses
 import functools
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +9,6 @@ import torch
 from support import Stop, blobs, small_settings, stop_at
 from torch import nn
 
-import reclust
 from reclust import Checkpoint, OwnAutoencoder, Schedule, train
 from reclust.training.checkpoint import UnusableCheckpoint
 from reclust.training.fingerprint import code_of, fingerprint
@@ -59,15 +54,6 @@ def custom(tmp_path, monkeypatch, name, text=CUSTOM):
     (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     return __import__(name)
-
-
-def test_equal_things_have_equal_fingerprints_in_every_process(tmp_path, monkeypatch):
-    module = custom(tmp_path, monkeypatch, "custom_parts")
-    code = "import custom_parts as c; from reclust.training.fingerprint import fingerprint; print([fingerprint(t) for t in c.things()])"
-    environment = {**os.environ, "PYTHONHASHSEED": "123", "OMP_NUM_THREADS": "1",
-                   "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(reclust.__file__).parents[1])])}
-    there = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
-    assert there.strip() == str([fingerprint(thing) for thing in module.things()])
 
 
 @pytest.mark.parametrize(("before", "after", "changed"), [

@@ -105,7 +105,7 @@ def line(axes, label):
     return found.get_xdata(), found.get_ydata()
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name == "radar" else pytest.mark.slow) for name in FIGURES])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name == "learning-curves" else pytest.mark.slow) for name in FIGURES])
 def test_the_same_store_gives_the_same_bytes(store, tmp_path, name):
     for ending in ("svg", "pdf"):
         draw(store, name, tmp_path / f"a.{ending}")

@@ -1,17 +1,17 @@
-"""Several ranks find what one finds, and end together. Run as a script, this file is one rank."""
+"""Several ranks find what one finds, and end together. Each rank is a fork of this process."""
 
+import multiprocessing
 import os
 import pickle
 import signal
 import socket
-import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 import torch.distributed as dist
 from support import blobs, small_settings
 from torch import nn
@@ -35,6 +35,7 @@ from reclust import (
 from reclust.data.augmentation.affine import Noise
 from reclust.interventions.exchange import Exchange
 
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="ranks are forked, which Windows cannot do")
 X, CLEAR = blobs(111, spread=3.0)[0], blobs(111, spread=0.2)[0]  # clusters that overlap, and that rounding cannot change
 AUGMENTED, NEIGHBOR = ("augmented", "augmented"), ("clean", "neighbor")
 
@@ -113,24 +114,31 @@ def killed(rank, file):
     return message(lambda: fit("idec", checkpoint=Checkpoint(file, every=1)).labels)
 
 
+def be(rank, size, port, task, file, *arguments):
+    """Be one of the ranks."""
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE=str(size), RANK=str(rank))
+    warnings.simplefilter("ignore")  # pytest's filters make errors of them
+    dist.init_process_group("gloo")
+    file.write_bytes(pickle.dumps(task(rank, *arguments)))
+
+
 def launch(task, folder, *arguments, size=2):
     """Run a task on local ranks; return what each of them returned, or None if it was killed."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    tests = Path(__file__).parents[2]
-    common = os.environ | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(size),
-                           "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(map(str, (tests.parent / "src", tests)))}
-    files = [Path(folder) / f"rank{rank}" for rank in range(size)]
-    processes = [subprocess.Popen([sys.executable, __file__, task, file, *map(str, arguments)],
-                                  env=common | {"RANK": str(rank)}) for rank, file in enumerate(files)]
+    files, fork = [Path(folder) / f"rank{rank}" for rank in range(size)], multiprocessing.get_context("fork")
+    processes = [fork.Process(target=be, args=(rank, size, port, task, file, *arguments)) for rank, file in enumerate(files)]
     for process in processes:
-        process.wait(timeout=100)
+        process.start()
+    for process in processes:
+        process.join(timeout=100)
+        process.kill()  # does nothing to one that has ended
     return [pickle.loads(file.read_bytes()) if file.exists() else None for file in files]
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    return launch("everything", tmp_path_factory.mktemp("ranks"))
+    return launch(everything, tmp_path_factory.mktemp("ranks"))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -165,22 +173,15 @@ def test_all_ranks_stop_when_the_time_of_the_first_is_over(found):
 
 @pytest.mark.slow
 def test_four_ranks(tmp_path):
-    for rank in launch("everything", tmp_path, size=4):
+    for rank in launch(everything, tmp_path, size=4):
         assert all(np.array_equal(rank[case], fit(case).labels) for case in CASES)
 
 
 @pytest.mark.slow
 def test_a_killed_rank_ends_the_other_and_the_run_continues(tmp_path):
     file = tmp_path / "run.checkpoint"
-    first, second = launch("killed", tmp_path, file)
+    first, second = launch(killed, tmp_path, file)
     assert first.startswith("RankFailed: Another rank ended without a message") and second is None
     assert (tmp_path / "rank0").stat().st_mtime - float(file.with_suffix(".seen").read_text()) < 10
-    for labels in launch("killed", tmp_path, file):
+    for labels in launch(killed, tmp_path, file):
         assert np.array_equal(labels, fit("idec").labels)
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    task, file, *arguments = sys.argv[1:]
-    Path(file).write_bytes(pickle.dumps(globals()[task](dist.get_rank(), *arguments)))

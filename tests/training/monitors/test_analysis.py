@@ -36,7 +36,7 @@ from reclust.training.monitors.analysis import (
     Sizes,
 )
 
-X, Y = blobs()
+X, Y = blobs(200)
 SEEDS = (3, 1)
 EXACT = Execution(device="cpu", precision="float64")
 
