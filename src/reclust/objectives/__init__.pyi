@@ -15,7 +15,6 @@ from .dec import (
 )
 from .distillation import DistillationObjective as DistillationObjective
 from .prototypes import (
-    GCCObjective as GCCObjective,
     SCANObjective as SCANObjective,
     SeCuObjective as SeCuObjective,
 )
