@@ -32,7 +32,6 @@ from ..training.settings import CLUSTERING, PRETRAINING, Schedule, Settings, che
 from ..training.train import train
 from ..utils.device import choose_device
 from ..utils.values import check_int, expanded
-from .baseline import k_means_baseline
 from .fitted import FittedClustering, check_labels
 from .presets import Recipe, check_known, recipe, usual_objective
 
@@ -186,14 +185,11 @@ class DeepClustering(FittedClustering):
                 scores, best = choose_replica(result, inputs, recipe.select)
             self._adopt(result, preparation, scores, best)
             self.ids_, self.suggestion_ = samples.ids, suggestion
-            self._label(samples.array, n_clusters)
+            self._label(samples.array, n_clusters, seeds[0])
             if self.consensus:
                 labels = np.stack([replica.labels for replica in better_half(self.replicas_)])
                 agreed = consensus(labels, self.n_clusters_, seed=seeds[0])
                 self.consensus_labels_ = metrics.matched(agreed, self.labels_)
-            self.baseline_ = k_means_baseline(samples.array, preparation, n_clusters,
-                                              seed=seeds[0], device=device)
-            self._grow_tree(samples.array)
         return self
 
     def pretrain(self, X: Any, *, checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
