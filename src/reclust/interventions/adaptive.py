@@ -39,8 +39,6 @@ class WhenSettled(Intervention):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", as_steps(self.steps))
-        if self.shortest > self.longest:
-            raise ValueError(f"shortest={self.shortest} must be at most longest={self.longest}.")
         if self.decide == "alone" and any(isinstance(step, Exchange) for step in self.steps):
             raise ValueError("Exchange needs replicas that fire together: use decide='together'.")
 

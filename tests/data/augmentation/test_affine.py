@@ -223,7 +223,7 @@ def test_affine_parameters_are_uniform_and_unrelated() -> None:
     assert np.abs(correlation).max() < 0.06
 
 
-@pytest.mark.parametrize("wrong", [{"degrees": -1}, {"translate": 2}, {"shear": 90}, {"scale": (1.2, 0.8)}])
+@pytest.mark.parametrize("wrong", [{"degrees": -1}, {"translate": 2}, {"shear": 90}])
 def test_affine_refuses_what_it_cannot_mean(wrong: dict) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
         Affine(**wrong)

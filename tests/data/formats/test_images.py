@@ -232,8 +232,6 @@ def test_nothing_to_read_is_said(tmp_path):
     (tmp_path / "a.png").write_bytes(b"x")
     with pytest.raises(DataError, match="None of the 1 images"):
         read(tmp_path, on_error="skip")
-    with pytest.raises(ValueError, match="on_error='ignore'"):
-        read(tmp_path, on_error="ignore")
     with pytest.raises(DataError, match="labels='kind'"):
         image.fromarray(noise(4, 4)).save(tmp_path / "a.png")
         read(tmp_path, labels="kind")

@@ -69,10 +69,6 @@ class Affine(ImageAugmentation):
     shear: float = number(default=8.0, least=0, below=90, convert=False)
     scale: tuple[float, float] | None = None
 
-    def __post_init__(self) -> None:
-        if self.scale is not None and not 0 < self.scale[0] <= self.scale[1]:
-            raise ValueError(f"scale must be (low, high) with 0 < low <= high, got {self.scale}.")
-
     def motion(self, keys: Tensor, height: int, width: int) -> Motion:
         """Draw a transformation for each key, in float64 for images of any type."""
         spread = draws.uniform(draws.fold(keys, "affine"), (5,), dtype=torch.float64)

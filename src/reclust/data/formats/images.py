@@ -55,8 +55,6 @@ def read_images(place: Path, *, size: Sequence[int] | None = None,
                              or tuple(size[2:]) not in ((), (1,), (3,))):
         raise ValueError(f"size={tuple(size)}; needed: (height, width) or (height, width, "
                          "channels), 1 or 3 channels.")
-    if on_error not in ("raise", "skip"):
-        raise ValueError(f"on_error={on_error!r}; needed: 'raise' or 'skip'.")
     paths = _paths(place)
     folder = place if place.is_dir() else place.parent
     headers, errors = _each(paths, _header)
