@@ -1,9 +1,9 @@
 """Soft resets of the encoder's weights, the noise they mix in, and resets of momentum."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from torch import Tensor
 from typing_extensions import Self
@@ -15,11 +15,8 @@ from ..utils.values import check_float, value
 from .steps import Step
 from .target import Blocks, Layer, Target
 
-
-class WeightNoise(Protocol):
-    """A function of (layer, parameter name, key (...)) that returns noise (..., *shape)."""
-
-    def __call__(self, layer: Layer, name: str, key: Tensor) -> Tensor: ...
+# A function of (layer, parameter name, key (...)) that returns noise (..., *shape).
+WeightNoise = Callable[[Layer, str, Tensor], Tensor]
 
 
 @value

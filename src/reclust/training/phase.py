@@ -92,7 +92,7 @@ class Phase:
             self.recorder.add(self.title, epoch, losses | ({"fired": fired} if fired.any() else {}))
             self._observe("epoch", epoch, losses, fired)
             self._save(epoch + 1)
-        self.descent.release()
+        self.descent.captured.clear()
         finished = self.trained == self.schedule.epochs
         if not finished:
             warn(f"The time budget was spent after {self.trained} of {self.schedule.epochs} epochs "

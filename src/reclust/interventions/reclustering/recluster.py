@@ -1,8 +1,8 @@
 """Reclustering: new centers from the current embeddings, or as means of known groups."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -16,10 +16,8 @@ from .kmeans import KMeans
 MOST_NUMBERS = 2**25  # in embeddings reclustered together; methods need several times the memory
 
 
-class Method(Protocol):
-    """A function that finds centers: (z (..., n, d), k, key (...)) -> (..., k, d)."""
-
-    def __call__(self, z: Tensor, k: int, key: Tensor) -> Tensor: ...
+# A function that finds centers: (z (..., n, d), k, key (...)) -> (..., k, d).
+Method = Callable[[Tensor, int, Tensor], Tensor]
 
 
 def group_means(z: Tensor, labels: Tensor, centers: Tensor) -> Tensor:

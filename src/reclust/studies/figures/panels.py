@@ -117,7 +117,10 @@ def curve_panels(several: Sequence[Runs], columns: Sequence[str]) -> Figure:
         fired = set().union(*(resets[runs.study].get(run, ()) for run in chosen.frame["run"]))
         for axes, column in zip(place, columns, strict=True):
             mark_resets(axes, fired)
-            some = _comparable(shown) if column == "label_change" else shown
+            some = shown
+            if column == "label_change":
+                measured = np.unique(shown.loc[shown[column].notna(), "epoch"])
+                some = shown[over_one_epoch(shown["epoch"].to_numpy(), measured)]
             banded(axes, some, column, variants, points=len(some) < len(shown))
             if axes not in grid[:, 0]:
                 axes.set_ylabel("")
@@ -126,11 +129,6 @@ def curve_panels(several: Sequence[Runs], columns: Sequence[str]) -> Figure:
         place[-1].set_xlabel("epochs")
         place[-1].xaxis.set_major_locator(MaxNLocator(6, integer=True))
     return add_legend(figure, grid[0, 0])
-
-
-def _comparable(curves: pandas.DataFrame) -> pandas.DataFrame:
-    measured = np.unique(curves.loc[curves["label_change"].notna(), "epoch"])
-    return curves[over_one_epoch(curves["epoch"].to_numpy(), measured)]
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:

@@ -245,9 +245,9 @@ class StoreReader:
     def array(self, run: str, name: str) -> np.ndarray:
         """Return an array of a run: labels (n,), centers (k, d), or another of its study."""
         group, position = self._place(run)
-        return schema.unpack_array(*self._row(
-            "SELECT dtype, shape, content FROM arrays WHERE group_key = ? AND name = ?", group, name
-        ))[position]
+        dtype, shape, content = self._row("SELECT dtype, shape, content FROM arrays "
+                                          "WHERE group_key = ? AND name = ?", group, name)
+        return schema.unpack(content, dtype, json.loads(shape))[position]
 
     def settings(self, run: str) -> Settings:
         return from_json(json.loads(self.plain_settings(run)))
