@@ -27,7 +27,7 @@ from ..ensemble.recipes import EFFORTS, Stage
 from ..interventions import Recluster
 from ..interventions.reclustering.kmeans import KMeansPlusPlus
 from ..objectives import IDECObjective
-from ..objectives.distillation import DistillationObjective, prototype_logits
+from ..objectives.prototypes import DistillationObjective, prototype_logits
 from ..representations import Neighbors
 from ..training.checkpoint import Checkpoint
 from ..training.context import Deadline

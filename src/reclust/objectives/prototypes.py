@@ -1,4 +1,4 @@
-"""SCAN and SeCu: embeddings are compared with prototypes, the centers, by their cosine."""
+"""Embeddings are compared with prototypes, the centers: SCAN, SeCu and distillation."""
 
 from typing import ClassVar
 
@@ -129,3 +129,21 @@ class SeCuObjective(_Prototypes):
         share = self.members(state, z.unsqueeze(0)).mean(0)
         least = self.smallest / len(share)
         return {**state, "dual": (state["dual"] + self.rate * (least - share)).clamp(min=0)}
+
+
+def prototype_logits(z: Tensor, centers: Tensor) -> Tensor:
+    """Return negative squared distances up to a constant: (..., B, d), (k, d) -> (..., B, k)."""
+    return 2 * z @ centers.mT - centers.square().sum(-1)
+
+
+@value
+class DistillationObjective(TrainedCenters):
+    """Cross-entropy of soft labels, the `targets`, and a softmax of negative squared distances."""
+
+    weight: ClassVar[float] = 1.0
+    representation_weight: ClassVar[float] = 0.0
+
+    def loss(self, state: State, z: Tensor, targets: Tensor | None = None) -> Tensor:
+        assert targets is not None
+        logits = prototype_logits(z, state["centers"])
+        return -(targets * logits.log_softmax(-1)).sum(-1).mean()
