@@ -90,9 +90,8 @@ class ByBlock(Step):
 
     def check(self, blocks: Blocks) -> None:
         if not any(self.layers(blocks)):
-            warn(f"{type(self).__name__} has nothing to reset in an encoder with the blocks "
-                 f"{', '.join(blocks)}: frozen layers and norms are left alone, and so is the last "
-                 "layer, 'embedding', unless it is named, as in keep={'embedding': 0.8}.")
+            warn(f"{type(self).__name__} has nothing to reset in {', '.join(blocks)}, since frozen "
+                 "layers and norms stay, and 'embedding' without keep={'embedding': 0.8}.")
 
     def gentler(self, share: float) -> Self:
         """Return a copy whose factors have moved this share of the way to 1."""
@@ -116,8 +115,7 @@ class ByBlock(Step):
         else:
             factors = {name: self.keep for name in blocks if name != "embedding"}
         for name in factors.keys() - blocks.keys():
-            raise ValueError(f"No block named {name!r} to reset; this encoder has "
-                             f"{', '.join(blocks)}.")
+            raise ValueError(f"No block named {name!r} to reset, only {', '.join(blocks)}.")
         return factors
 
 

@@ -33,9 +33,8 @@ def check_data_and_parts(replicas: Replicas, settings: Sequence[Settings], input
         with forbid_global_draws("The augmentation", device):
             augmented = augment(samples, draws.fold(draws.key(0, device=device), rows))
         if augmented.shape != samples.shape or augmented.dtype != samples.dtype:
-            raise ValueError(f"The augmentation turned {samples.dtype} samples of shape "
-                             f"{tuple(samples.shape)} into {augmented.dtype} of shape "
-                             f"{tuple(augmented.shape)}: it must keep both.")
+            raise ValueError(f"The augmentation must keep {samples.dtype} {tuple(samples.shape)}, "
+                             f"got {augmented.dtype} {tuple(augmented.shape)}.")
     net, x = replicas.module(0, replicas.parameters).eval(), inputs.normalize(inputs.take(rows))
     z = try_forward("encoder", lambda samples: representation.encode(net, samples), x)
     if z.ndim != 2 or len(z) != len(x):
@@ -59,9 +58,8 @@ def _try_second_half(net: nn.Module, x: Tensor, z: Tensor) -> None:
     if isinstance(net, EncoderDecoder):
         decoded = try_forward("decoder", net.decoder, z)
         if decoded.numel() != x.numel():
-            raise ValueError(f"The decoder turned embeddings of shape {tuple(z.shape)} into "
-                             f"{tuple(decoded.shape)}: samples of shape {tuple(x.shape[1:])} need "
-                             f"{x[0].numel()} values each.")
+            raise ValueError(f"The decoder turned embeddings {tuple(z.shape)} into "
+                             f"{tuple(decoded.shape)}: a sample needs {x[0].numel()} values.")
 
 
 def _try_objective(objective: Objective, k: int, views: Tensor, *targets: Tensor) -> None:

@@ -226,8 +226,7 @@ class Result:
         stacks = self.parameters | self.buffers
         stacked = all(stack.shape[:1] == (len(self),) for stack in self.state.values())
         if not stacked or needed != {name: tuple(stack.shape) for name, stack in stacks.items()}:
-            raise ValueError("The representation builds another network than the trained one: the "
-                             "names or shapes of its weights differ.")
+            raise ValueError("The names or shapes of its weights differ from the trained ones.")
 
 
 def concatenate(first: Result, second: Result) -> Result:

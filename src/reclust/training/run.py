@@ -72,9 +72,8 @@ def _adopt_weights(replicas: Replicas, start: Result) -> None:
         shapes, start_shapes = ({name: stack.shape[1:] for name, stack in some.items()}
                                 for some in (stacks, start_stacks))
         if shapes != start_shapes:
-            raise ValueError("start has another architecture: the names or shapes of its weights "
-                             "differ. An autoencoder's embedding has one dimension per cluster "
-                             "unless both set it, as in Autoencoder(embedding=10).")
+            raise ValueError("start has another architecture; an autoencoder's embedding has one "
+                             "dimension per cluster unless Autoencoder(embedding=10) sets it.")
         for name, tensor in stacks.items():
             tensor.copy_(start_stacks[name])
 

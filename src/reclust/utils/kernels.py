@@ -93,7 +93,6 @@ def _load() -> ModuleType | None:
         zeros = torch.zeros(1, 1, 1, device="cuda")
         triton_kernels.bias_relu_(zeros, zeros[0])
     except Exception as error:  # whatever is missing, torch computes the same
-        warn("Triton cannot be used here, so training is slower, with the same results: "
-             f"{first_line(error)}")
+        warn(f"Triton cannot be used here, so training is slower: {first_line(error)}")
         return None
     return triton_kernels

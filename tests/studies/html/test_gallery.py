@@ -137,7 +137,7 @@ def test_how_far_it_is_is_told(reader, tmp_path):
 
 def test_there_must_be_a_folder_before_anything_is_computed(reader, tmp_path):
     shares = []
-    with pytest.raises(FileNotFoundError, match="make it first"):
+    with pytest.raises(FileNotFoundError, match="There is no folder"):
         report(reader, tmp_path / "nowhere" / "report.html", progress=shares.append)
     assert shares == []
 

@@ -98,9 +98,8 @@ def _sniff(head: Sequence[str], path: Path, wanted: Sequence[str | None]) -> _Di
     elif longer and max(longer) > 0:
         raise DataError(
             f"{path}: rows have up to {len(first) + max(longer)} cells, the first line has "
-            f"{len(first)}. Cells are separated by {delimiter!r}; if that is wrong or comments "
-            "come first, read the file with pandas.read_csv(…, sep=, comment=, skiprows=, "
-            "index_col=) and give the DataFrame.")
+            f"{len(first)}. If {delimiter!r} does not separate cells or comments come first, give "
+            "the DataFrame of pandas.read_csv(…, sep=, comment=, skiprows=, index_col=).")
     has_header = _is_header(first, rows, wanted)
     names = first if has_header else [str(i) for i in range(len(first))]
     commas = delimiter != "," and any(map(_DECIMAL_COMMA.fullmatch, sum(rows, first)))

@@ -107,8 +107,7 @@ class KMeansPlusPlus:
 def _prepare(z: Tensor, k: int, key: Tensor, n_init: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return samples with ones (p, n, d + 1), their mean (p, 1, d) and a key per row (p, s)."""
     if not 1 <= k <= z.shape[-2]:
-        raise ValueError(f"n_clusters={k} must be between 1 and the number of samples, "
-                         f"{z.shape[-2]}.")
+        raise ValueError(f"n_clusters={k} must be between 1 and n_samples={z.shape[-2]}.")
     x = z.detach().reshape(-1, *z.shape[-2:])
     x = x.to(torch.promote_types(x.dtype, torch.float32))
     mean = x.mean(1, keepdim=True)  # centered for precision

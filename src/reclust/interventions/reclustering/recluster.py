@@ -76,8 +76,7 @@ class Recluster(OnSamples):
 
     def __post_init__(self) -> None:
         if isinstance(self.method, type) or not callable(self.method):
-            raise TypeError("method must be a function (z, k, key) -> centers, such as KMeans(), "
-                            f"got {self.method!r}.")
+            raise TypeError(f"method must be a function such as KMeans(), got {self.method!r}.")
 
     def __call__(self, target: Target) -> None:
         place_centers(self.method, [target], [self.embed(target)])
@@ -106,8 +105,7 @@ def place_centers(method: Method, targets: Sequence[Target], embeddings: Sequenc
         raise ValueError(f"{method!r} returned centers of shape {tuple(centers.shape)} for "
                          f"embeddings of shape {tuple(z.shape)}, expected {shape}.")
     if (finite & ~centers.isfinite().flatten(-2).all(-1)).any():
-        raise ValueError(f"{method!r} returned centers that are not finite, for example the mean "
-                         "of an empty cluster.")
+        raise ValueError(f"{method!r} returned centers that are not finite.")
     if not finite.all():
         centers = centers.where(finite[..., None, None], torch.nan)
     sizes = [len(target.centers) for target in targets]

@@ -175,5 +175,4 @@ def _check_memory(representation: Representation, sample_shape: tuple[int, ...],
         return  # a custom representation that cannot be built on the meta device
     needed = 4 * count * sum(weights.numel() for weights in net.parameters()) * dtype.itemsize
     if needed > memory_limit(device):
-        raise torch.OutOfMemoryError(f"{count} networks and their training state take "
-                                     f"{needed / 2**30:.0f} GiB.")
+        raise torch.OutOfMemoryError(f"{count} networks take {needed / 2**30:.0f} GiB.")
