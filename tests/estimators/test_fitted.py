@@ -107,7 +107,7 @@ def test_after_a_failed_fit_a_model_is_not_fitted(tmp_path, fitted_before):
 
 
 @pytest.mark.parametrize("kind", ["deep_clustering", "reclust", "self_labeling"])
-@pytest.mark.parametrize("place", ["{}.k_means_baseline", "fitted.FittedClustering._label", "fitted.FittedClustering._keep_clusters"])
+@pytest.mark.parametrize("place", ["fitted.k_means_baseline", "fitted.FittedClustering._label", "fitted.FittedClustering._keep_clusters"])
 def test_an_interrupted_fit_leaves_no_attributes(kind, place, monkeypatch):
     model = {"deep_clustering": small, "reclust": lambda: Reclust(4, effort="quick", random_state=0, device="cpu"),
              "self_labeling": lambda: SelfLabeling(small().fit(X), threshold=0.1, epochs=1, warmup_epochs=1, device="cpu")}[kind]()
@@ -115,7 +115,7 @@ def test_an_interrupted_fit_leaves_no_attributes(kind, place, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"reclust.estimators.{place.format(kind)}", interrupt)
+    monkeypatch.setattr(f"reclust.estimators.{place}", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X)
     assert not [name for name in vars(model) if name.endswith("_")]
