@@ -92,7 +92,8 @@ class WhenSettled(Intervention):
         if target.peers is not None and self.decide == "alone":
             due = [(change[replicas], target.peers.only(replicas))
                    for replicas in self._slices(firing)]
-        take_steps(epoch, [(self._scaled(share.mean().item()), part) for share, part in due])
+        for share, part in due:
+            take_steps(epoch, self._scaled(share.mean().item()), part)
 
     def _slices(self, firing: np.ndarray) -> Iterator[slice]:
         """Yield slices of neighboring replicas that fire, one each if steps are scaled."""

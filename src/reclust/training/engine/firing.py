@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from ...interventions import Intervention, Peers, Target
-from ...interventions.steps import intervene
 from ...interventions.target import Clock
 from ...objectives import Objective
 from ...utils.values import same
@@ -44,15 +43,11 @@ class InterventionRunner:
 
     def take(self, epoch: int) -> np.ndarray:
         """Call what fires at the start of this epoch; return the changed replicas, (r,)."""
-        due = []
+        fired = np.zeros(len(self.replicas), dtype=bool)
         for (which, intervention), memory in zip(self.shared, self.memory.values(), strict=True):
             if intervention.fires(epoch):
                 target = self.target(which, self.replicas.state["centers"])
-                due.append((which, intervention, replace(target, memory=memory)))
-        done = intervene(epoch, [(intervention, target) for _, intervention, target in due])
-        fired = np.zeros(len(self.replicas), dtype=bool)
-        for (which, _, _), changed in zip(due, done, strict=True):
-            fired[which] = changed
+                fired[which] = intervention(epoch, replace(target, memory=memory))
         return fired
 
     def target(self, which: slice, centers: Tensor) -> Target:
