@@ -124,7 +124,7 @@ def test_neighbours_of_samples_that_coincide_or_are_no_numbers_are_samples():
 
 def test_errors_name_what_was_given():
     z, labels = embeddings(11)
-    with pytest.raises(ValueError, match=r"\(60, 5\) and \(59,\)"):
+    with pytest.raises(ValueError, match=r"Labels \(59,\) do not fit samples \(60, 5\)"):
         geometry.class_distances(z, labels[1:])
 
 

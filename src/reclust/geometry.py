@@ -150,8 +150,7 @@ def _rows(distances: int, device: torch.device) -> int:
 
 def _check(z: Tensor, labels: Tensor) -> None:
     if z.ndim < 2 or labels.shape != z.shape[:-1]:
-        raise ValueError("z (n, d) needs one label for each sample (n,), got shapes "
-                         f"{tuple(z.shape)} and {tuple(labels.shape)}.")
+        raise ValueError(f"Labels {tuple(labels.shape)} do not fit samples {tuple(z.shape)}.")
 
 
 def nearest_neighbors(x: Tensor, k: int, *, values: int = 2**26) -> Tensor:

@@ -79,8 +79,7 @@ def as_steps(steps: Any) -> tuple[Step, ...]:
     steps = tuple(steps) if isinstance(steps, Iterable) else (steps,)
     for step in steps:
         if not isinstance(step, Step):
-            raise TypeError("steps must be one or several instances of reclust.Step, such as "
-                            f"(SoftReset(), Recluster()), got {step!r}.")
+            raise TypeError(f"steps must be instances of reclust.Step, got {step!r}.")
     return steps
 
 

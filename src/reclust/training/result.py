@@ -166,8 +166,7 @@ class Result:
         settings = self.settings[replica]
         for part in (settings.representation, settings.objective):
             if isinstance(part, NotStored):
-                raise ValueError(f"This result uses a custom {part.what}, which cannot be saved: "
-                                 "put it back into the settings first.")
+                raise ValueError(f"A custom {part.what} is not saved: put it into the settings.")
         network = self._network("cpu").requires_grad_(False)
         self._check_shapes(network)
         for name, tensor in (*network.named_parameters(), *network.named_buffers()):

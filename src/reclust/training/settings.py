@@ -219,6 +219,5 @@ def settings_per_replica(settings: Settings | Sequence[Settings],
         differing = [name for name, part in vars(per_replica[0]).items()
                      if name != "intervention" and not same(getattr(other, name), part)]
         if differing:
-            raise ValueError(f"Replicas that train together must agree in {', '.join(differing)}: "
-                             "train them in separate runs.")
+            raise ValueError(f"Replicas of a run must agree in {', '.join(differing)}.")
     return per_replica

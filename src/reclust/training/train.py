@@ -169,6 +169,5 @@ def _train_or_split(data: Inputs | Prepared | Tensor | np.ndarray, settings: lis
 
 def _checked(result: Result) -> Result:
     if len(result.failed) == len(result):
-        raise TrainingFailed("The loss of every replica stopped being finite: try a smaller lr, "
-                             "and check the scale of the data.")
+        raise TrainingFailed("The loss of every replica stopped being finite: try a smaller lr.")
     return result

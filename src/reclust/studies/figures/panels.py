@@ -133,10 +133,15 @@ def curve_panels(several: Sequence[Runs], columns: Sequence[str]) -> Figure:
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Save as .pdf, .svg or .png, the same bytes each time."""
-    matplotlib = require("matplotlib", purpose="Drawing figures", extra="plot")
-    path, content = Path(path), io.BytesIO()
+    path = Path(path)
     if path.suffix not in _UNDATED:
         raise ValueError(f"{path.name} has no known format: use one of {', '.join(_UNDATED)}.")
+    write_bytes(path, rendered(figure, path.suffix))
+
+
+def rendered(figure: Figure, suffix: str) -> bytes:
+    matplotlib = require("matplotlib", purpose="Drawing figures", extra="plot")
+    content = io.BytesIO()
     with matplotlib.rc_context(STYLE):
-        figure.savefig(content, format=path.suffix[1:], metadata=_UNDATED[path.suffix])
-    write_bytes(path, content.getbuffer())
+        figure.savefig(content, format=suffix[1:], metadata=_UNDATED[suffix])
+    return content.getvalue()

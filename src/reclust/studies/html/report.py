@@ -5,13 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import os
-import tempfile
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
 from itertools import zip_longest
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +19,8 @@ from ...training.history import AFTER_RESET, Curve
 from ...utils.files import check_writable
 from ...utils.progress import ProgressOption, progress_bar
 from ...utils.version import __version__
-from ..figures import FIGURES, MissingData, figure, save, source
+from ..figures import FIGURES, MissingData, figure, source
+from ..figures.panels import rendered
 from ..figures.runs import over_one_epoch
 from ..store.reader import CELL, Status, StoreReader
 from ..study import Study
@@ -236,8 +235,5 @@ def gallery(store: StoreReader, done: Callable[[], object]) -> dict[str, Any] | 
 def _picture(drawing: Figure) -> dict[str, Any]:
     """Embed as an image, so that its identifiers and styles cannot clash with the page's."""
     width, height = (round(DPI * inches) for inches in drawing.get_size_inches())
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "figure.svg"
-        save(drawing, path)
-        content = base64.b64encode(path.read_bytes()).decode()
+    content = base64.b64encode(rendered(drawing, ".svg")).decode()
     return {"width": width, "height": height, "picture": f"data:image/svg+xml;base64,{content}"}

@@ -64,8 +64,7 @@ class StoreReader:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         if not self.path.is_file():
-            raise FileNotFoundError(f"There is no store {path}: `reclust study run NAME --store "
-                                    f"{path}` makes one.")
+            raise FileNotFoundError(f"There is no store {path}: `reclust study run` makes one.")
         uri = schema.read_only_uri(self.path)
         with schema.explain_errors(path):
             self._db = sqlite3.connect(uri, uri=True, timeout=60, isolation_level=None)
