@@ -114,7 +114,6 @@ def test_completion_script_knows_the_commands(capsys):
     ["fit", "x.npy", "-k", "2", "-o", "o", "--report", "o/../o/labels.csv"],
     ["fit", "x.npy", "-k", "2", "-o", "o", "--report", "o/fit.checkpoint"],
     ["fit", "x.npy", "-k", "2", "-o", "o", "--report", "link.npy"],
-    ["predict", "m.reclust", "images", "-o", "images/a.png"],
     ["predict", "m.reclust", "x.npy", "-o", "new", "--report", "./new"],
     ["table", "s.sqlite", "-o", "s.sqlite"],
     ["table", "s.sqlite", "-o", "s.sqlite-wal"],
@@ -131,8 +130,7 @@ def test_completion_script_knows_the_commands(capsys):
 def test_an_output_is_no_input_and_no_other_output(given, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", np.zeros((4, 2)))
-    Path("images").mkdir()
-    for name in ("m.reclust", "x.toml", "images/a.png"):
+    for name in ("m.reclust", "x.toml"):
         Path(name).write_text("given")
     for name in ("s.sqlite", "voronoi.pdf", "s.runs.csv"):
         with Store(name) as store:

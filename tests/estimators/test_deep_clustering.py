@@ -254,7 +254,7 @@ def test_exploding_gradients_are_clipped_and_reported():
         warnings.simplefilter("always")
         model = small(standardize=False).fit(FEW * 1e6)
     said = [str(one.message) for one in seen if "Gradients explode" in str(one.message)]
-    assert [text.partition(" of ")[2].partition(":")[0] for text in said] == ["pretraining", "clustering"], "once a phase"
+    assert [text.partition(" of ")[2].partition(",")[0] for text in said] == ["pretraining", "clustering"], "once a phase"
     assert all("clipped to 500" in text and "standardize=True" in text for text in said)
     assert np.isfinite(model.transform(FEW)).all()
 
