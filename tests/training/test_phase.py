@@ -44,7 +44,7 @@ def settings(**changes):
 
 
 def test_centres_without_gradients_follow_in_another_order_than_the_network_was_trained_in(monkeypatch):
-    orders = {"views": [], "clean": []}
+    orders = {"views": [], "single_views": []}
     for name, keys in orders.items():
         original = getattr(Batches, name)
         monkeypatch.setattr(Batches, name, lambda self, key, *more, original=original, keys=keys: (keys.append(key.tolist()), original(self, key, *more))[1])

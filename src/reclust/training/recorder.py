@@ -57,7 +57,8 @@ class Recorder:
                 warn(f"The loss of the replica with seed {self.context.replicas.seeds[replica]} "
                      f"became {loss[replica]} in epoch {epoch} of {phase}: it is dropped. {hint}")
         if len(self.failed) == len(self.context.replicas) and not self.context.is_partial_group:
-            raise TrainingFailed(f"The loss of every replica stopped being finite. {hint}")
+            raise TrainingFailed("The loss of every replica stopped being finite, the last one in "
+                                 f"epoch {epoch} of {phase}. {hint}")
 
     def save(self, phase: str, next_epoch: int, optimizer: dict[str, Tensor],
              memory: dict[str, dict[str, Tensor]], *, last: bool, force: bool) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,7 +64,9 @@ def report_data(store: StoreReader, *, title: str, samples: Callable[[str], Foun
             if measure == "train_acc":  # of runs that are scored on other samples
                 train_accuracies.setdefault(run, []).append(accuracy)
         done()
-    for cell in _in_turn(studies):
+    cells = [(place, cell) for study in studies for place, cell in enumerate(study["cells"])
+             if cell["shown"] is not None]
+    for _, cell in sorted(cells, key=lambda pair: pair[0]):  # studies in turn share the limits
         shown = pools["runs"].items[cell["shown"]]
         details.add(shown["run"], cell["key"]["dataset"],
                     [shown["acc"], *train_accuracies.get(shown["run"], ())])
@@ -200,16 +201,6 @@ def _series(runs: Sequence[str], phases: Mapping[str, _PhaseCurves], points: int
             fired = columns["fired"]
             series["resets"] = fired.epochs[np.nan_to_num(fired.values).any(axis=1)]
     return series
-
-
-def _in_turn(studies: Sequence[Plain]) -> list[Plain]:
-    """Take cells with finished runs from each study and data set in turn, to share the limits."""
-    queues: dict[tuple[str, str], list[Plain]] = {}
-    for study in studies:
-        for cell in study["cells"]:
-            if cell["shown"] is not None:
-                queues.setdefault((study["name"], cell["key"]["dataset"]), []).append(cell)
-    return [cell for turn in zip_longest(*queues.values()) for cell in turn if cell is not None]
 
 
 def gallery(store: StoreReader, done: Callable[[], object]) -> dict[str, Any] | None:

@@ -49,7 +49,8 @@ class PlainExecutor:
             _pop_gradients(leaves)  # of a step that failed halfway
             if not self.modules[i].training:  # train() is slow: it visits every layer
                 self.modules[i].train()
-            result = self._call(function, self.modules[i], i, [tensor[i] for tensor in batch])
+            result = function(self.modules[i], self.replicas.objective, self.states[i],
+                              *(tensor[i] for tensor in batch))
             result[0].backward()
             results.append(result.detach())
             per_replica.append(_pop_gradients(leaves))
@@ -66,14 +67,11 @@ class PlainExecutor:
         """Return stacked results of some replicas, in eval or train mode, without gradients."""
         results = []
         for j, i in enumerate(range(len(self.modules))[which]):
-            tensors = [tensor[j] for tensor in batch]
-            results.append(self._call(function, self._exact[i].train(training), i, tensors))
+            results.append(function(self._exact[i].train(training), self.replicas.objective,
+                                    self.states[i], *(tensor[j] for tensor in batch)))
         if isinstance(results[0], dict):
             return {name: torch.stack([result[name] for result in results]) for name in results[0]}
         return torch.stack(results)
-
-    def _call(self, function: ForOne, module: nn.Module, replica: int, batch: list[Tensor]) -> Any:
-        return function(module, self.replicas.objective, self.states[replica], *batch)
 
 
 class VmapExecutor:
