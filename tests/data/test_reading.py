@@ -219,7 +219,7 @@ def test_lengths_must_agree():
     with pytest.raises(DataError, match="fractions"):
         read(TABLE, labels=LABELS + 0.5)
     for wrong in (np.inf, -np.inf, 1e300, np.nan):  # no warning of numpy's beside it
-        with pytest.raises(DataError, match=r"labels such as (-?inf|1e\+300|nan); needed"):
+        with pytest.raises(DataError, match=r"labels are fractions, missing or infinite, such as (-?inf|1e\+300|nan); needed"):
             read(TABLE, labels=np.where(LABELS == 2, wrong, LABELS))
     with pytest.raises(DataError, match="has no train part"):
         _ = read(TABLE).train

@@ -170,7 +170,8 @@ def as_integers(labels: NDArray[Any], where: str) -> NDArray[np.int64]:
     if labels.dtype.kind == "f":
         wrong = labels[(labels != np.round(labels)) | ~(np.abs(labels) < 2**63)]
         if len(wrong):
-            raise DataError(f"{where}: labels such as {wrong[0]}; needed: integers or text.")
+            raise DataError(f"{where}: labels are fractions, missing or infinite, such as "
+                            f"{wrong[0]}; needed: integers or text.")
     return labels.astype(np.int64)
 
 
