@@ -144,7 +144,7 @@ def test_a_missing_ray_gets_one_line(monkeypatch):
 def test_results_are_not_written_among_other_files(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray.data", ModuleType("ray.data"))
     (tmp_path / "x.parquet").write_text("data")
-    with pytest.raises(FileExistsError, match="holds files, among which the result would be written: choose a new folder"):
+    with pytest.raises(FileExistsError, match="holds files: choose a new folder"):
         predict_on_ray(None, tmp_path, output=tmp_path)
     with pytest.raises(FileExistsError):
         predict_on_ray(None, tmp_path, output=tmp_path / "x.parquet")

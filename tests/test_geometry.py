@@ -114,15 +114,6 @@ def test_chunks_change_nothing(monkeypatch):
         torch.testing.assert_close(one, other)
 
 
-@pytest.mark.parametrize("neighbors", [1, 7, 129])
-@pytest.mark.parametrize("n", [130, 192, 1000])
-def test_least_distances_by_groups_are_the_least_of_all(n, neighbors):
-    z, labels = draws.normal(draws.key(n), (n, 3), dtype=torch.float64), torch.arange(n) % 3
-    apart = torch.cdist(z, z).fill_diagonal_(torch.inf)
-    expected = (labels[apart.topk(neighbors, largest=False).indices] == labels[:, None]).double().mean(1)
-    torch.testing.assert_close(geometry.local_purity(z, labels, neighbors=neighbors), expected)
-
-
 def test_neighbours_of_samples_that_coincide_or_are_no_numbers_are_samples():
     labels = torch.arange(100) % 2
     purity = geometry.local_purity(torch.zeros(100, 2), torch.zeros_like(labels), neighbors=99)
@@ -133,10 +124,8 @@ def test_neighbours_of_samples_that_coincide_or_are_no_numbers_are_samples():
 
 def test_errors_name_what_was_given():
     z, labels = embeddings(11)
-    with pytest.raises(ValueError, match=r"\(60, 5\) and \(59,\)"):
+    with pytest.raises(ValueError, match=r"Labels \(59,\) do not fit samples \(60, 5\)"):
         geometry.class_distances(z, labels[1:])
-    with pytest.raises(ValueError, match="neighbors=60 .* 60 samples"):
-        geometry.local_purity(z, labels, neighbors=60)
 
 
 @pytest.mark.parametrize("seed", range(3))

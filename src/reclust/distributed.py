@@ -88,8 +88,7 @@ def predict_on_ray(model: Any, data: Any, *, num_workers: int = 8, use_gpu: bool
     if folder is not None and "://" not in folder:
         os.makedirs(folder, exist_ok=True)
         if os.listdir(folder):
-            raise FileExistsError(f"{output} holds files, among which the result would be written: "
-                                  "choose a new folder.")
+            raise FileExistsError(f"{output} holds files: choose a new folder.")
     if isinstance(model, (str, os.PathLike)):
         model = load(model)
     if isinstance(data, (str, os.PathLike)):

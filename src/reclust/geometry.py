@@ -19,7 +19,6 @@ from torch.nn.functional import normalize, pad
 from .metrics import cluster_sizes
 
 _CHUNK, _CHUNK_CPU = 2**26, 2**22  # distances held at a time
-_GROUP = 64  # distances of which only the least is compared at first
 
 
 class ClassDistances(NamedTuple):
@@ -117,32 +116,9 @@ def distance_ratio_histogram(z: Tensor, centers: Tensor, *, bins: int = 20) -> T
 def local_purity(z: Tensor, labels: Tensor, *, neighbors: int = 10) -> Tensor:
     """Share of Euclidean nearest neighbors with the same label: (n, d), (n,) -> (n,)."""
     _check(z, labels)
-    if not 1 <= neighbors < (n := len(z)):
-        raise ValueError(f"neighbors={neighbors} must be between 1 and {n - 1}, for {n} samples.")
     x = _at_least_float32(z)
-    x = x - x.mean(0)  # centered for precision
-    # Squared distances less |x|² of the sample itself are one product.
-    left = torch.cat([-2 * x, torch.ones_like(x[:, :1])], 1)
-    right = pad(torch.cat([x, x.square().sum(-1, keepdim=True)], 1), (0, 0, 0, -n % _GROUP))
-    right[n:, -1] = torch.inf  # padding of the last group
-    index, rows, shares = torch.arange(n, device=z.device), _rows(n, z.device), []
-    held = x.new_empty(min(n, rows), len(right))  # reused, as fresh memory is slow on a CPU
-    for at in torch.split(index, rows):
-        distance = torch.mm(left[at], right.mT, out=held[: len(at)])
-        distance[index[: len(at)], at] = torch.inf
-        near = _least(distance, neighbors).clamp(max=n - 1)  # padding is found among NaN
-        shares.append((labels[near] == labels[at, None]).to(x.dtype).mean(-1))
-    return torch.cat(shares)
-
-
-def _least(distance: Tensor, count: int) -> Tensor:
-    """Return the columns of the least numbers of each row: (m, n) -> (m, count)."""
-    # They are in the groups of columns with the least minima, so most numbers are never sorted.
-    minima = distance.unflatten(1, (-1, _GROUP)).amin(2)
-    groups = minima.topk(min(count, minima.shape[1]), largest=False).indices
-    within = torch.arange(_GROUP, device=distance.device)
-    columns = (groups.unsqueeze(2) * _GROUP + within).flatten(1)
-    return columns.gather(1, distance.gather(1, columns).topk(count, largest=False).indices)
+    near = nearest_neighbors(x, neighbors)
+    return (labels[near] == labels[:, None]).to(x.dtype).mean(-1)
 
 
 @torch.no_grad()
@@ -174,8 +150,7 @@ def _rows(distances: int, device: torch.device) -> int:
 
 def _check(z: Tensor, labels: Tensor) -> None:
     if z.ndim < 2 or labels.shape != z.shape[:-1]:
-        raise ValueError("z (n, d) needs one label for each sample (n,), got shapes "
-                         f"{tuple(z.shape)} and {tuple(labels.shape)}.")
+        raise ValueError(f"Labels {tuple(labels.shape)} do not fit samples {tuple(z.shape)}.")
 
 
 def nearest_neighbors(x: Tensor, k: int, *, values: int = 2**26) -> Tensor:

@@ -123,13 +123,13 @@ def test_columns_that_are_not_numbers_or_incomplete_are_encoded_or_named():
     shuffled = mixed.iloc[::-1, ::-1].assign(more="unknown columns are ignored")
     np.testing.assert_array_equal(accept(shuffled, encoder=found.encoder).array, found.array[::-1])
     np.testing.assert_array_equal(accept(mixed.to_numpy(), encoder=found.encoder).array, found.array)
-    with pytest.raises(ValueError, match="lacks columns that the model was fitted on: 'color'"):
+    with pytest.raises(ValueError, match="lacks columns that were fitted: 'color'"):
         accept(frame(), encoder=found.encoder)
     with pytest.raises(ValueError, match="not numeric: 'color'"):
         accept(mixed, numeric=True)
     with pytest.raises(ValueError, match=r"missing.* in 'age' \(20 of 40 rows\), 'n' \(1 of 40 rows\)"):
         accept(frame().assign(age=[None, 3.0] * 20, n=pd.array([1] * 39 + [None], dtype="Int64")), numeric=True)
-    with pytest.warns(ReclustWarning, match=f"ignored: '{NAMES[0]}', 'color'"):
+    with pytest.warns(ReclustWarning, match=f"ignored here: '{NAMES[0]}', 'color'"):
         np.testing.assert_array_equal(accept(read(mixed), columns=NAMES[1:], numeric=True).array, X[:, 1:])
 
 
@@ -145,9 +145,9 @@ def test_a_column_that_names_the_rows_is_left_out_and_becomes_the_ids():
 def test_columns_are_selected_by_name():
     table = read(frame().iloc[:, ::-1])
     np.testing.assert_array_equal(select_columns(table, NAMES).samples, X)
-    with pytest.warns(ReclustWarning, match="data has columns that the model was not fitted on, which are ignored: 'gene1', 'gene0'"):
+    with pytest.warns(ReclustWarning, match="data has columns that the fit had not, ignored here: 'gene1', 'gene0'"):
         np.testing.assert_array_equal(select_columns(table, NAMES[2:]).samples, X[:, 2:])
-    with pytest.raises(ValueError, match="lacks columns that the model was fitted on: 'length'"):
+    with pytest.raises(ValueError, match="lacks columns that were fitted: 'length'"):
         select_columns(table, [*NAMES, "length"])
 
 

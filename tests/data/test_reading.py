@@ -214,7 +214,7 @@ def test_other_programs_files_are_told_what_to_become(name, said, tmp_path):
 
 
 def test_lengths_must_agree():
-    with pytest.raises(DataError, match=r"labels of shape \(9,\) do not fit 10 samples"):
+    with pytest.raises(DataError, match=r"labels of shape \(9,\); needed"):
         read(TABLE, labels=LABELS[:9])
     with pytest.raises(DataError, match="fractions"):
         read(TABLE, labels=LABELS + 0.5)

@@ -5,7 +5,7 @@ from sklearn.mixture import GaussianMixture
 from support import blobs
 
 from reclust import metrics
-from reclust.ensemble.mixed import REGULARIZATION, mixed_mixture
+from reclust.ensemble.members import REGULARIZATION, mixed_mixture
 
 
 def test_without_categories_it_is_scikit_learns_diagonal_mixture():

@@ -184,8 +184,8 @@ def test_labels_that_do_not_go_with_the_samples_are_refused_before_training(no_t
 @pytest.mark.parametrize(("changes", "data", "message"), [
     ({"augment": "affine"}, X, "image_shape.*\\(2, 12\\)"), ({"augment": "noise"}, IMAGES, "for tables.*\\(2, 1, 6, 5\\)"),
     ({"augment": "color"}, X, "image_shape"), ({"augment": 5}, X, "augment must be an instance of Callable, got 5"),
-    ({"augment": lambda x, keys: x[..., :3]}, X, "samples of shape \\(2, 12\\) into .* of shape \\(2, 3\\): it must keep both"),
-    ({"augment": lambda x, keys: x.numpy()}, X, "into float32 of shape"),
+    ({"augment": lambda x, keys: x[..., :3]}, X, "must keep torch.float32 \\(2, 12\\), got .* \\(2, 3\\)"),
+    ({"augment": lambda x, keys: x.numpy()}, X, "got float32 "),
     ({"intervention": SoftReset(0.8)}, X, "intervention must be an instance of Intervention, got SoftReset"),
     ({"intervention": BRB}, X, "intervention must be an instance of Intervention, got .*: write BRB\\(\\)"),
     ({"intervention": Every}, X, "intervention must be an instance of Intervention, got .*: write Every\\(\\)"),
@@ -193,7 +193,7 @@ def test_labels_that_do_not_go_with_the_samples_are_refused_before_training(no_t
     ({"objective": DCNObjective}, X, "objective must be an instance of Objective, got .*: write DCNObjective\\(\\)"),
     ({"representation": Autoencoder}, X, "representation must be an instance of Representation, got .*: write Autoencoder"),
     ({"representation": torch.nn.Linear(12, 4)}, X, "representation must be an instance of Representation, got Linear"),
-    ({"intervention": Every(5, (SoftReset(0.8, blocks=("layer7",)),))}, X, "No block named 'layer7' to reset; this encoder has layer1, layer2, embedding"),
+    ({"intervention": Every(5, (SoftReset(0.8, blocks=("layer7",)),))}, X, "No block named 'layer7' to reset, only layer1, layer2, embedding"),
     ({"intervention": BRB(5, keep={"mlp": 0.5})}, X, "No block named 'mlp' to reset"),
     ({"n_init": 2, "select": "best"}, X, "select must be an instance of Callable"), ({"image_shape": (4, 4)}, IMAGES, "image_shape=\\(4, 4\\) does not match"),
 ])
@@ -217,8 +217,6 @@ def test_complete_settings_can_be_the_preset():
     assert DeepClustering(10, preset=settings)._recipe().settings == settings
     changed = DCN(7, preset=settings, epochs=30, pretrain_epochs=5, intervention=None)._recipe().settings
     assert (changed.n_clusters, changed.clustering.epochs, changed.pretraining.epochs, changed.intervention) == (7, 30, 5, None)
-    with pytest.raises(ValueError, match="preset is for DCNObjective, not for IDEC"):
-        IDEC(10, preset=settings)._recipe()
 
 
 def test_a_generator_goes_on_from_its_own_checkpoint(tmp_path):
@@ -255,7 +253,7 @@ def test_exploding_gradients_are_clipped_and_reported():
         warnings.simplefilter("always")
         model = small(standardize=False).fit(FEW * 1e6)
     said = [str(one.message) for one in seen if "Gradients explode" in str(one.message)]
-    assert [text.partition(" of ")[2].partition(":")[0] for text in said] == ["pretraining", "clustering"], "once a phase"
+    assert [text.partition(" of ")[2].partition(",")[0] for text in said] == ["pretraining", "clustering"], "once a phase"
     assert all("clipped to 500" in text and "standardize=True" in text for text in said)
     assert np.isfinite(model.transform(FEW)).all()
 

@@ -399,7 +399,7 @@ def test_files_of_the_first_format_are_still_read(tmp_path):
     assert (reclust.load(tmp_path / "old").predict(X) == reclust.load(tmp_path / "new").predict(X)).all()
     header = json.dumps({**json.loads(header), "format": 3})
     (tmp_path / "newer").write_bytes(save(load(content), metadata={"reclust": header}))
-    with pytest.raises(ValueError, match="has format 3; this version of reclust reads format 2"):
+    with pytest.raises(ValueError, match="has format 3; this reclust reads 2"):
         reclust.load(tmp_path / "newer")
 
 

@@ -103,7 +103,7 @@ def test_self_labeling_of_tables():
 def test_what_is_missing_is_said(fitted):
     with pytest.raises(NotFittedError):
         SelfLabeling(quick()).fit(TRAIN)
-    with pytest.raises(ValueError, match="strong must be an instance of Callable"):
+    with pytest.raises(ValueError, match="views must be a tuple"):
         labeling(fitted, strong="wild").fit(TRAIN)
     with pytest.raises(ValueError, match="needs images"):
         quick().fit(np.random.default_rng(0).normal(size=(20, 12)))

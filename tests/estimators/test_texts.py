@@ -59,7 +59,7 @@ def test_a_loaded_model_asks_for_the_embedding(model, tmp_path):
 
 @pytest.mark.parametrize(("embed", "message"), [
     ("all-MiniLM-L6-v2", "neither a function nor a model"), (lambda texts: EMBED(texts)[:40], "for 90 texts"),
-    (lambda texts: np.ones((len(texts), 4, 5)), "one vector for each")])
+    (lambda texts: np.ones((len(texts), 4, 5)), "embed returned shape")])
 def test_embeddings_that_do_not_fit_are_refused(embed, message):
     with pytest.raises(ValueError, match=message):
         Reclust(3, effort="quick").fit(TEXTS, embed=embed)

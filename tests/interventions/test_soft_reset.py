@@ -248,7 +248,7 @@ def test_a_step_needs_no_name_for_its_time_and_a_single_one_no_tuple():
 
 @pytest.mark.parametrize("steps", [5, None, Plain, (SoftReset(), print), (BRB(),)], ids=repr)
 def test_what_is_no_step_is_refused(steps):
-    with pytest.raises(TypeError, match="steps must be one or several instances of reclust.Step"):
+    with pytest.raises(TypeError, match="steps must be instances of reclust.Step"):
         Every(5, steps)
 
 

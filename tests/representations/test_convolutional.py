@@ -133,7 +133,7 @@ def test_blocks_and_the_default_reset_that_leaves_the_embedding_alone():
     SoftReset(0.8)(target)
     same = {name.split(".")[1] for name, tensor in net.encoder.named_parameters(prefix="encoder") if torch.equal(tensor, before[name])}
     assert same == {"embedding"}
-    with pytest.raises(ValueError, match="this encoder has block1, block2, embedding"):
+    with pytest.raises(ValueError, match="only block1, block2, embedding"):
         SoftReset({"layer1": 0.5}).check(target.blocks)
 
 

@@ -199,7 +199,7 @@ def test_layers_of_unknown_distribution_are_refused_before_training(no_training)
 
 def test_training_goes_on_with_a_warning_where_there_is_nothing_to_reset():
     settings = small_settings(representation=Autoencoder(hidden=()))
-    with pytest.warns(ReclustWarning, match="SoftReset has nothing to reset in an encoder with the blocks embedding") as seen:
+    with pytest.warns(ReclustWarning, match="SoftReset has nothing to reset in embedding") as seen:
         result = train(X, settings, seeds=(3, 1), execution=EXACT["vmap"])
     assert len(seen) == 1 and result.history["clustering"]["fired"].epochs.tolist() == [2, 4], "it still reclusters"
 

@@ -31,7 +31,7 @@ from reclust.training.context import Deadline
 from reclust.utils import tensor_file
 
 X, Y = blobs(n=60)
-OTHER_RUN = "other settings, seeds, data or executor"
+OTHER_RUN = "other settings, seeds, data, executor or code"
 
 
 def stopped(checkpoint, settings, *, at=("clustering", 2), monitors=(), **given):
@@ -196,7 +196,7 @@ def test_a_checkpoint_of_version_0_1_continues_or_is_refused_by_name(tmp_path):
 
 def test_a_missing_folder_is_found_before_training(tmp_path, monkeypatch):
     monkeypatch.setattr("reclust.training.phase.Phase.run", lambda *_: pytest.fail("training had begun"))
-    with pytest.raises(FileNotFoundError, match="There is no folder .*absent to write run.ckpt into: make it first"):
+    with pytest.raises(FileNotFoundError, match="There is no folder .*absent to write run.ckpt into"):
         train(X, small_settings(), seeds=(3,), checkpoint=Checkpoint(tmp_path / "absent" / "run.ckpt"))
 
 
@@ -220,7 +220,7 @@ def test_a_folder_that_may_not_be_written_is_found_before_training(written, monk
     good = Path(written.path).read_bytes()
     monkeypatch.setattr("reclust.training.phase.Phase.run", lambda *_: pytest.fail("training had begun"))
     monkeypatch.setattr("reclust.utils.files.os.access", lambda *_: False)
-    with pytest.raises(PermissionError, match="read-only, run.ckpt cannot be written into it"):
+    with pytest.raises(PermissionError, match="read-only: choose another"):
         train(X, small_settings(), seeds=(3,), checkpoint=written)
     assert Path(written.path).read_bytes() == good
 
@@ -230,7 +230,7 @@ def test_a_read_only_folder_keeps_its_checkpoint(written):
     folder, good = Path(written.path).parent, Path(written.path).read_bytes()
     folder.chmod(0o555)
     try:
-        with pytest.raises(PermissionError, match="read-only, run.ckpt cannot be written into it"):
+        with pytest.raises(PermissionError, match="read-only: choose another"):
             train(X, small_settings(), seeds=(3,), checkpoint=written)
     finally:
         folder.chmod(0o755)

@@ -102,7 +102,7 @@ def test_given_weights_are_part_of_a_run_and_fresh_weights_are_not(tmp_path):
     checkpoint = Checkpoint(tmp_path / "run", every=1)
     with pytest.raises(Stop):
         train(X, small_settings(representation=own(0, "fresh")), seeds=(3,), checkpoint=checkpoint, monitors=[stop_at("clustering", 1)])
-    with pytest.raises(UnusableCheckpoint, match="other settings, seeds, data or executor"):
+    with pytest.raises(UnusableCheckpoint, match="other settings, seeds, data, executor or code"):
         train(X, small_settings(representation=own(0, "given")), seeds=(3,), checkpoint=checkpoint)
     # A script that is started again builds its modules again, with other random weights.
     again = train(X, small_settings(representation=own(1, "fresh")), seeds=(3,), checkpoint=checkpoint)

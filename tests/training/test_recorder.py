@@ -148,7 +148,7 @@ def rewritten(path, kind, change):
 
 @pytest.mark.parametrize(("change", "message"), [
     (lambda h, t: h.update(version="0.0.1"), "was written by reclust 0.0.1, this is .*: continue with that version"),
-    (lambda h, t: h.update(identity="x"), "other settings, seeds, data or executor"),
+    (lambda h, t: h.update(identity="x"), "other settings, seeds, data, executor or code"),
     (lambda h, t: h.pop("seconds"), "cannot be used: KeyError"),
 ])
 def test_a_checkpoint_that_does_not_fit_is_refused_before_training(tmp_path, monkeypatch, change, message):

@@ -32,7 +32,7 @@ def test_only_registered_kinds_are_ever_created(data):
 
 
 def test_names_are_unique():
-    with pytest.raises(ValueError, match="choose another name"):
+    with pytest.raises(ValueError, match="exists already"):
         @value
         class SoftReset:  # noqa: F811
             pass

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ..utils.exceptions import printable
 from ..utils.files import check_writable
-from ..utils.progress import ProgressCallback, ProgressOption, duration
+from ..utils.progress import ProgressOption, duration
 
 if TYPE_CHECKING:
     from ..data import Dataset
@@ -80,12 +80,9 @@ def add_options(parser: argparse._ActionsContainer, *names: str) -> None:
 
 def check_paths(inputs: Iterable[str], outputs: Iterable[str | Path | None]) -> None:
     """Raise unless the outputs differ from each other and from the inputs, links followed."""
-    from ..data.formats.images import find_images
-
     beside = ("", "-wal", "-shm", "-journal")  # files of a store
     given = [Path(f"{path}{end}").expanduser() for path in inputs for end in beside]
-    images = [image for path in given if path.is_dir() for image in find_images(path)]
-    taken = {path.resolve() for path in given + images}
+    taken = {path.resolve() for path in given}
     for path in (output for output in outputs if output is not None):
         output = Path(path).resolve()
         regular = output.is_file() or not output.exists()  # not /dev/null
@@ -139,7 +136,7 @@ def tell(text: str, stream: TextIO) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-class ProgressLines(ProgressCallback):
+class ProgressLines:
     """Print progress as lines, at most one every `PROGRESS_SECONDS`."""
 
     def __init__(self) -> None:
@@ -154,10 +151,10 @@ class ProgressLines(ProgressCallback):
         if snapshot.moment == "epoch":
             self.say(f"{snapshot.phase}, epoch {snapshot.epoch + 1} of {snapshot.epochs}")
 
-    def report(self, done: float, task: str) -> None:
+    def __call__(self, done: float) -> None:
         if done:
             left = duration((time.monotonic() - self._start) * (1 - done) / done)
-            self.say(f"{task}: {done:.0%}, about {left} left")
+            self.say(f"{done:.0%} done, about {left} left")
 
 
 def progress(*, quiet: bool = False) -> ProgressOption:

@@ -63,8 +63,7 @@ class Dataset:
         for field in ("labels", "split", "ids"):
             values, n = getattr(self, field), len(self)
             if values is not None and values.shape != (n,):
-                raise DataError(f"{self.name}: {field} of shape {values.shape} do not fit {n} "
-                                f"samples; needed: ({n},).")
+                raise DataError(f"{self.name}: {field} of shape {values.shape}; needed: ({n},).")
 
     def __len__(self) -> int:
         return int(self.samples.shape[0])

@@ -159,8 +159,7 @@ class TableEncoder:
                    for name in frame}
         columns = [column for column in learned.values() if column is not None]
         if not columns:
-            raise DataError(f"No column to cluster: {listed(map(repr, learned))} name the rows or "
-                            "are empty.")
+            raise DataError(f"No column to cluster among {listed(map(repr, learned))}.")
         left_out = tuple(name for name, column in learned.items() if column is None)
         return cls(_mark(columns, frame), left_out)
 
@@ -178,8 +177,7 @@ class TableEncoder:
         cells = {str(name): frame[name] for name in frame}
         absent = [repr(name) for name in self.names if name not in cells]
         if absent:
-            raise DataError(f"The table lacks columns that the model was fitted on: "
-                            f"{listed(absent)}.")
+            raise DataError(f"The table lacks columns that were fitted: {listed(absent)}.")
         parts = []
         for column in self.columns:
             values = cells[column.name]

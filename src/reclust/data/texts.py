@@ -31,7 +31,6 @@ def accept_texts(X: Iterable[Any], embed: Any, *, min_samples: int = 1) -> Sampl
         raise DataError(f"embed={embed!r} is neither a function nor a model with `encode`.")
     samples = accept(encode(texts), min_samples=min_samples)
     if samples.array.shape != (len(texts), samples.n_features):
-        raise DataError(f"embed returned shape {samples.array.shape} for {len(texts)} texts: it "
-                        "must return one vector for each.")
+        raise DataError(f"embed returned shape {samples.array.shape} for {len(texts)} texts.")
     names = [shorten(text, EXCERPT, placeholder=" …") for text in texts]
     return replace(samples, ids=np.array(names, dtype=object), texts=texts)

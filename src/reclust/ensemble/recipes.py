@@ -10,8 +10,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from ..data.augmentation.affine import Augmentation
-from ..data.augmentation.tables import SwapValues
+from ..data.augmentation.affine import Augmentation, SwapValues
 from ..data.encoding import FLAG_SCALE, Feature
 from ..data.inputs import Inputs, ResidentInputs
 from ..geometry import nearest_neighbors

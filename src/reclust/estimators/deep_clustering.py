@@ -31,8 +31,7 @@ from ..training.result import Result
 from ..training.settings import CLUSTERING, PRETRAINING, Schedule, Settings, check_part
 from ..training.train import train
 from ..utils.device import choose_device
-from ..utils.values import check_int, expanded
-from .baseline import k_means_baseline
+from ..utils.values import check_int
 from .fitted import FittedClustering, check_labels
 from .presets import Recipe, check_known, recipe, usual_objective
 
@@ -112,7 +111,6 @@ class DeepClustering(FittedClustering):
         K-means on the samples as they are or standardized.
     result_ : Result
         Everything that training produced.
-
     warnings_ : list of str
         Messages of the warnings of the fit.
 
@@ -186,14 +184,11 @@ class DeepClustering(FittedClustering):
                 scores, best = choose_replica(result, inputs, recipe.select)
             self._adopt(result, preparation, scores, best)
             self.ids_, self.suggestion_ = samples.ids, suggestion
-            self._label(samples.array, n_clusters)
+            self._label(samples.array, n_clusters, seeds[0])
             if self.consensus:
                 labels = np.stack([replica.labels for replica in better_half(self.replicas_)])
                 agreed = consensus(labels, self.n_clusters_, seed=seeds[0])
                 self.consensus_labels_ = metrics.matched(agreed, self.labels_)
-            self.baseline_ = k_means_baseline(samples.array, preparation, n_clusters,
-                                              seed=seeds[0], device=device)
-            self._grow_tree(samples.array)
         return self
 
     def pretrain(self, X: Any, *, checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
@@ -259,12 +254,8 @@ class DeepClustering(FittedClustering):
                           representation=self.representation, n_samples=n_samples,
                           device=choose_device(self.device).type)
         preset = Recipe(self.preset) if isinstance(self.preset, Settings) else self.preset
-        of_preset, usual = preset.settings.objective, self._default_objective
-        if self.objective is None and usual is not None and _kind(of_preset) != _kind(usual):
-            raise ValueError(f"The preset is for {type(of_preset).__name__}, not for "
-                             f"{type(self).__name__}: use DeepClustering or its own estimator.")
         settings = replace(preset.settings, n_clusters=n_clusters,
-                           objective=self.objective or of_preset)
+                           objective=self.objective or preset.settings.objective)
         return replace(preset, settings=settings)
 
     def _schedule(self, base: Schedule, epochs: int | None) -> Schedule:
@@ -284,8 +275,3 @@ def _as_result(start: Any) -> Result | None:
     if start is not None:
         check_part("start", start, Result)
     return start
-
-
-def _kind(objective: Objective) -> tuple[type, bool]:
-    """Tell DEC from IDEC, which weighs the representation's loss."""
-    return type(expanded(objective)), objective.representation_weight == 0

@@ -37,6 +37,7 @@ from ..utils.device import choose_device, resident_limit
 from ..utils.exceptions import collected_warnings, warn
 from ..utils.threads import threads_for
 from ..utils.values import check_int
+from .baseline import k_means_baseline
 from .model_file import write_model
 from .reporting import Reporting
 from .suggest_k import suggest
@@ -163,8 +164,7 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
             X, image_shape=fitted, columns=columns, encoder=encoder, numeric=encoder is None)
         self._check_features(X, samples, reset=False)
         if samples.image_shape != fitted:
-            raise ValueError(f"X has images of shape {samples.array.shape[1:]}, but the model was "
-                             "fitted on a table.")
+            raise ValueError(f"The model was fitted on a table, not on {samples.array.shape[1:]}.")
         self.preparation_.warn_if_units_differ(samples)
         return samples
 
@@ -277,8 +277,8 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
             [model.assign(z), self.soft_labels(model, z).max(-1).values], 1)).T
         return labels.astype(np.int64), probabilities
 
-    def _label(self, X: Any, n_clusters: int) -> None:
-        """Label the samples of the fit, with probabilities, and drop empty clusters."""
+    def _label(self, X: Any, n_clusters: int, seed: int) -> None:
+        """Label the samples of the fit, drop empty clusters, and find k-means and the tree."""
         labels, self.probabilities_ = self.assign(X)
         nonempty, self.labels_ = np.unique(labels, return_inverse=True)
         self._keep_clusters(nonempty)
@@ -292,6 +292,9 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         if self.n_clusters_ < n_clusters:
             warn(f"{n_clusters - self.n_clusters_} of {n_clusters} clusters ended without samples. "
                  "Use a smaller n_clusters, pretrain longer, or reset more often (BRB).")
+        self.baseline_ = k_means_baseline(X, self.preparation_, n_clusters, seed=seed,
+                                          device=choose_device(self.device))
+        self._grow_tree(X)
 
     def _outlier_score(self, X: Any) -> np.ndarray:
         parts = range(0, X.shape[0], CHUNK)

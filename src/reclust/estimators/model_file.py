@@ -36,9 +36,11 @@ def write_model(path: str | os.PathLike[str], estimator: str, parameters: dict[s
     to_json(result.settings[fitted["best_replica_"]].objective)  # raises for custom classes
     if not isinstance(parameters.get("random_state", 0), Integral):
         parameters = {**parameters, "random_state": None}
-    if fitted["suggestion_"] is not None:
+    (header, tensors), ids, found = result.pack(), fitted["ids_"], fitted["suggestion_"]
+    if found is not None:
         parameters = {**parameters, "n_clusters": "auto"}
-    (header, tensors), ids = result.pack(), fitted["ids_"]
+        chance = None if math.isnan(found.chance) else found.chance
+        header["suggestion"] = [list(found.ks), found.agreement.tolist(), chance, found.n_samples]
     header |= {
         "estimator": estimator,
         "parameters": to_json({name: storable(part) for name, part in parameters.items()}),
@@ -49,8 +51,7 @@ def write_model(path: str | os.PathLike[str], estimator: str, parameters: dict[s
                    for replica in fitted["replicas_"]],
         "image_shape": preparation.image_shape, "lens": to_json(preparation.lens),
         "encoder": to_json(preparation.encoder), "baseline_inertia": baseline.inertia_,
-        "warnings": fitted["warnings_"],
-        "suggestion": _packed(fitted["suggestion_"])}
+        "warnings": fitted["warnings_"]}
     arrays = {f"fitted/{stored}": fitted[name] for name, stored in ARRAYS.items() if name in fitted}
     arrays |= {"fitted/baseline_labels": baseline.labels_,
                "fitted/baseline_centers": baseline.cluster_centers_,
@@ -95,11 +96,15 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
             "baseline_": Baseline(arrays["baseline_labels"], centers, header["baseline_inertia"],
                                   arrays.get("baseline_weights", np.ones_like(centers[0]))),
             "n_features_in_": header["n_features_in"], "warnings_": header.get("warnings", []),
-            "suggestion_": _unpacked(header.get("suggestion")),
+            "suggestion_": None,
             "ids_": ids and np.array(ids, object if str in map(type, ids) else None)}
         for group, kind in GROUPS.items():
             if stored := with_prefix(tensors, group):  # not in files of version 0.1
                 fitted[f"{group}_"] = kind(**{name: x.numpy() for name, x in stored.items()})
+        if header.get("suggestion"):
+            ks, agreement, chance, n_samples = header["suggestion"]
+            fitted["suggestion_"] = KSuggestion(
+                tuple(ks), np.array(agreement), math.nan if chance is None else chance, n_samples)
         if "members" in header:
             fitted["members_"] = [Member(method, view, seed, labels, score)
                                   for (method, view, seed, score), labels
@@ -107,18 +112,3 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
         if header["feature_names_in"]:
             fitted["feature_names_in_"] = np.array(header["feature_names_in"], dtype=object)
         return header["estimator"], from_json(header["parameters"]), fitted
-
-
-def _packed(found: KSuggestion | None) -> list[Any] | None:
-    if found is None:
-        return None
-    chance = None if math.isnan(found.chance) else found.chance
-    return [list(found.ks), found.agreement.tolist(), chance, found.n_samples]
-
-
-def _unpacked(stored: list[Any] | None) -> KSuggestion | None:
-    if stored is None:
-        return None
-    ks, agreement, chance, n_samples = stored
-    return KSuggestion(tuple(ks), np.array(agreement), math.nan if chance is None else chance,
-                       n_samples)

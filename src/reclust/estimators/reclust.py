@@ -11,11 +11,10 @@ from math import ceil
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from .. import draws, metrics
-from ..data.accept import SampleSet, accept
+from ..data.accept import accept
 from ..data.augmentation.affine import Augmentation
 from ..data.inputs import Inputs
 from ..data.preparation import Preparation
@@ -28,7 +27,7 @@ from ..ensemble.recipes import EFFORTS, Stage
 from ..interventions import Recluster
 from ..interventions.reclustering.kmeans import KMeansPlusPlus
 from ..objectives import IDECObjective
-from ..objectives.distillation import DistillationObjective, prototype_logits
+from ..objectives.prototypes import DistillationObjective, prototype_logits
 from ..representations import Neighbors
 from ..training.checkpoint import Checkpoint
 from ..training.context import Deadline
@@ -42,7 +41,6 @@ from ..utils.device import choose_device
 from ..utils.exceptions import TrainingFailed, warn
 from ..utils.progress import progress_bar
 from ..utils.values import check_int
-from .baseline import k_means_baseline
 from .fitted import FittedClustering
 from .kinds import augmentation_for, flat_rows, kind_of, lens_for
 from .presets import best, check_known
@@ -165,7 +163,10 @@ class Reclust(FittedClustering):
                 training = MemberTraining(k, execution, device, checkpoint, [progress, *monitors])
                 effort = EFFORTS[self.effort]
                 if augment is not None and effort.networks:
-                    deep = _deep_clustering(k, samples, device)
+                    deep = None
+                    if device.type != "cpu" and preparation.channels != 3:
+                        deep = best(k, IDECObjective(), channels=1,
+                                    n_samples=samples.n_samples).settings
                     recipe = recipes.image_recipe(inputs, augment, effort, seed, training, deep)
                 else:
                     features = preparation.encoder.features if preparation.encoder else ()
@@ -185,12 +186,9 @@ class Reclust(FittedClustering):
             self._adopt(result, preparation, [float("nan")], 0)
             self.ids_, self.embed_ = None if samples.texts else samples.ids, embed
             self.suggestion_ = suggestion
-            self._label(samples.array, k)
             self.members_ = [_finished(member, voted, rows, samples.n_samples)
                              for member in members]
-            self.baseline_ = k_means_baseline(samples.array, preparation, k, seed=seed,
-                                              device=device)
-            self._grow_tree(samples.array)
+            self._label(samples.array, k, seed)
         if self.agreement_ < LOW_AGREEMENT and k > 1:
             warn(f"The members agree little (adjusted Rand index {self.agreement_:.2f}): the data "
                  f"may not have {k} clusters. Compare with baseline_, or try another n_clusters.")
@@ -230,13 +228,6 @@ class Reclust(FittedClustering):
         if not members:
             raise TrainingFailed("No member could be trained: see the warnings above.")
         return members
-
-
-def _deep_clustering(k: int, samples: SampleSet, device: torch.device) -> Settings | None:
-    """Return the settings of `best` for gray images on a GPU."""
-    if device.type == "cpu" or samples.image_shape is None or samples.image_shape[2] == 3:
-        return None
-    return best(k, IDECObjective(), channels=1, n_samples=samples.n_samples).settings
 
 
 def _finished(member: Member, voted: np.ndarray, rows: np.ndarray, n_samples: int) -> Member:

@@ -90,8 +90,7 @@ class Reporting:
 
     def _need(self, attribute: str) -> None:
         if not hasattr(self, attribute):
-            raise ValueError("This model was saved by version 0.1, which kept nothing to compare "
-                             "with or to draw: fit it again.")
+            raise ValueError("A model of version 0.1 has nothing to compare or draw: fit it again.")
 
     def drift(self: Any, X: Any) -> Any:
         """Compare new samples with those of the fit.

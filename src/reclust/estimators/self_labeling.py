@@ -1,7 +1,6 @@
 """Self-labeling with scikit-learn's interface."""
 
 import os
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
@@ -18,9 +17,6 @@ from ..training.monitors.evaluation import Evaluation
 from ..training.monitors.progress import Progress
 from ..training.result import Model
 from ..training.self_label import SelfLabel, logits, self_label
-from ..training.settings import check_part
-from ..utils.device import choose_device
-from .baseline import k_means_baseline
 from .fitted import FittedClustering, check_labels
 
 
@@ -81,7 +77,7 @@ class SelfLabeling(FittedClustering):
         check_is_fitted(clusterer, "labels_")
         samples = clusterer.check_input(X)
         y = None if y is None else check_labels(y, samples)
-        preparation, device = clusterer.preparation_, choose_device(self.device)
+        preparation = clusterer.preparation_
         start = clusterer.result_.only(clusterer.best_replica_)
         inputs = self._inputs(samples, preparation)
         how = self._self_label(preparation, inputs.sample_shape, start.settings[0].augment)
@@ -95,11 +91,8 @@ class SelfLabeling(FittedClustering):
             self.suggestion_ = None
             if "feature_names_in_" in vars(clusterer):
                 self.feature_names_in_ = clusterer.feature_names_in_
-            self.baseline_ = k_means_baseline(samples.array, preparation, clusterer.n_clusters_,
-                                              seed=start.seeds[0], device=device)
             self._adopt(result, preparation, [float("nan")], 0)
-            self._label(samples.array, clusterer.n_clusters_)
-            self._grow_tree(samples.array)
+            self._label(samples.array, clusterer.n_clusters_, start.seeds[0])
         return self
 
     def soft_labels(self, model: Model, z: Tensor) -> Tensor:
@@ -113,7 +106,6 @@ class SelfLabeling(FittedClustering):
             if preparation.channels == 3 and preparation.lens.light == "kept":
                 mean_color = np.broadcast_to(preparation.second.shift, (3, 1, 1)).ravel().tolist()
                 strong = StrongViews(fill=tuple(mean_color))
-        check_part("strong", strong, Callable)  # type: ignore[arg-type]
         base = SelfLabel(threshold=self.threshold, evenness=self.evenness)
         warmup = replace(base.warmup, epochs=self.warmup_epochs, batch_size=self.batch_size)
         training = replace(base.training, epochs=self.epochs, lr=self.lr,

@@ -1,7 +1,5 @@
 """An adaptive interval: intervene once labels have settled."""
 
-from collections.abc import Iterator
-from itertools import groupby
 from typing import Literal
 
 import numpy as np
@@ -39,8 +37,6 @@ class WhenSettled(Intervention):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", as_steps(self.steps))
-        if self.shortest > self.longest:
-            raise ValueError(f"shortest={self.shortest} must be at most longest={self.longest}.")
         if self.decide == "alone" and any(isinstance(step, Exchange) for step in self.steps):
             raise ValueError("Exchange needs replicas that fire together: use decide='together'.")
 
@@ -92,17 +88,9 @@ class WhenSettled(Intervention):
     def _take(self, epoch: int, target: Target, firing: np.ndarray, change: Tensor) -> None:
         due = [(change, target)]
         if target.peers is not None and self.decide == "alone":
-            due = [(change[replicas], target.peers.only(replicas))
-                   for replicas in self._slices(firing)]
-        take_steps(epoch, [(self._scaled(share.mean().item()), part) for share, part in due])
-
-    def _slices(self, firing: np.ndarray) -> Iterator[slice]:
-        """Yield slices of neighboring replicas that fire, one each if steps are scaled."""
-        groups = [(fires, i if self.keep == "scaled" else 0) for i, fires in enumerate(firing)]
-        for (fires, _), members in groupby(range(len(firing)), key=groups.__getitem__):
-            first, *rest = members
-            if fires:
-                yield slice(first, first + len(rest) + 1)
+            due = [(change[i], target.peers.only(slice(i, i + 1))) for i in np.flatnonzero(firing)]
+        for share, part in due:
+            take_steps(epoch, self._scaled(share.mean().item()), part)
 
     def _scaled(self, change: float) -> tuple[Step, ...]:
         if self.keep == "given":

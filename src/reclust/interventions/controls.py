@@ -24,7 +24,7 @@ class NoisyRecluster(OnSamples):
         eps = draws.normal(draws.fold(target.key, "noise"), z.shape[-2:], dtype=z.dtype)
         length = eps.norm(dim=-1, keepdim=True).clamp(min=torch.finfo(z.dtype).tiny)
         noisy = z + self.scale * z.norm(dim=-1, keepdim=True) * eps / length
-        place_centers(self.method, [target], [noisy])
+        place_centers(self.method, target, noisy)
 
 
 @value

@@ -1,9 +1,9 @@
 """Soft resets of the encoder's weights, the noise they mix in, and resets of momentum."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from torch import Tensor
 from typing_extensions import Self
@@ -15,11 +15,8 @@ from ..utils.values import check_float, value
 from .steps import Step
 from .target import Blocks, Layer, Target
 
-
-class WeightNoise(Protocol):
-    """A function of (layer, parameter name, key (...)) that returns noise (..., *shape)."""
-
-    def __call__(self, layer: Layer, name: str, key: Tensor) -> Tensor: ...
+# A function of (layer, parameter name, key (...)) that returns noise (..., *shape).
+WeightNoise = Callable[[Layer, str, Tensor], Tensor]
 
 
 @value
@@ -93,9 +90,8 @@ class ByBlock(Step):
 
     def check(self, blocks: Blocks) -> None:
         if not any(self.layers(blocks)):
-            warn(f"{type(self).__name__} has nothing to reset in an encoder with the blocks "
-                 f"{', '.join(blocks)}: frozen layers and norms are left alone, and so is the last "
-                 "layer, 'embedding', unless it is named, as in keep={'embedding': 0.8}.")
+            warn(f"{type(self).__name__} has nothing to reset in {', '.join(blocks)}, since frozen "
+                 "layers and norms stay, and 'embedding' without keep={'embedding': 0.8}.")
 
     def gentler(self, share: float) -> Self:
         """Return a copy whose factors have moved this share of the way to 1."""
@@ -119,8 +115,7 @@ class ByBlock(Step):
         else:
             factors = {name: self.keep for name in blocks if name != "embedding"}
         for name in factors.keys() - blocks.keys():
-            raise ValueError(f"No block named {name!r} to reset; this encoder has "
-                             f"{', '.join(blocks)}.")
+            raise ValueError(f"No block named {name!r} to reset, only {', '.join(blocks)}.")
         return factors
 
 

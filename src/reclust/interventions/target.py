@@ -142,8 +142,7 @@ class Target:
         """
         groups = [] if optimizer is None else optimizer.param_groups
         if groups and not any(x is centers for group in groups for x in group["params"]):
-            raise ValueError("The optimizer does not train these centers: pass the Parameter it "
-                             "was given, or no optimizer.")
+            raise ValueError("The optimizer does not train these centers: pass its Parameter.")
 
         def embedder(rows: Tensor | None) -> Tensor:
             modes = [(module, module.training) for module in encoder.modules()]

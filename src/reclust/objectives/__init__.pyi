@@ -13,9 +13,8 @@ from .dec import (
     soft_assignment as soft_assignment,
     target_distribution as target_distribution,
 )
-from .distillation import DistillationObjective as DistillationObjective
 from .prototypes import (
-    GCCObjective as GCCObjective,
+    DistillationObjective as DistillationObjective,
     SCANObjective as SCANObjective,
     SeCuObjective as SeCuObjective,
 )

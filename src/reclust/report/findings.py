@@ -14,9 +14,9 @@ FEW_STEPS = 200  # training is short below this number of optimizer steps
 OVERLAPPING = 0.9  # clusters overlap above this median distance ratio
 
 
-def findings(*, requested: int, sizes: np.ndarray, replicas: int, failed: int, nmi: float | None,
-             dimensions: float, ratio: float | None, label_change: Curve | None, epochs: int,
-             planned: int, batch_size: int | None, noun: str) -> list[dict[str, str]]:
+def findings(*, sizes: np.ndarray, nmi: float | None, dimensions: float, ratio: float | None,
+             label_change: Curve | None, epochs: int, batch_size: int | None,
+             noun: str) -> list[dict[str, str]]:
     """Return probable problems (level "warning"), then what is good to know ("note")."""
     entries = []
 
@@ -24,9 +24,6 @@ def findings(*, requested: int, sizes: np.ndarray, replicas: int, failed: int, n
         entries.append({"level": level, "title": title, "text": text})
 
     n, k = int(sizes.sum()), len(sizes)
-    if k < requested:
-        warn("Empty clusters", f"Only {k} of {requested} clusters have samples. Ask for fewer, or "
-             "let BRB reset more often.")
     small = np.flatnonzero(sizes < max(2.0, SMALL_CLUSTER * n / k))
     if len(small):
         shown = listed(f"{i} ({sizes[i]})" for i in small)
@@ -35,9 +32,6 @@ def findings(*, requested: int, sizes: np.ndarray, replicas: int, failed: int, n
     if k > 2 and sizes.max() >= LARGE_CLUSTER * n:
         warn("One very large cluster", f"Cluster {sizes.argmax()} holds {100 * sizes.max() / n:.0f}"
              " % of all samples. Groups may have been merged.")
-    if failed:
-        warn("Failed replicas", f"The loss of {failed} of {replicas} replicas became NaN or "
-             "infinite. Try a smaller lr, and check the scale of the data.")
     if nmi is not None and nmi < UNSTABLE:
         warn(f"{noun.capitalize()}s disagree", f"Their mean NMI is {nmi:.2f}: others find other "
              'clusters. Try another number of clusters (n_clusters="auto"), or train longer.')
@@ -47,8 +41,6 @@ def findings(*, requested: int, sizes: np.ndarray, replicas: int, failed: int, n
     if ratio is not None and ratio > OVERLAPPING:
         warn("Overlapping clusters", "For half of the samples, the distance to their center is at "
              f"least {ratio:.2f} times that to the next one. There may be fewer groups, or none.")
-    if epochs < planned:
-        warn("Training stopped early", f"The time budget ended after {epochs} of {planned} epochs.")
     steps = None if batch_size is None else epochs * max(1, n // batch_size)
     if steps is not None and steps < FEW_STEPS:
         warn("Short training", f"{epochs} epochs with batches of {batch_size} are only {steps} "

@@ -165,13 +165,11 @@ def _findings(fit: FitSample) -> list[dict[str, str]]:
     if model.preparation_.lens.light == "removed":
         told.append({"level": "note", "title": "Brightness was removed", "text": LIGHT})
     return told + findings(
-        requested=settings.n_clusters, sizes=fit.sizes, replicas=len(model.candidates_),
-        failed=len(result.failed), nmi=float(pairs.mean()) if len(pairs) else None,
+        sizes=fit.sizes, nmi=float(pairs.mean()) if len(pairs) else None,
         dimensions=parts.effective_dimensions(fit.z),
         ratio=None if fit.ratio is None else float(np.median(fit.ratio)),
         label_change=model.history_[last].get("label_change"), epochs=result.trained_epochs(last),
-        planned=settings.clustering.epochs, noun=model.candidate_name,
-        batch_size=None if ensemble else settings.clustering.batch_size)
+        batch_size=None if ensemble else settings.clustering.batch_size, noun=model.candidate_name)
 
 
 def _clusters(fit: FitSample) -> list[Plain]:

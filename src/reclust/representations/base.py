@@ -89,8 +89,7 @@ def build_network(representation: Representation, sample_shape: tuple[int, ...],
     with fixed_seed(), torch.device(device):
         net = representation.build(sample_shape, n_clusters)
     if len([*net.named_parameters(remove_duplicate=False)]) > len([*net.parameters()]):
-        raise ValueError("Two layers of the network share a weight tensor, which replicas cannot: "
-                         "untie them.")
+        raise ValueError("Two layers of the network share a weight tensor: untie them.")
     for name, tensor in (*net.named_parameters(), *net.named_buffers()):
         if nn.parameter.is_lazy(tensor):
             raise ValueError(f"{name} belongs to a lazy layer: give the layer its size.")

@@ -47,9 +47,8 @@ def convert(state: Mapping[str, Tensor], representation: SimCLR = SimCLR(),
     shapes, given_shapes = ([{leaf: tuple(tensor.shape) for leaf, tensor in layer.items()}
                              for layer in group.values()] for group in (ours, theirs))
     if shapes != given_shapes:
-        raise ValueError(f"The state dict has other layers than {representation}: it has "
-                         f"{len(theirs)} layers with weights, {len(ours)} are needed, in the same "
-                         "order and with the same shapes.")
+        raise ValueError(f"The state dict has other layers than {representation}, or in another "
+                         f"order: {len(theirs)} with weights, {len(ours)} are needed.")
     converted = {f"{name}.{leaf}": tensor.detach().float() if tensor.is_floating_point() else tensor
                  for name, given in zip(ours, theirs.values(), strict=True)
                  for leaf, tensor in given.items()}

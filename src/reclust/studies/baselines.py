@@ -155,8 +155,7 @@ def run_baselines(baselines: Baselines, store: Store, conditions: Conditions, *,
         if inputs is None or inputs.pretraining is not pretraining:
             sample = baselines.protocol.sample(run.dataset, conditions.data)
             if sample.held_out is not None:
-                raise ValueError(f"Runs on {run.dataset} are scored on a test part, which "
-                                 "baselines do not have.")
+                raise ValueError(f"{run.dataset} has a test part, baselines have none.")
             inputs = BaselineInput(sample, pretraining, conditions)
         try:
             store.add(_outcome(method, run, inputs))

@@ -56,8 +56,7 @@ class Conditions:
 
     def __post_init__(self) -> None:
         if self.data is not None and not data_folder(self.data).is_dir():
-            raise DataError(f"There is no folder {self.data} to look for data sets in: make it "
-                            "first, or name another one.")
+            raise DataError(f"There is no folder {self.data} to look for data sets in.")
 
     @property
     def out_of_time(self) -> bool:

@@ -112,8 +112,8 @@ def _select(study: Study, **selection: Sequence[Any] | None) -> dict[str, Sequen
     for name, some in chosen.items():
         for item in some:
             if item not in known[name]:
-                raise ValueError(f"{study.name} has no {name} {item!r}; it has "
-                                 f"{', '.join(map(str, known[name]))}.")
+                others = ", ".join(map(str, known[name]))
+                raise ValueError(f"{study.name} has no {name} {item!r}; it has {others}.")
     return chosen
 
 
@@ -154,8 +154,7 @@ def _plan(store: Store, study: Study, groups: Sequence[Group]) -> None:
                             if before[name] != code[name]})
     for name, count in changed.items():
         warn(f"The code of {name} has changed since {count} finished runs of {study.name} were "
-             "computed with it. They are not computed again: rename the class, or use another "
-             "store, so that old and new results are not mixed.")
+             "computed with it: rename the class, or use another store, to compute them again.")
 
 
 def _warn_if_never_fired(study: Study, groups: Sequence[Group]) -> None:

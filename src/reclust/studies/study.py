@@ -7,7 +7,6 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, is_dataclass, replace
 from itertools import product
-from numbers import Real
 from typing import Any, get_args
 
 from ..estimators.presets import PAPER_SEEDS, as_in_program
@@ -135,13 +134,6 @@ class Variant:
     changes: Mapping[str, Any] = field(default_factory=dict)
     factors: Mapping[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        check_part("name", self.name, str)
-        check_part("changes", self.changes, Mapping)
-        check_part("factors", self.factors, Mapping)
-        for name, factor in self.factors.items():
-            check_part(f"The factor {name!r}", factor, str | Real)
-
 
 @value
 class Study:
@@ -184,12 +176,9 @@ class Study:
     scores: tuple[str, ...] = items(default=(), options=LABEL_FREE)
 
     def __post_init__(self) -> None:
-        for name, kind in (("name", str), ("about", str), ("protocol", StudyProtocol)):
-            check_part(name, getattr(self, name), kind)
-        for name, item_kind in (("variants", Variant), ("datasets", str), ("algorithms", str),
-                                ("pretrained", bool), ("small_variants", str)):
-            for item in getattr(self, name):
-                check_part(f"Each of {name}", item, item_kind)
+        check_part("protocol", self.protocol, StudyProtocol)
+        for variant in self.variants:
+            check_part("Each of variants", variant, Variant)
         for name, values in (("datasets", self.datasets), ("algorithms", self.algorithms),
                              ("pretrained", self.pretrained), ("seeds", self.seeds),
                              ("names of variants", [variant.name for variant in self.variants])):

@@ -50,7 +50,7 @@ class GradientDescent:
             self.executor = PlainExecutor(self.replicas, frozenset(learned), compiled=compiled)
         self.optimizer = Adam(self._leaves(learned), lr=schedule.lr, clip_norm=schedule.clip_norm,
                               device=self.device)
-        self._captured: dict[tuple[str, torch.Size], Captured] = {}
+        self.captured: dict[tuple[str, torch.Size], Captured] = {}
 
     def _learned(self) -> dict[str, tuple[Tensor, Tensor]]:
         """Tensors that this phase trains: name -> stored values, values that receive gradients."""
@@ -83,10 +83,10 @@ class GradientDescent:
         means = dict(zip(LOSS_COLUMNS, (total / self.batches.count).cpu().numpy().T, strict=True))
         if self.schedule.clip_norm is None or self.schedule.network == "frozen":
             del means["gradient_norm"]
-        objectives = self.replicas.objectives
-        if not objectives:
+        objective = self.replicas.objective
+        if objective is None:
             del means["representation_loss"], means["cluster_loss"]
-        elif not any(map(_uses_representation_loss, objectives)):
+        elif objective.representation_weight == 0:
             del means["representation_loss"]
         return means
 
@@ -95,9 +95,9 @@ class GradientDescent:
         if self.ranks.size > 1:
             return step(*batch)
         key = step.__name__, batch[0].shape
-        if key not in self._captured:
-            self._captured[key] = Captured(step, self.device)
-        return self._captured[key](*batch)
+        if key not in self.captured:
+            self.captured[key] = Captured(step, self.device)
+        return self.captured[key](*batch)
 
     def _descend(self, *batch: Tensor) -> Tensor:
         """Step on views (r, V, B, *sample_shape); return losses and gradient norm, (r, 4)."""
@@ -116,7 +116,7 @@ class GradientDescent:
                 own = self._encode(net, views)
             z = self.ranks.whole(own)
             representation_loss = zero = torch.zeros((), dtype=dtype, device=z.device)
-            if objective is None or _uses_representation_loss(objective):
+            if objective is None or objective.representation_weight != 0:
                 representation_loss = self.ranks.representation_loss(representation, net, views,
                                                                      own, z)
         if objective is None:
@@ -145,12 +145,13 @@ class GradientDescent:
         """Run the objective's gradient-free update in a second pass, if it has one (DCN)."""
         replicas = self.replicas
         only_gradients = set(replicas.state) == set(replicas.learned_state)
-        if only_gradients or not has_update(replicas.objectives[0]):
+        if only_gradients or not has_update(replicas.objective):
             return
-        keys = [draws.fold(self.key, f"second {use}", epoch) for use in ("order", "augment")]
-        clean = self.schedule.centers_view == "clean"
+        order_key, augment_key = (draws.fold(self.key, f"second {use}", epoch)
+                                  for use in ("order", "augment"))
+        view = "clean" if self.schedule.centers_view == "clean" else self.batches.kinds[0]
         with self.precision.training():
-            for x in self.batches.clean(keys[0]) if clean else self.batches.first_views(*keys):
+            for x in self.batches.single_views(order_key, augment_key, view):
                 self._run(self._move, x)
 
     def _move(self, x: Tensor) -> None:
@@ -163,11 +164,3 @@ class GradientDescent:
         with self.precision.network():
             z = self.ranks.whole(self.replicas.representation.encode(net, x))
         return objective.update(state, z.to(self.precision.dtype))
-
-    def release(self) -> None:
-        self._captured.clear()
-
-
-def _uses_representation_loss(objective: Objective) -> bool:
-    weight = objective.representation_weight  # a tensor if replicas differ
-    return not (isinstance(weight, float) and weight == 0)

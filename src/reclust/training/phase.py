@@ -92,7 +92,7 @@ class Phase:
             self.recorder.add(self.title, epoch, losses | ({"fired": fired} if fired.any() else {}))
             self._observe("epoch", epoch, losses, fired)
             self._save(epoch + 1)
-        self.descent.release()
+        self.descent.captured.clear()
         finished = self.trained == self.schedule.epochs
         if not finished:
             warn(f"The time budget was spent after {self.trained} of {self.schedule.epochs} epochs "
@@ -115,10 +115,9 @@ class Phase:
             return
         if (norm > EXPLODING_NORM * limit).any():
             self._warned_of_explosion = True
-            warn(f"Gradients explode in epoch {epoch} of {self.title}: their norm is "
-                 f"{np.nanmax(norm):.3g} and they are clipped to {limit:g}. Scale the data "
-                 "(estimators do with standardize=True), or try a smaller lr "
-                 f"(now {self.schedule.lr:g}).")
+            warn(f"Gradients explode in epoch {epoch} of {self.title}, to a norm of "
+                 f"{np.nanmax(norm):.3g}, clipped to {limit:g}. Scale the data (standardize=True), "
+                 f"or try a smaller lr (now {self.schedule.lr:g}).")
 
     def _observe(self, moment: Moment, epoch: int, losses: dict[str, np.ndarray] | None = None,
                  fired: np.ndarray | None = None) -> None:

@@ -1,7 +1,6 @@
 """Try data and custom parts before training, so that mistakes are reported in plain words."""
 
 import copy
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -20,10 +19,10 @@ from .settings import Settings
 
 
 @torch.no_grad()
-def check_data_and_parts(replicas: Replicas, settings: Sequence[Settings], inputs: Inputs,
+def check_data_and_parts(replicas: Replicas, first: Settings, inputs: Inputs,
                          targets: Tensor | None = None, *, pretrains: bool) -> None:
     """Pass two samples through augmentations, network and objective, in eval mode."""
-    first, representation, device = settings[0], replicas.representation, inputs.device
+    representation, device = replicas.representation, inputs.device
     if inputs.n_samples < first.n_clusters:
         raise ValueError(f"n_clusters={first.n_clusters} needs at least {first.n_clusters} "
                          f"samples, X has n_samples={inputs.n_samples}.")
@@ -33,9 +32,8 @@ def check_data_and_parts(replicas: Replicas, settings: Sequence[Settings], input
         with forbid_global_draws("The augmentation", device):
             augmented = augment(samples, draws.fold(draws.key(0, device=device), rows))
         if augmented.shape != samples.shape or augmented.dtype != samples.dtype:
-            raise ValueError(f"The augmentation turned {samples.dtype} samples of shape "
-                             f"{tuple(samples.shape)} into {augmented.dtype} of shape "
-                             f"{tuple(augmented.shape)}: it must keep both.")
+            raise ValueError(f"The augmentation must keep {samples.dtype} {tuple(samples.shape)}, "
+                             f"got {augmented.dtype} {tuple(augmented.shape)}.")
     net, x = replicas.module(0, replicas.parameters).eval(), inputs.normalize(inputs.take(rows))
     z = try_forward("encoder", lambda samples: representation.encode(net, samples), x)
     if z.ndim != 2 or len(z) != len(x):
@@ -43,7 +41,7 @@ def check_data_and_parts(replicas: Replicas, settings: Sequence[Settings], input
                          f"{tuple(z.shape)}: it must return one row per sample, ({len(x)}, d).")
     with forbid_global_draws("The encoder", device):  # in training mode, for dropout
         representation.encode(copy.deepcopy(net).train(), x)
-    if pretrains or any(item.objective.representation_weight != 0 for item in settings):
+    if pretrains or first.objective.representation_weight != 0:
         _try_second_half(net, x, z)
     if first.clustering is not None:
         batches = Batches(inputs, first.clustering, first.augment)
@@ -59,9 +57,8 @@ def _try_second_half(net: nn.Module, x: Tensor, z: Tensor) -> None:
     if isinstance(net, EncoderDecoder):
         decoded = try_forward("decoder", net.decoder, z)
         if decoded.numel() != x.numel():
-            raise ValueError(f"The decoder turned embeddings of shape {tuple(z.shape)} into "
-                             f"{tuple(decoded.shape)}: samples of shape {tuple(x.shape[1:])} need "
-                             f"{x[0].numel()} values each.")
+            raise ValueError(f"The decoder turned embeddings {tuple(z.shape)} into "
+                             f"{tuple(decoded.shape)}: a sample needs {x[0].numel()} values.")
 
 
 def _try_objective(objective: Objective, k: int, views: Tensor, *targets: Tensor) -> None:

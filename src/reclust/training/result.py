@@ -166,8 +166,7 @@ class Result:
         settings = self.settings[replica]
         for part in (settings.representation, settings.objective):
             if isinstance(part, NotStored):
-                raise ValueError(f"This result uses a custom {part.what}, which cannot be saved: "
-                                 "put it back into the settings first.")
+                raise ValueError(f"A custom {part.what} is not saved: put it into the settings.")
         network = self._network("cpu").requires_grad_(False)
         self._check_shapes(network)
         for name, tensor in (*network.named_parameters(), *network.named_buffers()):
@@ -226,8 +225,7 @@ class Result:
         stacks = self.parameters | self.buffers
         stacked = all(stack.shape[:1] == (len(self),) for stack in self.state.values())
         if not stacked or needed != {name: tuple(stack.shape) for name, stack in stacks.items()}:
-            raise ValueError("The representation builds another network than the trained one: the "
-                             "names or shapes of its weights differ.")
+            raise ValueError("The names or shapes of its weights differ from the trained ones.")
 
 
 def concatenate(first: Result, second: Result) -> Result:

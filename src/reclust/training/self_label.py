@@ -37,8 +37,7 @@ class Activity(PeriodicMonitor):
         idle = (active.sum(-1) == 0).sum()
         if idle and snapshot.epoch < 0:
             warn(f"No sample is above the confidence threshold {self.threshold:g} after the "
-                 f"warm-up in {idle} of {len(active)} replicas, so there is nothing to learn from: "
-                 "warm up longer, or lower the threshold.")
+                 f"warm-up in {idle} of {len(active)} replicas: warm up longer, or lower it.")
         return {"active_samples": active.sum(-1), "active_classes": (active > 0).sum(-1),
                 "classes": (sizes > 0).sum(-1)}
 

@@ -43,7 +43,7 @@ def train(data: Inputs | Prepared | Tensor | np.ndarray, settings: Settings | Se
     data : Inputs, Prepared, Tensor or ndarray of shape (n_samples, *sample_shape)
         Scaled samples, or a prepared data set.
     settings : Settings or sequence of Settings
-        One for all or one per seed, which may differ in interventions and floats of the objective.
+        One for all or one per seed, which may differ in interventions.
     seeds : sequence of int
         One per replica. A replica gives the same result alone and next to others.
     start : Result or None, default=None
@@ -102,9 +102,8 @@ def _rows_of_start(start: Result, seeds: Sequence[int]) -> list[int]:
         return list(range(len(seeds)))
     for seed in seeds:
         if start.seeds.count(seed) != 1:
-            raise ValueError(f"start has {start.seeds.count(seed)} replicas with seed {seed}; its "
-                             f"seeds are {', '.join(map(str, start.seeds))}. Use one replica for "
-                             "all, as in start.only(0), or train with its seeds.")
+            raise ValueError(f"start has {start.seeds.count(seed)} replicas with seed {seed}: use "
+                             f"its seeds {start.seeds}, or one replica, as in start.only(0).")
     return [start.seeds.index(seed) for seed in seeds]
 
 
@@ -157,8 +156,7 @@ def _train_or_split(data: Inputs | Prepared | Tensor | np.ndarray, settings: lis
         if len(seeds) == 1:
             raise TrainingFailed(
                 f"One replica for samples of shape {inputs.sample_shape} does not fit into the "
-                f"memory of {precision.device}: use smaller samples (read(…, size=(64, 64)), or "
-                "--size 64 64), a smaller network or batch_size, or another device.") from error
+                "memory: use smaller samples (size=(64, 64), --size 64 64) or networks.") from error
     replicas = context = None  # type: ignore[assignment]
     gc.collect()  # a phase and its captured steps form a reference cycle
     torch.cuda.empty_cache()
@@ -171,6 +169,5 @@ def _train_or_split(data: Inputs | Prepared | Tensor | np.ndarray, settings: lis
 
 def _checked(result: Result) -> Result:
     if len(result.failed) == len(result):
-        raise TrainingFailed("The loss of every replica stopped being finite: try a smaller lr, "
-                             "and check the scale of the data.")
+        raise TrainingFailed("The loss of every replica stopped being finite: try a smaller lr.")
     return result

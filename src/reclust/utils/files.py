@@ -20,11 +20,9 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: name a file in it.")
     if not folder.is_dir():
-        raise FileNotFoundError(f"There is no folder {folder} to write {path.name} into: make it "
-                                "first.")
+        raise FileNotFoundError(f"There is no folder {folder} to write {path.name} into.")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise PermissionError(f"The folder {folder} is read-only, {path.name} cannot be written "
-                              "into it: choose another one.")
+        raise PermissionError(f"The folder {folder} is read-only: choose another one.")
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

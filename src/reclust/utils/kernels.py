@@ -59,8 +59,6 @@ def batch_norm_relu_backward(grad: Tensor, y: Tensor, weight: Tensor, bias: Tens
 
 def squared_norms(gradients: list[Tensor]) -> Tensor:
     """Sum the squares of all (r, ...) for each replica: (r,)."""
-    if fast := triton(gradients[0]):
-        return fast.squared_norms(gradients)
     exact = torch.promote_types(gradients[0].dtype, torch.float32)
     norms = [torch.linalg.vector_norm(gradient.flatten(1), dim=1, dtype=exact)
              for gradient in gradients]
@@ -95,7 +93,6 @@ def _load() -> ModuleType | None:
         zeros = torch.zeros(1, 1, 1, device="cuda")
         triton_kernels.bias_relu_(zeros, zeros[0])
     except Exception as error:  # whatever is missing, torch computes the same
-        warn("Triton cannot be used here, so training is slower, with the same results: "
-             f"{first_line(error)}")
+        warn(f"Triton cannot be used here, so training is slower: {first_line(error)}")
         return None
     return triton_kernels

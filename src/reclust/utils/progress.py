@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tqdm.auto import tqdm
 
 
-@runtime_checkable
-class ProgressCallback(Protocol):
-    def report(self, done: float, task: str) -> None:
-        """Receive the share of the work that is done, from 0 to 1, and the name of the task."""
-
-
 # Show a bar or not, None for "only in a terminal"; or call a function with the share done.
-ProgressOption = bool | Callable[[float], None] | ProgressCallback | None
+ProgressOption = bool | Callable[[float], None] | None
 
 
 def progress_bar(total: float, progress: ProgressOption, *, desc: str = "", **options: Any) -> tqdm:
@@ -26,17 +20,15 @@ def progress_bar(total: float, progress: ProgressOption, *, desc: str = "", **op
     if progress is None or isinstance(progress, bool):
         disable = None if progress is None else not progress
         return tqdm(total=total, desc=desc, disable=disable, **options)
-    report: Callable[..., None] = (progress.report if isinstance(progress, ProgressCallback)
-                                   else lambda done, task: progress(done))
+
+    report = progress
 
     class CallbackBar(tqdm):
         def update(self, n: float = 1) -> None:
             self.n += n
-            report(min(1.0, self.n / self.total) if self.total else 1.0, self.desc)
+            report(min(1.0, self.n / self.total) if self.total else 1.0)
 
-    bar = CallbackBar(total=total, disable=True)
-    bar.set_description_str(desc)
-    return bar
+    return CallbackBar(total=total, disable=True)
 
 
 def duration(seconds: float) -> str:

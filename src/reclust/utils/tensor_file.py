@@ -42,8 +42,7 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
         header = json.loads(metadata["reclust"])
         stored_format, stored_kind = header["format"], header["kind"]
     if stored_format not in (1, FORMAT):
-        raise ValueError(f"{path} has format {stored_format!r}; this version of reclust reads "
-                         f"format {FORMAT}.")
+        raise ValueError(f"{path} has format {stored_format!r}; this reclust reads {FORMAT}.")
     if stored_format > 1 and not _is_intact(content, metadata.get("sha256", "")):
         raise ValueError(f"{path} is damaged or not a reclust file: its checksum does not match.")
     if stored_kind != kind:

@@ -135,8 +135,7 @@ def value(cls: type[T]) -> type[T]:
     kind = dataclasses.dataclass(frozen=True, eq=not issubclass(cls, Shorthand))(cls)
     known = _KINDS.get(kind.__name__, kind)
     if _full_name(known) != _full_name(kind):  # a notebook cell that runs again redefines classes
-        raise ValueError(f"A value named {kind.__name__} already exists in {known.__module__}: "
-                         "choose another name.")
+        raise ValueError(f"A value named {kind.__name__} exists already in {known.__module__}.")
     _KINDS[kind.__name__] = kind
     return kind
 

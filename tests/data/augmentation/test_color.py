@@ -226,11 +226,6 @@ def test_grey_images_are_refused() -> None:
         ColorViews()(torch.zeros(2, 1, 32, 32), keys_of(2))
 
 
-def test_windows_outside_the_image_are_refused() -> None:
-    with pytest.raises(ValueError, match="area within"):
-        ResizedCrop(area=(0.5, 2))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("augment", [ColorViews(), Affine()], ids=["color", "affine"])
 def test_compiled_views_are_the_same(augment):

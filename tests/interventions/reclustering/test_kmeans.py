@@ -187,9 +187,3 @@ def test_float32_far_from_the_origin_and_under_autocast_finds_the_same_labels():
     assert torch.equal(fit((z + 1000).float(), 5).labels, expected)
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(fit(z.float(), 5).labels, expected)
-
-
-@pytest.mark.parametrize("k", [0, 10])
-def test_the_number_of_clusters_must_suit_the_samples(k):
-    with pytest.raises(ValueError, match=f"n_clusters={k} must be between 1 and the number of samples, 7"):
-        fit(torch.zeros(7, 2), k)

@@ -157,7 +157,7 @@ def test_limits_hold(store, monkeypatch):
 def test_names_from_data_are_data_and_the_file_is_whole(tmp_path):
     with hostile_store(tmp_path / "hostile.sqlite") as opened:
         report(opened, tmp_path / "report.html", title=HOSTILE)
-        with pytest.raises(FileNotFoundError, match="make it first"):
+        with pytest.raises(FileNotFoundError, match="There is no folder"):
             report(opened, tmp_path / "nowhere" / "report.html")
     text = (tmp_path / "report.html").read_text()
     assert "<img" not in text

@@ -7,7 +7,7 @@ tables (..., B, d) and keys (..., B).
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -47,16 +47,6 @@ class ImageAugmentation(ABC):
         return self.apply(x, self.parameters(keys, *x.shape[-2:]))
 
 
-class Motion(NamedTuple):
-    """Affine transformations, (..., B) each: radians, radians, pixels, pixels, a factor."""
-
-    angle: Tensor
-    shear: Tensor
-    dx: Tensor
-    dy: Tensor
-    scale: Tensor
-
-
 @value
 class Affine(ImageAugmentation):
     """Random rotation, shift (share of the side), x-shear (degrees) and scale (low, high).
@@ -69,25 +59,17 @@ class Affine(ImageAugmentation):
     shear: float = number(default=8.0, least=0, below=90, convert=False)
     scale: tuple[float, float] | None = None
 
-    def __post_init__(self) -> None:
-        if self.scale is not None and not 0 < self.scale[0] <= self.scale[1]:
-            raise ValueError(f"scale must be (low, high) with 0 < low <= high, got {self.scale}.")
-
-    def motion(self, keys: Tensor, height: int, width: int) -> Motion:
-        """Draw a transformation for each key, in float64 for images of any type."""
+    def parameters(self, keys: Tensor, height: int, width: int) -> Tensor:
+        """Return maps (..., B, 2, 3) for `warp`, in float64 for images of any type."""
         spread = draws.uniform(draws.fold(keys, "affine"), (5,), dtype=torch.float64)
         spread = spread.mul_(2).sub_(1)
         low, high = self.scale or (1.0, 1.0)
-        return Motion(
+        return inverse_map(
             angle=spread[..., 0] * math.radians(self.degrees),
             shear=spread[..., 1] * math.radians(self.shear),
             dx=(spread[..., 2] * (self.translate * width)).round(),
             dy=(spread[..., 3] * (self.translate * height)).round(),
             scale=spread[..., 4] * ((high - low) / 2) + (high + low) / 2)
-
-    def parameters(self, keys: Tensor, height: int, width: int) -> Tensor:
-        """Return maps (..., B, 2, 3) for `warp`."""
-        return inverse_map(self.motion(keys, height, width))
 
     def apply(self, x: Tensor, parameters: Tensor) -> Tensor:
         return warp(x, parameters)
@@ -111,14 +93,28 @@ class Noise:
         return x
 
 
+@value
+class SwapValues:
+    """Replace a share of the values of a table by those of another row of the batch."""
+
+    share: float = number(default=0.2, least=0, most=1)
+
+    def __call__(self, x: Tensor, keys: Tensor) -> Tensor:
+        check_keys(x, keys, sample_dims=1)
+        swapped = draws.uniform(draws.fold(keys, "swap"), x.shape[-1:]) < self.share
+        return x.roll(1, -2).where(swapped, x)
+
+
 def perturbation_of(sample_shape: tuple[int, ...]) -> Augmentation:
     """Return a small change that should not affect clusters, for tables or images."""
     return Noise() if len(sample_shape) == 1 else Affine()
 
 
-def inverse_map(motion: Motion) -> Tensor:
-    """Map positions in the view to the image, (..., B, 2, 3): shear, scale, rotate, shift."""
-    angle, shear, dx, dy, scale = motion
+def inverse_map(angle: Tensor, shear: Tensor, dx: Tensor, dy: Tensor, scale: Tensor) -> Tensor:
+    """Map positions in the view to the image, (..., B, 2, 3): shear, scale, rotate, shift.
+
+    Angles (..., B) are in radians and shifts in pixels.
+    """
     cos, sin, tan = angle.cos() / scale, angle.sin() / scale, shear.tan()
     xx, xy = cos - sin * tan, sin + cos * tan
     entries = (xx, xy, -xx * dx - xy * dy, -sin, cos, sin * dx - cos * dy)

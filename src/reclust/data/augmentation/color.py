@@ -52,11 +52,6 @@ class ResizedCrop:
     area: tuple[float, float] = (0.08, 1.0)
     aspect: tuple[float, float] = (3 / 4, 4 / 3)
 
-    def __post_init__(self) -> None:
-        if not (0 < self.area[0] <= self.area[1] <= 1 and 0 < self.aspect[0] <= self.aspect[1]):
-            raise ValueError("area within (0, 1] and aspect above 0 must be (low, high), got "
-                             f"{self.area} and {self.aspect}.")
-
     def boxes(self, u: Tensor, height: int, width: int) -> Boxes:
         """Take the first of ten tries that fits, else the largest centered one; u (..., B, 22)."""
         area = (self.area[0] + (self.area[1] - self.area[0]) * u[..., :_TRIES]) * (height * width)
@@ -108,8 +103,7 @@ class ColorAugmentation(ImageAugmentation):
     def check(self, x: Tensor, keys: Tensor) -> None:
         super().check(x, keys)
         if x.shape[-3] != 3:
-            raise ValueError(f"This augmentation needs three color channels, got {tuple(x.shape)}: "
-                             "use Affine() for gray images.")
+            raise ValueError(f"It needs three color channels, got {tuple(x.shape)}: use Affine().")
 
 
 @value

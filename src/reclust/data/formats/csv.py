@@ -34,18 +34,15 @@ def read_csv(path: Path, *, labels: str | None = None, ids: str | None = None,
              drop: Sequence[str] = ()) -> ReadTable:
     """Read columns, named "0", "1", … without a header; a first one without a name holds ids."""
     with explain_read_errors(path):
+        with _open(path, "rb") as stream:
+            wide = stream.read(2) in (b"\xff\xfe", b"\xfe\xff")
         try:
-            return _read(path, _encoding(path), labels, ids, drop)
+            return _read(path, "utf-16" if wide else "utf-8-sig", labels, ids, drop)
         except UnicodeDecodeError:
             table = _read(path, "cp1252", labels, ids, drop)
     warn(f"{path} is not UTF-8 and is read as Windows-1252, which Excel writes: check its names, "
          "labels and ids, and if they are wrong save the file as 'CSV UTF-8'.")
     return table
-
-
-def _encoding(path: Path) -> str:
-    with _open(path, "rb") as stream:
-        return "utf-16" if stream.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
 
 
 def _open(path: Path, mode: str, encoding: str | None = None) -> IO[Any]:
@@ -101,9 +98,8 @@ def _sniff(head: Sequence[str], path: Path, wanted: Sequence[str | None]) -> _Di
     elif longer and max(longer) > 0:
         raise DataError(
             f"{path}: rows have up to {len(first) + max(longer)} cells, the first line has "
-            f"{len(first)}. Cells are separated by {delimiter!r}; if that is wrong or comments "
-            "come first, read the file with pandas.read_csv(…, sep=, comment=, skiprows=, "
-            "index_col=) and give the DataFrame.")
+            f"{len(first)}. If {delimiter!r} does not separate cells or comments come first, give "
+            "the DataFrame of pandas.read_csv(…, sep=, comment=, skiprows=, index_col=).")
     has_header = _is_header(first, rows, wanted)
     names = first if has_header else [str(i) for i in range(len(first))]
     commas = delimiter != "," and any(map(_DECIMAL_COMMA.fullmatch, sum(rows, first)))

@@ -53,10 +53,7 @@ def read_images(place: Path, *, size: Sequence[int] | None = None,
     """
     if size is not None and (len(size) not in (2, 3) or min(size) < 1
                              or tuple(size[2:]) not in ((), (1,), (3,))):
-        raise ValueError(f"size={tuple(size)}; needed: (height, width) or (height, width, "
-                         "channels), 1 or 3 channels.")
-    if on_error not in ("raise", "skip"):
-        raise ValueError(f"on_error={on_error!r}; needed: 'raise' or 'skip'.")
+        raise ValueError(f"size={tuple(size)}; needed: (height, width) or (height, width, 1 or 3).")
     paths = _paths(place)
     folder = place if place.is_dir() else place.parent
     headers, errors = _each(paths, _header)
@@ -82,8 +79,7 @@ def read_images(place: Path, *, size: Sequence[int] | None = None,
     paged = [name for name, path in zip(names, pixels, strict=True) if headers[path].paged]
     if paged:
         warn(f"{len(paged)} of {len(names)} images in {folder} hold several pages or frames, of "
-             f"which only the first is read, such as {paged[0]}; save the others as separate files "
-             "if they are samples too.")
+             f"which only the first is read, such as {paged[0]}.")
     if size is None and height * width > _LARGE:
         warn(f"The images in {folder} keep their size of {height} x {width}, which takes much time "
              "and memory: a smaller one often works as well, such as size=(64, 64) (--size 64 64).")
@@ -143,8 +139,7 @@ def _header(path: Path) -> _Header:
         depth = 16 if deep or _has_alpha(opened) else 1 if grey else 4  # while it is converted
         check_size(path, depth * opened.width * opened.height, path.stat().st_size)
         if opened.mode == "F":
-            raise DataError(f"{path} has floating-point pixels, whose range is unknown; save it "
-                            "with 8 or 16 bits.")
+            raise DataError(f"{path} has floating-point pixels; save it with 8 or 16 bits.")
         # Without these, getexif() would decode the whole image.
         has_exif = opened.format == "TIFF" or "exif" in opened.info
         turned = has_exif and opened.getexif().get(_ORIENTATION, 1) >= 5

@@ -58,8 +58,7 @@ def from_memory(source: Any, options: ReadOptions) -> dict[str, Any]:
     if isinstance(source, Sequence) and len(source):
         with explain_read_errors("The sequence"):
             return {"samples": np.asarray(source)}
-    raise DataError(f"Cannot read a {type(source).__name__}; needed: an array, tensor, DataFrame, "
-                    "sparse matrix, path, ….")
+    raise DataError(f"Cannot read a {type(source).__name__}; needed: an array, DataFrame, path, ….")
 
 
 def _is_instance(source: Any, library: str, *names: str) -> bool:

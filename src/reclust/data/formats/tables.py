@@ -38,8 +38,7 @@ def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None,
     check_names(list(frame.columns), (labels, ids, *drop), where)
     features = frame.drop(columns=[name for name in {labels, ids, *drop} if name is not None])
     if not features.size:
-        raise DataError(f"{where} is empty: {features.shape[0]} rows of {features.shape[1]} "
-                        "columns.")
+        raise DataError(f"{where} is empty: its shape is {features.shape}.")
     plain = not _not_numeric(features, where) and not features.isna().any(axis=None)
     if plain and not row_numbers(features):
         values = numbers_of(features, where)
@@ -122,8 +121,7 @@ def check_names(names: Sequence[Any], wanted: Sequence[str | None], where: Path 
     """Raise if columns share a name, or if a wanted column does not exist."""
     twice = [repr(name) for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise DataError(f"{where}: several columns have the same name, {listed(twice)}; "
-                        "rename them.")
+        raise DataError(f"{where}: rename columns of the same name, {listed(twice)}.")
     for name in wanted:
         if name is not None and name not in names:
             raise DataError(f"{where} has no column {name!r}; it has {listed(map(repr, names))}.")

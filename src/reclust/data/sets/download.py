@@ -34,8 +34,7 @@ class RemoteFile:
                 digest.update(block)
         if digest.hexdigest() != expected:
             raise DataError(f"{path} is damaged or another file: its {algorithm} is "
-                            f"{digest.hexdigest()}, it should be {expected}. Delete it to "
-                            "download it again.")
+                            f"{digest.hexdigest()}, not {expected}; delete it to download it.")
 
 
 def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:

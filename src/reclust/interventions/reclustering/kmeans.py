@@ -73,7 +73,7 @@ class KMeans:
 
     def fit(self, z: Tensor, k: int, key: Tensor) -> KMeansFit:
         with torch.no_grad(), torch.autocast(z.device.type, enabled=False):
-            points, mean, keys = _prepare(z, k, key, self.n_init)
+            points, mean, keys = _prepare(z, key, self.n_init)
             (*lead, n, d), limits = z.shape, _limits(z.device)
             rows = max(1, limits.block // (n * k))
             problems = max(1, limits.piece // (self.n_init * n * k))
@@ -97,18 +97,15 @@ class KMeansPlusPlus:
 
     def __call__(self, z: Tensor, k: int, key: Tensor) -> Tensor:
         with torch.no_grad(), torch.autocast(z.device.type, enabled=False):
-            points, mean, keys = _prepare(z, k, key, n_init=1)
+            points, mean, keys = _prepare(z, key, n_init=1)
             *lead, n, d = z.shape
             parts = _together(max(1, _limits(z.device).block // (n * k)), points, keys)
             centers = torch.cat([_seed(x, k, seed_keys)[:, 0] for x, seed_keys in parts])
             return (centers + mean).to(z.dtype).reshape(*lead, k, d)
 
 
-def _prepare(z: Tensor, k: int, key: Tensor, n_init: int) -> tuple[Tensor, Tensor, Tensor]:
+def _prepare(z: Tensor, key: Tensor, n_init: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return samples with ones (p, n, d + 1), their mean (p, 1, d) and a key per row (p, s)."""
-    if not 1 <= k <= z.shape[-2]:
-        raise ValueError(f"n_clusters={k} must be between 1 and the number of samples, "
-                         f"{z.shape[-2]}.")
     x = z.detach().reshape(-1, *z.shape[-2:])
     x = x.to(torch.promote_types(x.dtype, torch.float32))
     mean = x.mean(1, keepdim=True)  # centered for precision

@@ -25,7 +25,8 @@ class KMedoids:
     def __call__(self, z: Tensor, k: int, key: Tensor) -> Tensor:
         problems = z.reshape(-1, *z.shape[-2:])
         if self.seeds == "central":
-            starts = torch.stack([_central(x, k) for x in problems]).unsqueeze(1)
+            starts = torch.stack([x[_summed_distances(x - x.mean(0)).argsort(stable=True)[:k]]
+                                  for x in problems]).unsqueeze(1)
         else:
             seeds = [KMeansPlusPlus()(z, k, draws.fold(key, "medoids", i))
                      for i in range(self.n_init)]
@@ -47,10 +48,6 @@ class KMedoids:
                 break
         costs = torch.stack([torch.cdist(x, x[rows]).amin(1).sum() for rows in medoids])
         return samples[medoids[costs.argmin()]]
-
-
-def _central(x: Tensor, k: int) -> Tensor:
-    return x[_summed_distances(x - x.mean(0)).argsort(stable=True)[:k]]
 
 
 def _summed_distances(x: Tensor) -> Tensor:

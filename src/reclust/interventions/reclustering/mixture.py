@@ -46,7 +46,7 @@ class GaussianMixture:
     def labels(self, z: Tensor, k: int, key: Tensor) -> Tensor:
         """Return the labels that each restart gives: (..., n, d) -> (..., s, n)."""
         x, _, moments, _ = self._fit(z, k, key)
-        weights = self._log_density(moments, x.shape[1])
+        weights = self._log_density(moments, *x.shape[1:])
         parts = [(self._features(part) @ weights.flatten(1, 2).mT).unflatten(-1, weights.shape[1:3])
                  for part in x.split(_piece(x, weights[0, ..., 0].numel()), dim=1)]
         return torch.cat(parts, 1).argmax(-1).mT.reshape(*z.shape[:-2], self.restarts, -1)
@@ -76,7 +76,7 @@ class GaussianMixture:
         running = torch.ones_like(likelihood, dtype=torch.bool)
         for _ in range(self.max_iter):
             features = map(self._features, parts) if kept is None else kept
-            moved, now = self._improve(features, moments, x.shape[1])
+            moved, now = self._improve(features, moments, *x.shape[1:])
             # Where a covariance becomes singular, the last finite moments stay.
             running = running & now.isfinite() & moved.isfinite().all(-1).all(-1)
             far = (now - likelihood).abs() >= self.tol
@@ -94,11 +94,11 @@ class GaussianMixture:
                 for part, part_labels in parts]
         return torch.stack(sums).sum(0)
 
-    def _improve(self, parts: Iterable[Tensor], moments: Tensor,
-                 n: int) -> tuple[Tensor, Tensor]:
+    def _improve(self, parts: Iterable[Tensor], moments: Tensor, n: int,
+                 d: int) -> tuple[Tensor, Tensor]:
         """Return new moments (p, s, k, f) and the mean log-likelihood before the step, (p, s)."""
         p, s, k, f = moments.shape
-        weights = self._log_density(moments, n).reshape(p, s * k, f).mT
+        weights = self._log_density(moments, n, d).reshape(p, s * k, f).mT
         total, likelihood = torch.zeros_like(moments), moments.new_zeros(p, s)
         for features in parts:
             joint = (features @ weights).unflatten(-1, (s, k))
@@ -107,11 +107,6 @@ class GaussianMixture:
             total += (member.flatten(2).mT @ features).unflatten(1, (s, k))
             likelihood += density.sum((1, 3))
         return total, likelihood / n
-
-    def _dimensions(self, features: int) -> int:
-        if self.covariance == "diagonal":
-            return (features - 1) // 2
-        return (math.isqrt(8 * features + 1) - 3) // 2
 
     def _pairs(self, d: int, device: torch.device) -> tuple[Tensor, Tensor]:
         """Return the features i, j whose products are used."""
@@ -129,9 +124,8 @@ class GaussianMixture:
         """Sum features by responsibility: (p, n, d), (p, n, s, k) -> (p, s, k, f)."""
         return (member.flatten(2).mT @ self._features(x)).unflatten(1, member.shape[2:])
 
-    def _log_density(self, moments: Tensor, n: int) -> Tensor:
+    def _log_density(self, moments: Tensor, n: int, d: int) -> Tensor:
         """Return coefficients of features for the log of weight times density, (p, s, k, f)."""
-        d = self._dimensions(moments.shape[-1])
         i, j = self._pairs(d, moments.device)
         mass, mean = moments[..., :1].clamp(min=1e-14), _means(moments, d)
         covariance = moments.new_zeros(*moments.shape[:-1], d, d)

@@ -1,8 +1,8 @@
 """Reclustering: new centers from the current embeddings, or as means of known groups."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -13,13 +13,8 @@ from ..steps import Step
 from ..target import Target
 from .kmeans import KMeans
 
-MOST_NUMBERS = 2**25  # in embeddings reclustered together; methods need several times the memory
-
-
-class Method(Protocol):
-    """A function that finds centers: (z (..., n, d), k, key (...)) -> (..., k, d)."""
-
-    def __call__(self, z: Tensor, k: int, key: Tensor) -> Tensor: ...
+# A function that finds centers: (z (..., n, d), k, key (...)) -> (..., k, d).
+Method = Callable[[Tensor, int, Tensor], Tensor]
 
 
 def group_means(z: Tensor, labels: Tensor, centers: Tensor) -> Tensor:
@@ -78,48 +73,27 @@ class Recluster(OnSamples):
 
     def __post_init__(self) -> None:
         if isinstance(self.method, type) or not callable(self.method):
-            raise TypeError("method must be a function (z, k, key) -> centers, such as KMeans(), "
-                            f"got {self.method!r}.")
+            raise TypeError(f"method must be a function such as KMeans(), got {self.method!r}.")
 
     def __call__(self, target: Target) -> None:
-        place_centers(self.method, [target], [self.embed(target)])
-
-    def apply_together(self, targets: Sequence[Target]) -> None:
-        """Call the method as few times as memory allows: one target does not fill a GPU."""
-        together: list[tuple[Target, Tensor]] = []
-        for target in targets:
-            z = self.embed(target)
-            if together and z.numel() + sum(x.numel() for _, x in together) > MOST_NUMBERS:
-                place_centers(self.method, *zip(*together, strict=True))
-                together = []
-            together.append((target, z))
-        place_centers(self.method, *zip(*together, strict=True))
+        place_centers(self.method, target, self.embed(target))
 
 
-def place_centers(method: Method, targets: Sequence[Target], embeddings: Sequence[Tensor]) -> None:
-    """Set the centers of each target to those that the method finds in its embeddings."""
-    z, key = _joined(embeddings), _joined([target.key for target in targets])
+def place_centers(method: Method, target: Target, z: Tensor) -> None:
+    """Set the centers to those that the method finds in embeddings (..., m, d)."""
     finite = z.isfinite().flatten(-2).all(-1)
     if z.ndim > 2 and finite.any() and not finite.all():  # failed replicas must not stop others
         z = z.where(finite[:, None, None], z[finite.nonzero()[0]])
-    shape = (*z.shape[:-2], *targets[0].centers.shape[-2:])
-    centers = method(z, shape[-2], draws.fold(key, "recluster"))
+    shape = target.centers.shape
+    centers = method(z, shape[-2], draws.fold(target.key, "recluster"))
     if centers.shape != shape:
         raise ValueError(f"{method!r} returned centers of shape {tuple(centers.shape)} for "
                          f"embeddings of shape {tuple(z.shape)}, expected {shape}.")
     if (finite & ~centers.isfinite().flatten(-2).all(-1)).any():
-        raise ValueError(f"{method!r} returned centers that are not finite, for example the mean "
-                         "of an empty cluster.")
+        raise ValueError(f"{method!r} returned centers that are not finite.")
     if not finite.all():
         centers = centers.where(finite[..., None, None], torch.nan)
-    sizes = [len(target.centers) for target in targets]
-    for target, part in zip(targets, centers.split(sizes), strict=True):
-        target.centers.copy_(part)
-
-
-def _joined(parts: Sequence[Tensor]) -> Tensor:
-    """Concatenate along the replicas' axis; a single model has none."""
-    return torch.cat(list(parts)) if len(parts) > 1 else parts[0]
+    target.centers.copy_(centers)
 
 
 @value

@@ -117,7 +117,10 @@ def curve_panels(several: Sequence[Runs], columns: Sequence[str]) -> Figure:
         fired = set().union(*(resets[runs.study].get(run, ()) for run in chosen.frame["run"]))
         for axes, column in zip(place, columns, strict=True):
             mark_resets(axes, fired)
-            some = _comparable(shown) if column == "label_change" else shown
+            some = shown
+            if column == "label_change":
+                measured = np.unique(shown.loc[shown[column].notna(), "epoch"])
+                some = shown[over_one_epoch(shown["epoch"].to_numpy(), measured)]
             banded(axes, some, column, variants, points=len(some) < len(shown))
             if axes not in grid[:, 0]:
                 axes.set_ylabel("")
@@ -128,17 +131,17 @@ def curve_panels(several: Sequence[Runs], columns: Sequence[str]) -> Figure:
     return add_legend(figure, grid[0, 0])
 
 
-def _comparable(curves: pandas.DataFrame) -> pandas.DataFrame:
-    measured = np.unique(curves.loc[curves["label_change"].notna(), "epoch"])
-    return curves[over_one_epoch(curves["epoch"].to_numpy(), measured)]
-
-
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Save as .pdf, .svg or .png, the same bytes each time."""
-    matplotlib = require("matplotlib", purpose="Drawing figures", extra="plot")
-    path, content = Path(path), io.BytesIO()
+    path = Path(path)
     if path.suffix not in _UNDATED:
         raise ValueError(f"{path.name} has no known format: use one of {', '.join(_UNDATED)}.")
+    write_bytes(path, rendered(figure, path.suffix))
+
+
+def rendered(figure: Figure, suffix: str) -> bytes:
+    matplotlib = require("matplotlib", purpose="Drawing figures", extra="plot")
+    content = io.BytesIO()
     with matplotlib.rc_context(STYLE):
-        figure.savefig(content, format=path.suffix[1:], metadata=_UNDATED[path.suffix])
-    write_bytes(path, content.getbuffer())
+        figure.savefig(content, format=suffix[1:], metadata=_UNDATED[suffix])
+    return content.getvalue()

@@ -5,13 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import os
-import tempfile
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
-from itertools import zip_longest
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +18,8 @@ from ...training.history import AFTER_RESET, Curve
 from ...utils.files import check_writable
 from ...utils.progress import ProgressOption, progress_bar
 from ...utils.version import __version__
-from ..figures import FIGURES, MissingData, figure, save, source
+from ..figures import FIGURES, MissingData, figure, source
+from ..figures.panels import rendered
 from ..figures.runs import over_one_epoch
 from ..store.reader import CELL, Status, StoreReader
 from ..study import Study
@@ -66,7 +64,9 @@ def report_data(store: StoreReader, *, title: str, samples: Callable[[str], Foun
             if measure == "train_acc":  # of runs that are scored on other samples
                 train_accuracies.setdefault(run, []).append(accuracy)
         done()
-    for cell in _in_turn(studies):
+    cells = [(place, cell) for study in studies for place, cell in enumerate(study["cells"])
+             if cell["shown"] is not None]
+    for _, cell in sorted(cells, key=lambda pair: pair[0]):  # studies in turn share the limits
         shown = pools["runs"].items[cell["shown"]]
         details.add(shown["run"], cell["key"]["dataset"],
                     [shown["acc"], *train_accuracies.get(shown["run"], ())])
@@ -203,19 +203,9 @@ def _series(runs: Sequence[str], phases: Mapping[str, _PhaseCurves], points: int
     return series
 
 
-def _in_turn(studies: Sequence[Plain]) -> list[Plain]:
-    """Take cells with finished runs from each study and data set in turn, to share the limits."""
-    queues: dict[tuple[str, str], list[Plain]] = {}
-    for study in studies:
-        for cell in study["cells"]:
-            if cell["shown"] is not None:
-                queues.setdefault((study["name"], cell["key"]["dataset"]), []).append(cell)
-    return [cell for turn in zip_longest(*queues.values()) for cell in turn if cell is not None]
-
-
 def gallery(store: StoreReader, done: Callable[[], object]) -> dict[str, Any] | None:
     """Draw the figures that the store has data for, calling `done` after each; None without any."""
-    drawn, missing, failed = [], [], []
+    drawn, missing = [], []
     for name, spec in FIGURES.items():
         try:
             text = {"name": name, "about": spec.about, "source": f"From {source(store, name)}."}
@@ -224,20 +214,15 @@ def gallery(store: StoreReader, done: Callable[[], object]) -> dict[str, Any] | 
             missing.append(name)
         except ImportError as error:  # without matplotlib
             return {"drawn": [], "said": [str(error)]}
-        except Exception as error:  # custom studies may have the paper's names; keep the report
-            failed.append(f"{name} could not be drawn: {type(error).__name__}: {error}")
         done()
-    if not drawn and not failed:
+    if not drawn:
         return None
     said = [f"Not drawn, no data: {', '.join(missing)}."] if missing else []
-    return {"drawn": drawn, "said": [*said, *failed]}
+    return {"drawn": drawn, "said": said}
 
 
 def _picture(drawing: Figure) -> dict[str, Any]:
     """Embed as an image, so that its identifiers and styles cannot clash with the page's."""
     width, height = (round(DPI * inches) for inches in drawing.get_size_inches())
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "figure.svg"
-        save(drawing, path)
-        content = base64.b64encode(path.read_bytes()).decode()
+    content = base64.b64encode(rendered(drawing, ".svg")).decode()
     return {"width": width, "height": height, "picture": f"data:image/svg+xml;base64,{content}"}

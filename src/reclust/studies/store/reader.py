@@ -64,8 +64,7 @@ class StoreReader:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         if not self.path.is_file():
-            raise FileNotFoundError(f"There is no store {path}: `reclust study run NAME --store "
-                                    f"{path}` makes one.")
+            raise FileNotFoundError(f"There is no store {path}: `reclust study run` makes one.")
         uri = schema.read_only_uri(self.path)
         with schema.explain_errors(path):
             self._db = sqlite3.connect(uri, uri=True, timeout=60, isolation_level=None)
@@ -245,9 +244,9 @@ class StoreReader:
     def array(self, run: str, name: str) -> np.ndarray:
         """Return an array of a run: labels (n,), centers (k, d), or another of its study."""
         group, position = self._place(run)
-        return schema.unpack_array(*self._row(
-            "SELECT dtype, shape, content FROM arrays WHERE group_key = ? AND name = ?", group, name
-        ))[position]
+        dtype, shape, content = self._row("SELECT dtype, shape, content FROM arrays "
+                                          "WHERE group_key = ? AND name = ?", group, name)
+        return schema.unpack(content, dtype, json.loads(shape))[position]
 
     def settings(self, run: str) -> Settings:
         return from_json(json.loads(self.plain_settings(run)))

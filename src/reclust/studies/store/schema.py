@@ -129,10 +129,6 @@ def pack_array(array: np.ndarray) -> tuple[str, str, bytes]:
     return array.dtype.str, json.dumps(array.shape), pack(array)
 
 
-def unpack_array(dtype: str, shape: str, content: bytes) -> np.ndarray:
-    return unpack(content, dtype, json.loads(shape))
-
-
 def read_only_uri(path: str | os.PathLike[str]) -> str:
     """Return the address for SQLite, which cannot lock files in a read-only folder."""
     path = Path(path).absolute()

@@ -217,8 +217,7 @@ def export(store: StoreReader, folder: str | os.PathLike[str], *,
         for name, frame in frames.items():
             path = folder / f"{study}.{name}.{kind}"
             if path.parent != folder or path in written or path.resolve() == store.path.resolve():
-                raise ValueError(f"{store.path} has the name {study!r} or {name!r}, which cannot "
-                                 "be that of a file here.")
+                raise ValueError(f"{store.path}: {study!r} or {name!r} cannot be that of a file.")
             text = {column: frame[column].map(no_formula) for column in frame
                     if kind == "csv" and frame[column].dtype.kind == "O"}
             write_bytes(path, frame.to_parquet(index=False) if kind == "parquet" else frame.assign(

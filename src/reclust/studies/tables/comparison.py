@@ -22,7 +22,6 @@ class Comparison:
     pretrained: bool
     pairs: int
     wins: int
-    losses: int
     baseline: float
     variant: float
     difference: float
@@ -52,9 +51,8 @@ def compare(reader: StoreReader, study: str, *, variant: str = "brb", baseline: 
             change = after - before
             comparisons.append(Comparison(
                 dataset, algorithm, bool(pretrained), len(seeds), int((change > 0).sum()),
-                int((change < 0).sum()), float(before.mean()), float(after.mean()),
-                float(change.mean()), *mean_interval(change, 0.95),
-                signed_rank_test(change), t_test(change)))
+                float(before.mean()), float(after.mean()), float(change.mean()),
+                *mean_interval(change, 0.95), signed_rank_test(change), t_test(change)))
     return comparisons
 
 

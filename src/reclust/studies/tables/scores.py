@@ -44,8 +44,7 @@ def score_tables(reader: StoreReader, study: str, *layouts: Layout) -> list[Tabl
     entries = [reader.means(study, by=layout.by, measures=layout.measures) for layout in layouts]
     count, planned = sum(entry["runs"] for entry in entries[0]), reader.planned(study)
     if not count:
-        raise ValueError(f"No run of {study} has finished yet in {reader.path}: "
-                         f"`reclust study run {study}` continues it.")
+        raise ValueError(f"No run of {study} has finished yet in {reader.path}.")
     finished = f"{count} runs." if count == planned else f"{count} of {planned} runs finished."
     compared = published.as_published(study, reader.protocol(study))
     return [table for layout, rows in zip(layouts, entries, strict=True) for table in _laid_out(

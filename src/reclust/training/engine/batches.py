@@ -59,15 +59,10 @@ class Batches:
                 batches.append(self.targets[_replicas(rows, self.targets), rows])
             yield from zip(*batches, strict=True)
 
-    def clean(self, order_key: Tensor) -> Iterator[Tensor]:
-        """One epoch of unchanged samples, (r, B, *sample_shape) per batch."""
-        for _, _, x in self._taken(order_key):
-            yield from self.inputs.normalize(x)
-
-    def first_views(self, order_key: Tensor, augment_key: Tensor) -> Iterator[Tensor]:
-        """One epoch of samples as in the first view, (r, B, *sample_shape) per batch."""
+    def single_views(self, order_key: Tensor, augment_key: Tensor, kind: View) -> Iterator[Tensor]:
+        """One epoch of samples in one view, (r, B, *sample_shape) per batch."""
         for _, own, x in self._taken(order_key):
-            yield from self._views(own, x, augment_key, self.kinds[:1]).squeeze(2)
+            yield from self._views(own, x, augment_key, (kind,)).squeeze(2)
 
     def _taken(self, key: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Yield row numbers (b, r, B), this rank's part of each batch, and the part's samples."""

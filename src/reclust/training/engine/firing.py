@@ -8,9 +8,7 @@ import torch
 from torch import Tensor
 
 from ...interventions import Intervention, Peers, Target
-from ...interventions.steps import intervene
 from ...interventions.target import Clock
-from ...objectives import Objective
 from ...utils.values import same
 from ..settings import Settings
 from .adam import Adam
@@ -44,15 +42,11 @@ class InterventionRunner:
 
     def take(self, epoch: int) -> np.ndarray:
         """Call what fires at the start of this epoch; return the changed replicas, (r,)."""
-        due = []
+        fired = np.zeros(len(self.replicas), dtype=bool)
         for (which, intervention), memory in zip(self.shared, self.memory.values(), strict=True):
             if intervention.fires(epoch):
                 target = self.target(which, self.replicas.state["centers"])
-                due.append((which, intervention, replace(target, memory=memory)))
-        done = intervene(epoch, [(intervention, target) for _, intervention, target in due])
-        fired = np.zeros(len(self.replicas), dtype=bool)
-        for (which, _, _), changed in zip(due, done, strict=True):
-            fired[which] = changed
+                fired[which] = intervention(epoch, replace(target, memory=memory))
         return fired
 
     def target(self, which: slice, centers: Tensor) -> Target:
@@ -84,11 +78,11 @@ def _within(which: slice, some: slice) -> slice:
 
 
 def sharing(replica_settings: Sequence[Settings]) -> list[tuple[slice, Intervention]]:
-    """Find neighboring replicas with equal interventions and objectives, to share one call."""
-    shared: list[tuple[slice, Intervention | None, Objective]] = []
+    """Find neighboring replicas with equal interventions, to share one call."""
+    shared: list[tuple[slice, Intervention | None]] = []
     for i, settings in enumerate(replica_settings):
         start = i
-        if shared and same((settings.intervention, settings.objective), shared[-1][1:]):
+        if shared and same(settings.intervention, shared[-1][1]):
             start = shared.pop()[0].start
-        shared.append((slice(start, i + 1), settings.intervention, settings.objective))
-    return [(which, intervention) for which, intervention, _ in shared if intervention is not None]
+        shared.append((slice(start, i + 1), settings.intervention))
+    return [(which, intervention) for which, intervention in shared if intervention is not None]

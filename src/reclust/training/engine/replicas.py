@@ -1,7 +1,6 @@
 """Many models as one: every tensor of r replicas is stored in one stacked tensor (r, ...)."""
 
 import copy
-import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -15,7 +14,6 @@ from ...objectives import Objective, State
 from ...representations import Representation, build_network
 from ...representations.layers import KeyedDropout
 from ...utils.device import memory_limit
-from ...utils.values import same
 
 NETWORK, STATE = "network", "state"  # prefixes of the names of trained tensors
 LARGE_SAMPLE = 2**16  # values above which a network of usual width may not fit into memory
@@ -51,8 +49,7 @@ class Replicas:
         self.representation, self.net = representation, net.requires_grad_(False)
         self.parameters, self.buffers, self.seeds = parameters, buffers, tuple(seeds)
         self.working = parameters
-        self.objectives: list[Objective] = []
-        self.numbers: State = {}  # float fields in which the objectives differ
+        self.objective: Objective | None = None
         self.state: State = {}
         self.key = draws.key(self.seeds, device=next(iter(parameters.values())).device)
 
@@ -84,21 +81,16 @@ class Replicas:
             if self.working[name] is not stack:
                 self.working[name].detach().copy_(stack)
 
-    def start_objectives(self, objectives: Sequence[Objective], centers: Tensor) -> None:
-        """Initialize the state of the objectives from centers (r, k, d)."""
-        states = [objective.init(c) for objective, c in zip(objectives, centers, strict=True)]
-        state = {name: torch.stack([state[name] for state in states]) for name in states[0]}
-        self.set_objectives(objectives, state)
-
-    def set_objectives(self, objectives: Sequence[Objective], state: State) -> None:
-        self.objectives = list(objectives)
-        self.numbers = _differing_numbers(objectives, like=state["centers"])
-        self.state = {name: tensor.detach().clone() for name, tensor in state.items()}
+    def start_objective(self, objective: Objective, centers: Tensor) -> None:
+        """Initialize the state of the objective from centers (r, k, d)."""
+        self.objective, states = objective, [objective.init(own) for own in centers]
+        self.state = {name: torch.stack([state[name] for state in states]).detach()
+                      for name in states[0]}
 
     @property
     def learned_state(self) -> list[str]:
-        """Names in the objectives' state that the optimizer moves; `update` moves the others."""
-        return sorted(self.objectives[0].trainable) if self.objectives else []
+        """Names in the objective's state that the optimizer moves; `update` moves the others."""
+        return [] if self.objective is None else sorted(self.objective.trainable)
 
     @property
     def learned(self) -> dict[str, tuple[Tensor, Tensor]]:
@@ -152,18 +144,6 @@ class Replicas:
         return module
 
 
-def _differing_numbers(objectives: Sequence[Objective], like: Tensor) -> State:
-    """Float fields in which the objectives differ, as tensors (r,)."""
-    if all(objective is objectives[0] for objective in objectives):
-        return {}
-    numbers = {}
-    for field in dataclasses.fields(objectives[0]):  # type: ignore[arg-type]
-        values = [getattr(objective, field.name) for objective in objectives]
-        if not all(same(value, values[0]) for value in values):
-            numbers[field.name] = like.new_tensor(values)
-    return numbers
-
-
 def _check_memory(representation: Representation, sample_shape: tuple[int, ...], n_clusters: int,
                   count: int, device: torch.device, dtype: torch.dtype) -> None:
     """Raise if weights, gradients and Adam's moments of networks for large samples do not fit."""
@@ -175,5 +155,4 @@ def _check_memory(representation: Representation, sample_shape: tuple[int, ...],
         return  # a custom representation that cannot be built on the meta device
     needed = 4 * count * sum(weights.numel() for weights in net.parameters()) * dtype.itemsize
     if needed > memory_limit(device):
-        raise torch.OutOfMemoryError(f"{count} networks and their training state take "
-                                     f"{needed / 2**30:.0f} GiB.")
+        raise torch.OutOfMemoryError(f"{count} networks take {needed / 2**30:.0f} GiB.")
