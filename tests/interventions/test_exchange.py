@@ -7,10 +7,12 @@ import torch
 from support import Stop, blobs, small_settings, stop_at
 
 from reclust import (
+    BRB,
     Autoencoder,
     Checkpoint,
     DCNObjective,
     Execution,
+    IDECObjective,
     KMeans,
     Recluster,
     ResetMomentum,
@@ -21,6 +23,7 @@ from reclust import (
 )
 from reclust.interventions import Every, Exchange, RecomputeCenters
 from reclust.training import run as run_module
+from reclust.training.engine.firing import sharing
 from reclust.training.phase import Phase
 
 X = torch.from_numpy(blobs(n=100)[0])
@@ -152,6 +155,12 @@ def test_those_with_other_interventions_are_no_peers(monkeypatch):
 def test_impossible_exchanges_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
         Exchange(**given)
+
+
+def test_those_with_another_objective_are_no_peers():
+    weights = (0.1, 0.1, 0.3, 0.3)
+    each = [replace(settings(), objective=IDECObjective(weight), intervention=BRB(2)) for weight in weights]
+    assert [which for which, _ in sharing(each)] == [slice(0, 2), slice(2, 4)]
 
 
 def test_more_views_tell_the_same_with_less_chance():

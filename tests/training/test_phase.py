@@ -17,6 +17,7 @@ from reclust import (
     Evaluation,
     Every,
     Execution,
+    IDECObjective,
     KMeans,
     Recluster,
     ReclustWarning,
@@ -195,15 +196,7 @@ def test_no_reset_is_announced_behind_the_last_epoch():
     assert told == [False, False]
 
 
-def test_one_replica_whose_gradients_explode_is_enough_for_a_warning(monkeypatch):
-    draw = Autoencoder.initial_weights
-
-    def large(representation, net, key, dtype):
-        weights = draw(representation, net, key, dtype)
-        weights["encoder.1.weight"][1] *= 1e6
-        return weights
-
-    monkeypatch.setattr(Autoencoder, "initial_weights", large)
-    once = small_settings(pretraining=None, intervention=None, clustering=Schedule(1, batch_size=30))
+def test_one_replica_whose_gradients_explode_is_enough_for_a_warning():
+    once = [small_settings(pretraining=None, intervention=None, objective=IDECObjective(weight), clustering=Schedule(1, batch_size=30)) for weight in (0.1, 1e9)]
     with pytest.warns(ReclustWarning, match="Gradients explode"):
         train(X, once, seeds=[0, 0], execution=EXACT)

@@ -18,7 +18,7 @@ X, Y = blobs()
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    ({"objective": DCNObjective()}, "must agree in objective"),
+    ({"objective": DCNObjective()}, "must agree in the class of the objective"),
     ({"clustering": Schedule(epochs=7)}, "must agree in clustering"),
     ({"representation": Autoencoder((8,))}, "must agree in representation"),
 ])
@@ -26,6 +26,8 @@ def test_variants_that_cannot_be_stacked_are_refused(change, message):
     base = small_settings()
     with pytest.raises(ValueError, match=message):
         train(X, [base, replace(base, **change)], seeds=[0, 1])
+    with pytest.raises(ValueError, match="must agree in objective.rate"):
+        train(X, [small_settings(objective=DCNObjective(rate=rate)) for rate in ("constant", "counts")], seeds=[0, 1])
 
 
 def test_warm_up_rises_linearly_from_one_percent():

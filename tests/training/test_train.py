@@ -68,13 +68,19 @@ def test_stacked_equals_separate_equals_plain(objective, batch_norm):
     assert gap(together, together, 0, 1) > 1e-3, "replicas with different seeds must differ"
 
 
-def test_variants_that_differ_in_interventions_train_side_by_side():
+def test_variants_that_differ_in_numbers_and_interventions_train_side_by_side():
     base = small_settings(objective=IDECObjective(0.1))
-    variants = [base, replace(base, intervention=None), replace(base, intervention=BRB(3, keep=0.5, method=KMeans(n_init=2)))]
+    variants = [
+        base,
+        replace(base, objective=IDECObjective(0.7)),
+        replace(base, intervention=None),
+        replace(base, intervention=BRB(3, keep=0.5, method=KMeans(n_init=2))),
+        replace(base, objective=DECObjective(representation_weight=0.3)),
+    ]
     together = train(X, variants, seeds=[5] * len(variants), execution=exact("vmap"))
     fired = together.history["clustering"]["fired"]
     assert {epoch: row.tolist() for epoch, row in zip(fired.epochs.tolist(), fired.values, strict=True)} == {
-        2: [True, False, False], 3: [False, False, True], 4: [True, False, False]}
+        2: [True, True, False, False, True], 3: [False, False, False, True, False], 4: [True, True, False, False, True]}
     for i, settings in enumerate(variants):
         assert gap(together, train(X, settings, seeds=[5], execution=exact("plain")), i, 0) < 1e-9
 
@@ -106,18 +112,13 @@ def test_resumed_equals_uninterrupted_bit_for_bit(tmp_path, objective, seeds, wh
             assert (curve.values == resumed.history[phase][column].values).all()
 
 
-def test_a_failing_replica_is_dropped_with_a_warning_and_disturbs_nobody(monkeypatch):
-    healthy, draw = train(X, small_settings(), seeds=SEEDS, execution=exact("vmap")), Autoencoder.initial_weights
-
-    def poisoned(representation, net, key, dtype):
-        weights = draw(representation, net, key, dtype)
-        weights["encoder.1.weight"][1] = torch.nan
-        return weights
-
-    monkeypatch.setattr(Autoencoder, "initial_weights", poisoned)
-    with pytest.warns(ReclustWarning, match="seed 1 became nan in epoch 0 of pretraining.*smaller lr"):
-        result = train(X, small_settings(), seeds=SEEDS, execution=exact("vmap"))
-    assert result.failed == {1: ("pretraining", 0)} and result.living == [0, 2]
+def test_a_failing_replica_is_dropped_with_a_warning_and_disturbs_nobody():
+    poisoned = replace(small_settings(objective=IDECObjective(0.1)), objective=IDECObjective(float("inf")))
+    mixed = [small_settings(), poisoned, small_settings()]
+    with pytest.warns(ReclustWarning, match="seed 1 became nan in epoch 0 of clustering.*smaller lr"):
+        result = train(X, mixed, seeds=SEEDS, execution=exact("vmap"))
+    assert result.failed == {1: ("clustering", 0)} and result.living == [0, 2]
+    healthy = train(X, small_settings(), seeds=SEEDS, execution=exact("vmap"))
     assert gap(result, healthy, 0, 0) < 1e-9 and gap(result, healthy, 2, 2) < 1e-9
 
 

@@ -14,8 +14,8 @@ class Objective(Protocol):
 
     Training minimizes ``representation_weight * representation loss + weight * loss``. An
     objective is a frozen dataclass, decorated with `reclust.value`, and is written for one model.
-    To train many models at once its methods are mapped over replicas, so they must not branch on
-    tensor values.
+    To train many models at once its methods are mapped over replicas and its float fields may be
+    replaced by 0-d tensors, so they must not branch on tensor values.
 
     Shapes: V views of each sample, B batch size, d embedding size, k clusters.
 
@@ -73,7 +73,7 @@ class TrainedCenters(GradientOnly):
         return nearest(z, state["centers"])
 
 
-def has_update(objective: Objective | None) -> bool:
+def has_update(objective: Objective) -> bool:
     """Tell whether the objective overrides `GradientOnly.update`."""
     return getattr(type(objective), "update", None) is not GradientOnly.update
 

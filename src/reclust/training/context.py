@@ -33,7 +33,7 @@ class RunContext:
 
     @property
     def common(self) -> Settings:
-        """Settings in which all replicas agree, apart from the intervention."""
+        """Settings in which all replicas agree, apart from objective and intervention."""
         return self.settings[0]
 
 

@@ -83,10 +83,10 @@ class GradientDescent:
         means = dict(zip(LOSS_COLUMNS, (total / self.batches.count).cpu().numpy().T, strict=True))
         if self.schedule.clip_norm is None or self.schedule.network == "frozen":
             del means["gradient_norm"]
-        objective = self.replicas.objective
-        if objective is None:
+        objectives = self.replicas.objectives
+        if not objectives:
             del means["representation_loss"], means["cluster_loss"]
-        elif objective.representation_weight == 0:
+        elif not any(map(_uses_representation_loss, objectives)):
             del means["representation_loss"]
         return means
 
@@ -116,7 +116,7 @@ class GradientDescent:
                 own = self._encode(net, views)
             z = self.ranks.whole(own)
             representation_loss = zero = torch.zeros((), dtype=dtype, device=z.device)
-            if objective is None or objective.representation_weight != 0:
+            if objective is None or _uses_representation_loss(objective):
                 representation_loss = self.ranks.representation_loss(representation, net, views,
                                                                      own, z)
         if objective is None:
@@ -145,7 +145,7 @@ class GradientDescent:
         """Run the objective's gradient-free update in a second pass, if it has one (DCN)."""
         replicas = self.replicas
         only_gradients = set(replicas.state) == set(replicas.learned_state)
-        if only_gradients or not has_update(replicas.objective):
+        if only_gradients or not has_update(replicas.objectives[0]):
             return
         order_key, augment_key = (draws.fold(self.key, f"second {use}", epoch)
                                   for use in ("order", "augment"))
@@ -164,3 +164,8 @@ class GradientDescent:
         with self.precision.network():
             z = self.ranks.whole(self.replicas.representation.encode(net, x))
         return objective.update(state, z.to(self.precision.dtype))
+
+
+def _uses_representation_loss(objective: Objective) -> bool:
+    weight = objective.representation_weight  # a tensor if replicas differ
+    return not (isinstance(weight, float) and weight == 0)

@@ -1,6 +1,7 @@
 """Try data and custom parts before training, so that mistakes are reported in plain words."""
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -19,10 +20,10 @@ from .settings import Settings
 
 
 @torch.no_grad()
-def check_data_and_parts(replicas: Replicas, first: Settings, inputs: Inputs,
+def check_data_and_parts(replicas: Replicas, settings: Sequence[Settings], inputs: Inputs,
                          targets: Tensor | None = None, *, pretrains: bool) -> None:
     """Pass two samples through augmentations, network and objective, in eval mode."""
-    representation, device = replicas.representation, inputs.device
+    first, representation, device = settings[0], replicas.representation, inputs.device
     if inputs.n_samples < first.n_clusters:
         raise ValueError(f"n_clusters={first.n_clusters} needs at least {first.n_clusters} "
                          f"samples, X has n_samples={inputs.n_samples}.")
@@ -41,7 +42,7 @@ def check_data_and_parts(replicas: Replicas, first: Settings, inputs: Inputs,
                          f"{tuple(z.shape)}: it must return one row per sample, ({len(x)}, d).")
     with forbid_global_draws("The encoder", device):  # in training mode, for dropout
         representation.encode(copy.deepcopy(net).train(), x)
-    if pretrains or first.objective.representation_weight != 0:
+    if pretrains or any(item.objective.representation_weight != 0 for item in settings):
         _try_second_half(net, x, z)
     if first.clustering is not None:
         batches = Batches(inputs, first.clustering, first.augment)

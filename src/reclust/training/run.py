@@ -40,7 +40,7 @@ def run(context: RunContext, checkpoint: Checkpoint | None) -> Result:
     if common.clustering is None:
         return recorder.result(labels=None)
     if resumed is None:
-        _start_objective(context, recorder)
+        _start_objectives(context, recorder)
     clustering = Phase(context, "clustering", common.clustering, recorder, resumed)
     clustering.run(deadline)
     return recorder.result(clustering.label())
@@ -56,7 +56,7 @@ def create_replicas(inputs: Inputs, settings: Sequence[Settings], seeds: Sequenc
     for which, intervention in sharing(settings):
         intervention.check(replicas.blocks(which))
     pretrains = start is None and first.pretraining is not None
-    check_data_and_parts(replicas, first, inputs, targets, pretrains=pretrains)
+    check_data_and_parts(replicas, settings, inputs, targets, pretrains=pretrains)
     if start is not None:
         _adopt_weights(replicas, start)
     if first.first_centers is None and (start is None or start.n_clusters != first.n_clusters):
@@ -78,31 +78,33 @@ def _adopt_weights(replicas: Replicas, start: Result) -> None:
             tensor.copy_(start_stacks[name])
 
 
-def _start_objective(context: RunContext, recorder: Recorder) -> None:
-    """Find the first centers, or take the state of `start`, and initialize the objective."""
+def _start_objectives(context: RunContext, recorder: Recorder) -> None:
+    """Find the first centers, or take the state of `start`, and initialize the objectives."""
     common, replicas, start = context.common, context.replicas, context.start
+    objectives = [settings.objective for settings in context.settings]
     if common.first_centers is not None:
         assert common.clustering is not None
         schedule = Schedule(epochs=0, batch_size=common.clustering.batch_size)
         embedding_phase = Phase(context, "first centers", schedule, recorder)
         centers = embedding_phase.find_centers(common.first_centers, common.n_clusters)
         with torch.no_grad():
-            replicas.start_objective(common.objective, centers)
+            replicas.start_objectives(objectives, centers)
         return
     assert start is not None
     like = next(iter(replicas.parameters.values()))
     known = {name: stack.to(like.device, like.dtype if stack.is_floating_point() else None)
              for name, stack in start.state.items()}
-    replicas.start_objective(common.objective, known["centers"])
-    for name, initial in replicas.state.items():
-        initial.copy_(known.get(name, initial))
+    replicas.start_objectives(objectives, known["centers"])
+    state = {name: known.get(name, initial) for name, initial in replicas.state.items()}
+    replicas.set_objectives(objectives, state)
 
 
 def _restore(context: RunContext, state: TrainingState) -> None:
     replicas = context.replicas
     if state.phase == "clustering":
+        objectives = [settings.objective for settings in context.settings]
         centers = state.tensors["state"]["centers"].to(context.inputs.device)
-        replicas.start_objective(context.common.objective, centers)
+        replicas.start_objectives(objectives, centers)
     for kind, saved in state.tensors.items():
         for name, tensor in getattr(replicas, kind).items():
             tensor.copy_(saved[name])

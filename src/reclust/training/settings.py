@@ -11,7 +11,7 @@ from ..interventions import Intervention, Recluster, Step
 from ..objectives import Objective
 from ..representations import Autoencoder, Representation
 from ..utils.choices import Precision
-from ..utils.values import NotStored, choice, integer, number, same, value
+from ..utils.values import NotStored, choice, expanded, integer, number, same, value
 
 View = Literal["clean", "augmented", "neighbor"] | Augmentation
 LastBatch = Literal["dropped", "kept", "kept unless augmented"]
@@ -217,7 +217,24 @@ def settings_per_replica(settings: Settings | Sequence[Settings],
             raise ValueError(f"{name} must be set again: files do not hold a custom {part.what}.")
     for other in per_replica[1:]:
         differing = [name for name, part in vars(per_replica[0]).items()
-                     if name != "intervention" and not same(getattr(other, name), part)]
+                     if name not in ("objective", "intervention")
+                     and not same(getattr(other, name), part)]
+        differing += _clashes(per_replica[0].objective, other.objective)
         if differing:
             raise ValueError(f"Replicas of a run must agree in {', '.join(differing)}.")
     return per_replica
+
+
+def _clashes(first: Objective, second: Objective) -> list[str]:
+    """Name the fields in which two objectives differ and may not; floats may differ."""
+    first, second, clashes = expanded(first), expanded(second), []
+    if type(first) is not type(second):
+        return ["the class of the objective"]
+    if same(first, second):
+        return []
+    for field in dataclasses.fields(first):  # type: ignore[arg-type]
+        pair = getattr(first, field.name), getattr(second, field.name)
+        kinds = set(map(type, pair))
+        if not same(*pair) and not (float in kinds and kinds <= {int, float}):
+            clashes.append(f"objective.{field.name}")
+    return clashes

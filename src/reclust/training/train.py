@@ -43,7 +43,7 @@ def train(data: Inputs | Prepared | Tensor | np.ndarray, settings: Settings | Se
     data : Inputs, Prepared, Tensor or ndarray of shape (n_samples, *sample_shape)
         Scaled samples, or a prepared data set.
     settings : Settings or sequence of Settings
-        One for all or one per seed, which may differ in interventions.
+        One for all or one per seed, which may differ in interventions and floats of the objective.
     seeds : sequence of int
         One per replica. A replica gives the same result alone and next to others.
     start : Result or None, default=None

@@ -3,6 +3,7 @@
 Both apply functions of one replica, (net, objective, state, *tensors) -> tensor or dict, to all.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
-from ...objectives import State
+from ...objectives import Objective, State
 from ...utils.exceptions import first_line
 from .compilation import Compiled
 from .replicas import NETWORK, STATE, Replicas
@@ -49,7 +50,7 @@ class PlainExecutor:
             _pop_gradients(leaves)  # of a step that failed halfway
             if not self.modules[i].training:  # train() is slow: it visits every layer
                 self.modules[i].train()
-            result = function(self.modules[i], self.replicas.objective, self.states[i],
+            result = function(self.modules[i], self._objective(i), self.states[i],
                               *(tensor[i] for tensor in batch))
             result[0].backward()
             results.append(result.detach())
@@ -67,11 +68,14 @@ class PlainExecutor:
         """Return stacked results of some replicas, in eval or train mode, without gradients."""
         results = []
         for j, i in enumerate(range(len(self.modules))[which]):
-            results.append(function(self._exact[i].train(training), self.replicas.objective,
+            results.append(function(self._exact[i].train(training), self._objective(i),
                                     self.states[i], *(tensor[j] for tensor in batch)))
         if isinstance(results[0], dict):
             return {name: torch.stack([result[name] for result in results]) for name in results[0]}
         return torch.stack(results)
+
+    def _objective(self, replica: int) -> Objective | None:
+        return self.replicas.objectives[replica] if self.replicas.objectives else None
 
 
 class VmapExecutor:
@@ -98,13 +102,15 @@ class VmapExecutor:
     def _map(self, function: ForOne, parameters: State, batch: tuple[Tensor, ...],
              which: slice) -> Any:
         replicas = self.replicas
+        objective = replicas.objectives[0] if replicas.objectives else None
 
-        def call(parameters: State, buffers: State, state: State, *tensors: Tensor) -> Any:
+        def call(parameters: State, buffers: State, state: State, numbers: State,
+                 *tensors: Tensor) -> Any:
             named = {f"net.{name}": tensor for name, tensor in (parameters | buffers).items()}
-            arguments = (function, replicas.objective, state, *tensors)
+            arguments = (function, _with_numbers(objective, numbers), state, *tensors)
             return functional_call(self.caller, named, arguments)
 
-        mapped: list[Any] = [parameters, replicas.buffers, replicas.state]
+        mapped: list[Any] = [parameters, replicas.buffers, replicas.state, replicas.numbers]
         if which != slice(None):
             mapped = [{name: stack[which] for name, stack in stacks.items()} for stacks in mapped]
         try:
@@ -141,6 +147,17 @@ class _Caller(nn.Module):
 
     def forward(self, function: ForOne, *arguments: Any) -> Any:
         return function(self.net, *arguments)
+
+
+def _with_numbers(objective: Objective | None, numbers: State) -> Objective | None:
+    if objective is None or not numbers:
+        return objective
+    # `replace` would run checks that fail under vmap, and `copy` would keep cached properties.
+    changed = object.__new__(type(objective))
+    for field in dataclasses.fields(objective):  # type: ignore[arg-type]
+        content = numbers[field.name] if field.name in numbers else getattr(objective, field.name)
+        object.__setattr__(changed, field.name, content)
+    return changed
 
 
 def executor_kind(replicas: Replicas, wanted: str) -> str:

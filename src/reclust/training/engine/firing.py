@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ...interventions import Intervention, Peers, Target
 from ...interventions.target import Clock
+from ...objectives import Objective
 from ...utils.values import same
 from ..settings import Settings
 from .adam import Adam
@@ -78,11 +79,11 @@ def _within(which: slice, some: slice) -> slice:
 
 
 def sharing(replica_settings: Sequence[Settings]) -> list[tuple[slice, Intervention]]:
-    """Find neighboring replicas with equal interventions, to share one call."""
-    shared: list[tuple[slice, Intervention | None]] = []
+    """Find neighboring replicas with equal interventions and objectives, to share one call."""
+    shared: list[tuple[slice, Intervention | None, Objective]] = []
     for i, settings in enumerate(replica_settings):
         start = i
-        if shared and same(settings.intervention, shared[-1][1]):
+        if shared and same((settings.intervention, settings.objective), shared[-1][1:]):
             start = shared.pop()[0].start
-        shared.append((slice(start, i + 1), settings.intervention))
-    return [(which, intervention) for which, intervention in shared if intervention is not None]
+        shared.append((slice(start, i + 1), settings.intervention, settings.objective))
+    return [(which, intervention) for which, intervention, _ in shared if intervention is not None]

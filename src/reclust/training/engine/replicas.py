@@ -1,6 +1,7 @@
 """Many models as one: every tensor of r replicas is stored in one stacked tensor (r, ...)."""
 
 import copy
+import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -14,6 +15,7 @@ from ...objectives import Objective, State
 from ...representations import Representation, build_network
 from ...representations.layers import KeyedDropout
 from ...utils.device import memory_limit
+from ...utils.values import same
 
 NETWORK, STATE = "network", "state"  # prefixes of the names of trained tensors
 LARGE_SAMPLE = 2**16  # values above which a network of usual width may not fit into memory
@@ -49,7 +51,8 @@ class Replicas:
         self.representation, self.net = representation, net.requires_grad_(False)
         self.parameters, self.buffers, self.seeds = parameters, buffers, tuple(seeds)
         self.working = parameters
-        self.objective: Objective | None = None
+        self.objectives: list[Objective] = []
+        self.numbers: State = {}  # float fields in which the objectives differ
         self.state: State = {}
         self.key = draws.key(self.seeds, device=next(iter(parameters.values())).device)
 
@@ -81,16 +84,21 @@ class Replicas:
             if self.working[name] is not stack:
                 self.working[name].detach().copy_(stack)
 
-    def start_objective(self, objective: Objective, centers: Tensor) -> None:
-        """Initialize the state of the objective from centers (r, k, d)."""
-        self.objective, states = objective, [objective.init(own) for own in centers]
-        self.state = {name: torch.stack([state[name] for state in states]).detach()
-                      for name in states[0]}
+    def start_objectives(self, objectives: Sequence[Objective], centers: Tensor) -> None:
+        """Initialize the state of the objectives from centers (r, k, d)."""
+        states = [objective.init(c) for objective, c in zip(objectives, centers, strict=True)]
+        state = {name: torch.stack([state[name] for state in states]) for name in states[0]}
+        self.set_objectives(objectives, state)
+
+    def set_objectives(self, objectives: Sequence[Objective], state: State) -> None:
+        self.objectives = list(objectives)
+        self.numbers = _differing_numbers(objectives, like=state["centers"])
+        self.state = {name: tensor.detach().clone() for name, tensor in state.items()}
 
     @property
     def learned_state(self) -> list[str]:
-        """Names in the objective's state that the optimizer moves; `update` moves the others."""
-        return [] if self.objective is None else sorted(self.objective.trainable)
+        """Names in the objectives' state that the optimizer moves; `update` moves the others."""
+        return sorted(self.objectives[0].trainable) if self.objectives else []
 
     @property
     def learned(self) -> dict[str, tuple[Tensor, Tensor]]:
@@ -142,6 +150,18 @@ class Replicas:
             if isinstance(layer, nn.RNNBase):  # on a GPU it would move weights out of the stack
                 layer.flatten_parameters = lambda: None  # type: ignore[method-assign]
         return module
+
+
+def _differing_numbers(objectives: Sequence[Objective], like: Tensor) -> State:
+    """Float fields in which the objectives differ, as tensors (r,)."""
+    if all(objective is objectives[0] for objective in objectives):
+        return {}
+    numbers = {}
+    for field in dataclasses.fields(objectives[0]):  # type: ignore[arg-type]
+        values = [getattr(objective, field.name) for objective in objectives]
+        if not all(same(value, values[0]) for value in values):
+            numbers[field.name] = like.new_tensor(values)
+    return numbers
 
 
 def _check_memory(representation: Representation, sample_shape: tuple[int, ...], n_clusters: int,
