@@ -12,7 +12,7 @@ from reclust import (
     SCANObjective,
     SeCuObjective,
 )
-from reclust.objectives import HeadObjective
+from reclust.objectives import GCCObjective, HeadObjective
 from reclust.utils.values import from_json, to_json
 
 OBJECTIVES = {
@@ -23,6 +23,7 @@ OBJECTIVES = {
     "dcn, half sum": DCNObjective(reduction="half_sum"),
     "head": HeadObjective(),
     "scan": SCANObjective(),
+    "gcc": GCCObjective(),
     "secu": SeCuObjective(),
 }
 every = pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES)

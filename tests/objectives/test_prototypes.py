@@ -1,4 +1,4 @@
-"""SCAN and SeCu against slow transcriptions of their formulas, and BRB on each of them."""
+"""SCAN, GCC and SeCu against slow transcriptions of their formulas, and BRB on each of them."""
 
 import math
 from dataclasses import replace
@@ -23,8 +23,9 @@ from reclust import (
     train,
 )
 from reclust.geometry import nearest_neighbors
+from reclust.objectives import GCCObjective
 
-OBJECTIVES = {"scan": SCANObjective(), "secu": SeCuObjective()}
+OBJECTIVES = {"scan": SCANObjective(), "gcc": GCCObjective(), "secu": SeCuObjective()}
 every = pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES)
 X, Y = blobs(n=120)
 PAIRS = Schedule(epochs=5, batch_size=40, lr=1e-2, views=("clean", "neighbor"), neighbors=5)
@@ -61,6 +62,19 @@ def test_scan_pulls_neighbors_to_one_prototype_and_spreads_the_mean_prediction()
     objective = SCANObjective(entropy=2.0, temperature=0.3)
     loss = objective.loss(objective.init(centers), torch.stack((first, second)))
     assert loss.item() == pytest.approx(np.mean(pairs) + 2 * negative_entropy(p), rel=1e-12)
+
+
+def test_gcc_tells_the_columns_of_clusters_apart():
+    (first, second), centers = case()
+    p, q = (np.array(predictions(z, centers, 0.3)) for z in (first, second))
+    columns = [column / np.linalg.norm(column) for column in (*p.T, *q.T)]
+    terms = []
+    for i, own in enumerate(columns):
+        others = [math.exp(own @ other / 0.5) for j, other in enumerate(columns) if j != i]
+        terms.append(-own @ columns[(i + 3) % 6] / 0.5 + math.log(sum(others)))
+    objective = GCCObjective(entropy=2.0, temperature=0.3, contrast=0.5)
+    loss = objective.loss(objective.init(centers), torch.stack((first, second)))
+    assert loss.item() == pytest.approx(np.mean(terms) + 2 * negative_entropy(p), rel=1e-12)
 
 
 def slow_secu(z, centers, dual, *, of_network):

@@ -15,6 +15,7 @@ from .dec import (
 )
 from .prototypes import (
     DistillationObjective as DistillationObjective,
+    GCCObjective as GCCObjective,
     SCANObjective as SCANObjective,
     SeCuObjective as SeCuObjective,
 )

@@ -1,10 +1,10 @@
-"""Embeddings are compared with prototypes, the centers: SCAN, SeCu and distillation."""
+"""Embeddings are compared with prototypes, the centers: SCAN, GCC, SeCu and distillation."""
 
 from typing import ClassVar
 
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
+from torch.nn.functional import cross_entropy, normalize
 
 from ..utils.values import number, value
 from .base import State, TrainedCenters
@@ -65,6 +65,25 @@ class SCANObjective(_Prototypes):
         p = self.probabilities(state, z)
         same = (p[0] * p[-1]).sum(-1).clamp(min=torch.finfo(z.dtype).tiny)
         return self.entropy * negative_entropy(p[0].mean(0)) - same.log().mean()
+
+
+@value
+class GCCObjective(SCANObjective):
+    """Objective of GCC's assignment head: columns of predictions for two views are contrasted.
+
+    Parameters are those of `SCANObjective`; `contrast` is the temperature between clusters.
+    """
+
+    contrast: float = number(default=1.0, above=0)
+
+    def loss(self, state: State, z: Tensor) -> Tensor:
+        p = self.probabilities(state, z)
+        columns = normalize(torch.cat((p[0], p[-1]), -1).mT, dim=-1)
+        itself = torch.eye(len(columns), dtype=torch.bool, device=z.device)
+        similarity = (columns @ columns.mT / self.contrast).masked_fill(itself, -torch.inf)
+        partner = torch.arange(len(columns), device=z.device).roll(len(columns) // 2)
+        spread = negative_entropy(p[0].mean(0))
+        return self.entropy * spread + cross_entropy(similarity, partner)
 
 
 @value
