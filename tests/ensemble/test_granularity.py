@@ -8,8 +8,8 @@ from sklearn.metrics import adjusted_rand_score
 from support import blobs
 
 from reclust import KSuggestion
-from reclust.ensemble.consensus import consensus
-from reclust.ensemble.granularity import agreement, candidate_ks, labelings, without_clusters
+from reclust.ensemble.consensus import agreement, consensus
+from reclust.ensemble.granularity import candidate_ks, labelings, without_clusters
 
 matplotlib.use("Agg")
 CPU = torch.device("cpu")

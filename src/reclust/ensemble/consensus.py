@@ -7,7 +7,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from .. import draws
+from .. import draws, metrics
 from ..geometry import nearest_neighbors
 from ..interventions.reclustering.kmeans import KMeans
 
@@ -40,6 +40,12 @@ def consensus(labels: np.ndarray, n_clusters: int, graph: sparse.csr_matrix | No
         votes = (votes + graph @ votes) / 2
     key = draws.fold(draws.key(seed), "consensus")
     return KMeans().fit(torch.from_numpy(votes), n_clusters, key).labels.numpy()
+
+
+def agreement(labels: np.ndarray, k: int, graph: sparse.csr_matrix | None = None) -> float:
+    """Return the mean adjusted Rand index of clusterings (m, n) with their consensus."""
+    agreed = consensus(labels, k, graph)
+    return float(np.mean([metrics.ari(member, agreed) for member in labels]))
 
 
 def normalized_cut(labels: np.ndarray, graph: sparse.csr_matrix) -> float:

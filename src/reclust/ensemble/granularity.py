@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy import sparse
 
-from .. import draws, metrics
+from .. import draws
 from ..interventions.reclustering.kmeans import KMeans
-from .consensus import consensus
 from .members import MIXTURES, mixture_members
 
 GRID = (*range(2, 11), 12, 14, 16, 18, 20, 25, 30, 35, 40, 50, 60, 70, 80, 100, 120, 150, 200)
@@ -138,9 +136,3 @@ def without_clusters(rows: np.ndarray, draw: int) -> np.ndarray:
     key = draws.fold(draws.key(draw), "without clusters")
     weights = draws.normal(key, (len(rows), len(rows))).numpy() / len(rows)**0.5
     return weights @ (rows - rows.mean(0))
-
-
-def agreement(labels: np.ndarray, k: int, graph: sparse.csr_matrix | None = None) -> float:
-    """Return the mean adjusted Rand index of clusterings (m, n) with their consensus."""
-    agreed = consensus(labels, k, graph)
-    return float(np.mean([metrics.ari(member, agreed) for member in labels]))

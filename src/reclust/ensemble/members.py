@@ -26,6 +26,7 @@ from ..training.monitors.base import Monitor
 from ..training.result import Result
 from ..training.settings import Execution, Schedule, Settings, View
 from ..training.train import train
+from .merging import even_or_merged
 from .selection import Candidates, Selector, better_half
 from .views import principal_components, scaled_views
 
@@ -128,14 +129,26 @@ def mixed_mixture(z: np.ndarray, levels: np.ndarray, labels: np.ndarray, k: int)
 
 
 def trained_members(inputs: Inputs, settings: Settings, seeds: Sequence[int], method: str,
-                    view: str, training: MemberTraining,
-                    select: Selector | None = None) -> Iterator[Member]:
-    """Train replicas side by side; those that fail are left out."""
+                    view: str, training: MemberTraining, select: Selector | None = None, *,
+                    uneven: bool = False) -> Iterator[Member]:
+    """Train replicas side by side; those that fail are left out.
+
+    With `uneven` their embeddings are also divided into merged parts. The selector scores k-means.
+    """
     result = _train(inputs, settings, seeds, f"{method}, {view}", training)
     assert result.labels is not None
-    scores = [nan] * len(seeds) if select is None else select(Candidates(result, inputs)).tolist()
-    for replica in result.living:
-        yield Member(method, view, seeds[replica], result.labels[replica], scores[replica])
+    living = result.living
+    even = labels = result.labels[living]
+    if uneven:
+        found = Candidates(result, inputs, limit=inputs.n_samples)
+        order = found.rows.argsort()
+        labels = even_or_merged(even, [z[order] for z in found.embeddings.values()],
+                                settings.n_clusters, [seeds[replica] for replica in living])
+    scores = [nan] * len(seeds)
+    if select is not None and labels is even:
+        scores = select(Candidates(result, inputs)).tolist()
+    for replica, own in zip(living, labels, strict=True):
+        yield Member(method, view, seeds[replica], own, scores[replica])
 
 
 def embedding_members(x: Tensor, neighbors: Tensor, settings: Settings, seeds: Sequence[int],

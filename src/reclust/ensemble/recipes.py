@@ -126,7 +126,7 @@ def image_recipe(inputs: Inputs, augment: Augmentation, effort: Effort, seed: in
     select = None if deep is None else SharedInformation()
     return EnsembleRecipe([
         (name, partial(members.trained_members, inputs, settings, range(seed, seed + replicas),
-                       name, "images", training, select))
+                       name, "images", training, select, uneven=settings is not deep))
         for name, settings, replicas in families])
 
 

@@ -14,7 +14,7 @@ from ..data.encoding import Feature
 from ..data.inputs import Inputs, ResidentInputs
 from ..data.preparation import Preparation
 from ..ensemble import granularity, recipes
-from ..ensemble.consensus import neighbor_graph
+from ..ensemble.consensus import agreement, neighbor_graph
 from ..ensemble.granularity import KSuggestion, candidate_ks
 from ..ensemble.members import averaged_embedding, mixed_members
 from ..ensemble.recipes import EFFORTS, mostly_categories, scales
@@ -129,14 +129,14 @@ def _table_agreement(rows: np.ndarray, features: Sequence[Feature], seed: int,
             labels = np.stack([member.labels for member in members])
         else:
             labels = granularity.labelings(used, k, seed, device, mixtures=True)
-        return granularity.agreement(labels, k, graph)
+        return agreement(labels, k, graph)
 
     return agreement_on
 
 
 def _view_agreement(views: Mapping[str, np.ndarray], seed: int, device: torch.device,
                     k: int) -> float:
-    return granularity.agreement(granularity.labelings(views, k, seed, device, mixtures=False), k)
+    return agreement(granularity.labelings(views, k, seed, device, mixtures=False), k)
 
 
 def _embeddings(samples: SampleSet, seed: int, device: torch.device) -> dict[str, np.ndarray]:
