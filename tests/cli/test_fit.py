@@ -51,6 +51,7 @@ def test_fit_and_predict_match_the_estimator(table, tmp_path, capsys):
     assert main(given) == 0
     printed = capsys.readouterr().out
     assert "120 samples in 4 clusters" in printed and "accuracy" in printed and "k-means" in printed
+    assert printed.splitlines()[-1] == f"new samples: reclust predict {out} NEW_DATA"
     rows = list(csv.DictReader(open(out / "labels.csv")))
     assert [row["id"] for row in rows] == [f"s{i}" for i in range(120)]
     model = reclust.load(out / "model.reclust")
@@ -78,7 +79,7 @@ def test_fit_prints_json(tmp_path, capsys):
              "--epochs", "11", "--seed", "1", "--device", "cpu"]
     assert main(given) == 0
     (report,) = json.loads(capsys.readouterr().out)
-    assert report["samples"] == 60 and sum(report["sizes"]) == 60 and "accuracy" not in report
+    assert os.path.samefile(report["report"], tmp_path / "out" / "report.html") and report["samples"] == 60 and sum(report["sizes"]) == 60 and "accuracy" not in report
 
 
 @pytest.mark.parametrize("given", [("--algorithm", "reclust", "--epochs", "5"), ("--algorithm", "dec", "--effort", "high"),
@@ -94,7 +95,7 @@ def test_a_closed_pipe_does_not_end_a_fit(table, tmp_path):
     command = f"{sys.executable} -m reclust fit {table} --effort quick --seed 0 --device cpu -o {tmp_path / 'out'}"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
     assert subprocess.run(["bash", "-c", f"set -o pipefail; {command} 2> >(exit 0) | true"], env=environment).returncode == 0
-    assert sorted(os.listdir(tmp_path / "out")) == ["labels.csv", "model.reclust"]
+    assert sorted(os.listdir(tmp_path / "out")) == ["labels.csv", "model.reclust", "report.html"]
 
 
 def test_an_interrupted_end_is_written_again_and_other_files_stay(table, tmp_path, capsys):
@@ -104,7 +105,7 @@ def test_an_interrupted_end_is_written_again_and_other_files_stay(table, tmp_pat
     labels = (out / "labels.csv").read_text()
     (out / "model.reclust").unlink()  # written last
     assert main([*given, str(out)]) == 0 and (out / "labels.csv").read_text() == labels
-    for name in ("labels.csv", "quick-labels.csv"):
+    for name in ("labels.csv", "quick-labels.csv", "report.html"):
         (tmp_path / name).mkdir()
         (tmp_path / name / name).write_text("my notes")
         assert main([*given, str(tmp_path / name)]) == 1 and "exists: use another folder" in capsys.readouterr().err
@@ -118,7 +119,7 @@ def test_a_first_answer_comes_early(tmp_path, capsys, monkeypatch):
     first, estimate, result, *_ = capsys.readouterr().out.splitlines()
     assert first.startswith("first answer, after") and "clusters of 30, 30, 30, 30" in first
     assert estimate.startswith("the fit takes about") and result.startswith("120 samples in 4 clusters of 30, 30, 30, 30, after")
-    assert sorted(os.listdir(tmp_path / "out")) == ["labels.csv", "model.reclust"]
+    assert sorted(os.listdir(tmp_path / "out")) == ["labels.csv", "model.reclust", "report.html"]
 
 
 def test_a_finished_model_is_not_overwritten(tmp_path, capsys):
@@ -159,7 +160,7 @@ def test_two_fits_cannot_share_a_folder(quick, tmp_path, capsys):
         assert main([*quick, "4"]) == 1
         assert "Another `reclust fit` is writing to deep/out: wait for it" in capsys.readouterr().err.replace(os.sep, "/")
     assert os.listdir(out) == ["fit.lock"], "as after a kill"
-    assert main([*quick, "4"]) == 0 and sorted(os.listdir(out)) == ["labels.csv", "model.reclust"]
+    assert main([*quick, "4"]) == 0 and sorted(os.listdir(out)) == ["labels.csv", "model.reclust", "report.html"]
 
 
 def test_drop_can_be_repeated():
@@ -303,4 +304,4 @@ def test_torchrun_fits_on_two_ranks_what_one_process_fits(tmp_path, n_init):
                               capture_output=True, timeout=200).stdout for command in ([*fit, "one"], [*torchrun, *fit, "two"])]
     assert [text.count("labels and model") for text in printed] == [1, 1]  # the other rank is silent
     assert (tmp_path / "one" / "labels.csv").read_text() == (tmp_path / "two" / "labels.csv").read_text()
-    assert sorted(os.listdir(tmp_path / "two")) == ["labels.csv", "model.reclust"]
+    assert sorted(os.listdir(tmp_path / "two")) == ["labels.csv", "model.reclust", "report.html"]
