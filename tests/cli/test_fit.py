@@ -175,6 +175,16 @@ def test_progress_lines_without_a_terminal(quick, monkeypatch, capsys):
     assert len(said) == 13 and said[1:3] == ["reclust: pretraining, epoch 2 of 2", "reclust: clustering, epoch 1 of 11"]
 
 
+def test_the_time_left_does_not_count_what_came_before_the_first_step(monkeypatch, capsys):
+    monkeypatch.setattr(common, "PROGRESS_SECONDS", 0.0)
+    times = iter([0.0, 100.0, 102.0, 102.0, 102.0])
+    monkeypatch.setattr(common.time, "monotonic", lambda: next(times))
+    lines = common.ProgressLines()
+    for done in (0.1, 0.3):
+        lines.report(done, "counting")
+    assert capsys.readouterr().err == "reclust: counting: 30%, about 7 s left\n"
+
+
 @pytest.mark.filterwarnings("default::reclust.ReclustWarning")  # that the time is spent
 def test_overwrite_replaces_the_checkpoint_of_another_run(tmp_path, capsys):
     np.save(tmp_path / "x.npy", blobs(n=60)[0])

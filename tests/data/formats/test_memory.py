@@ -10,6 +10,7 @@ from reclust.data import DataError, read
 X = blobs(60)[0]
 
 
+@pytest.mark.extras
 def test_parts_of_an_anndata_are_chosen_by_key(tmp_path):
     anndata, pandas = pytest.importorskip("anndata"), pytest.importorskip("pandas")
     obs, var = (pandas.DataFrame(index=pandas.Index([f"{kind}{i}" for i in range(n)], dtype=object)) for kind, n in zip("cg", X.shape, strict=True))
