@@ -72,7 +72,9 @@ class KSuggestion:
     @property
     def clear(self) -> bool:
         """True if the clusterings agree more than on data without clusters."""
-        return not self.at_k < self.chance + MARGIN
+        # Near 1 there is no room for the margin: 1 against 0.98 is much more.
+        least = min(self.chance + MARGIN, 1 - (1 - self.chance) / 4)
+        return not self.at_k <= least
 
     @property
     def answer(self) -> str:
