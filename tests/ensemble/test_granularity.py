@@ -40,6 +40,12 @@ def test_agreement_as_without_clusters_is_no_evidence(agreed, chance, clear):
     assert len(found.plot().lines) == 3
 
 
+def test_larger_numbers_are_looked_at_if_one_is_nearly_perfect():
+    larger = KSuggestion((2, 3, 4, 5), np.array([0.98, 0.955, 0.96, 0.5]), 0.95, 100).larger
+    assert larger is not None and larger.ks == (3, 4, 5) and larger.k == 4
+    assert KSuggestion((2, 3, 4), np.array([0.98, 0.94, 0.9]), 0.95, 100).larger is None
+
+
 def test_agreement_is_the_mean_index_with_the_consensus():
     rng = np.random.default_rng(0)
     labels = np.where(rng.random((5, 60)) < 0.2, rng.integers(3, size=(5, 60)), np.arange(60) % 3)

@@ -1,6 +1,7 @@
 """How many clusters: answers where the answer is known, for every kind of data and estimator."""
 
 import json
+from itertools import chain, repeat
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,14 @@ def test_blobs_are_counted_and_one_blob_is_not_divided():
     assert found.k == 4 and found.clear and found.n_samples == 160 and found.chance < found.at_k
     np.testing.assert_array_equal(found.agreement, suggest_k(X4).agreement)
     assert not suggest_k(np.random.default_rng(0).normal(size=(200, 5)), most=5).clear
+
+
+@pytest.mark.parametrize(("on_four", "k"), [(0.6, 4), (0.95, 2)])
+def test_a_number_as_clear_without_clusters_gives_way_to_a_clear_one(monkeypatch, on_four, k):
+    curves = chain([{2: 0.99, 3: 0.95, 4: 0.96}], repeat({2: 0.95, 3: 0.9, 4: on_four}))
+    monkeypatch.setattr("reclust.estimators.suggest_k._table_agreement", lambda *_: next(curves).__getitem__)
+    found = suggest_k(X4, most=4)
+    assert found.k == k and found.clear == (k == 4)
 
 
 def test_embeddings_are_counted_also_if_they_are_sorted(short_training, monkeypatch):

@@ -1,7 +1,10 @@
 """The number of clusters: the one on which many fast clusterings agree."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -75,6 +78,14 @@ class KSuggestion:
         # Near 1 there is no room for the margin: 1 against 0.98 is much more.
         least = min(self.chance + MARGIN, 1 - (1 - self.chance) / 4)
         return not self.at_k <= least
+
+    @property
+    def larger(self) -> KSuggestion | None:
+        """The numbers above `k`, if agreement on one of them is nearly perfect as well."""
+        start = self.ks.index(self.k) + 1
+        if not (self.agreement[start:] >= NEARLY_PERFECT).any():
+            return None
+        return KSuggestion(self.ks[start:], self.agreement[start:], nan, self.n_samples)
 
     @property
     def answer(self) -> str:

@@ -98,17 +98,21 @@ def suggest(samples: SampleSet, kind: str, least: int, most: int | None, device:
         found = KSuggestion(ks, np.array(measured), float("nan"), len(rows))
         if mostly_categories(features):
             return found
-        chances = []
+        nulls: list[Callable[[int], float]] = []
         for draw in range(DRAWS):
             if is_table:
                 null = granularity.without_clusters(standardized(flat), draw)
-                agreement_on = _table_agreement(null, (), seed, device)
+                nulls.append(_table_agreement(null, (), seed, device))
             else:
-                nulls = {name: granularity.without_clusters(view, draw)
-                         for name, view in views.items()}
-                agreement_on = partial(_view_agreement, nulls, seed, device)
-            chances.append(agreement_on(found.k))
-    return replace(found, chance=max(chances))
+                nulls.append(partial(_view_agreement, {
+                    name: granularity.without_clusters(view, draw)
+                    for name, view in views.items()}, seed, device))
+        found = replace(found, chance=max(on(found.k) for on in nulls))
+        larger = found.larger
+        if not found.clear and larger is not None:
+            larger = replace(larger, chance=max(on(larger.k) for on in nulls))
+            return larger if larger.clear else found
+    return found
 
 
 def _table_agreement(rows: np.ndarray, features: Sequence[Feature], seed: int,
