@@ -76,8 +76,11 @@ class KSuggestion:
     def clear(self) -> bool:
         """True if the clusterings agree more than on data without clusters."""
         # Near 1 there is no room for the margin: 1 against 0.98 is much more.
-        least = min(self.chance + MARGIN, 1 - (1 - self.chance) / 4)
-        return not self.at_k <= least
+        return self.by_margin or 1 - self.at_k < (1 - self.chance) / 8
+
+    @property
+    def by_margin(self) -> bool:
+        return not self.at_k < self.chance + MARGIN
 
     @property
     def larger(self) -> KSuggestion | None:
