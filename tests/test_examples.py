@@ -86,8 +86,12 @@ def test_notebooks_are_made_from_the_scripts():
 JOURNEYS = sorted((ROOT / "examples" / "journeys").glob("*.py"))
 
 
-def test_journeys_are_short():
+def test_journeys_are_short_and_have_pictures():
     assert len(JOURNEYS) == 6 and all(len(path.read_text().splitlines()) <= 15 for path in JOURNEYS)
+    page = (ROOT / "docs" / "guides" / "examples.md").read_text()
+    pictures = re.findall(r"\.\./figures/(journey_\w+\.png)", page)
+    assert sorted(pictures) == [f"journey_{path.stem}.png" for path in JOURNEYS]
+    assert all((ROOT / "docs" / "figures" / name).is_file() for name in pictures)
 
 
 @pytest.mark.slow

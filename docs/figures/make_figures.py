@@ -1,11 +1,14 @@
 """Draw the figures of the documentation: `python docs/figures/make_figures.py [NAME …]`.
 
-Takes minutes on two cores; needs the extras plot and data.
+Takes minutes on two cores; needs the extras plot and data, and scanpy for the journeys.
 """
 
 from __future__ import annotations
 
+import os
+import runpy
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -145,10 +148,21 @@ def best_of_many(images: np.ndarray, y: np.ndarray) -> None:
     figure.savefig(HERE / "best_of_many.svg", metadata={"Date": None})
 
 
+def journeys() -> None:
+    """Draw the last model of each script in examples/journeys."""
+    os.chdir(tempfile.mkdtemp())  # for the files that they write
+    for script in sorted(HERE.parents[1].glob("examples/journeys/*.py")):
+        ran = runpy.run_path(str(script))
+        figure, axes = plt.subplots(figsize=(3.6, 2.4), layout="constrained")
+        ran["model"].plot(ax=axes)
+        figure.savefig(HERE / f"journey_{script.stem}.png", dpi=120, metadata={"Software": None})
+        plt.close(figure)
+
+
 def main() -> None:
     images, y = load_digits(return_X_y=True)
     drawn = {"reset": lambda: one_reset(images[y < 5], y[y < 5]), "each_part": lambda: each_part(images, y),
-             "best_of_many": lambda: best_of_many(images, y)}
+             "best_of_many": lambda: best_of_many(images, y), "journeys": journeys}
     for name in sys.argv[1:] or drawn:
         drawn[name]()
 

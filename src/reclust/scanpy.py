@@ -18,7 +18,7 @@ def cluster(adata: Any, n_clusters: Any, *, use_rep: str = "X_pca", key_added: s
     adata : AnnData
         Gets ``obs[key_added]`` (categories), ``obsm["X_" + key_added]`` (the network's embedding)
         and ``uns[key_added]`` (the model's card).
-    n_clusters : int
+    n_clusters : int or "auto"
         Number of clusters.
     use_rep : str, default="X_pca"
         Entry of ``obsm`` to cluster. A missing "X_pca" is computed with scanpy from highly variable

@@ -54,6 +54,7 @@ def test_fit_and_predict_match_the_estimator(table, tmp_path, capsys):
     assert main(given) == 0
     printed = capsys.readouterr().out
     assert "120 samples in 4 clusters" in printed and "accuracy" in printed and "k-means" in printed
+    assert printed.splitlines()[-1] == f"new samples: reclust predict {out} NEW_DATA"
     rows = list(csv.DictReader(open(out / "labels.csv")))
     assert [row["id"] for row in rows] == [f"s{i}" for i in range(120)]
     model = reclust.load(out / "model.reclust")
@@ -81,7 +82,7 @@ def test_fit_prints_json(tmp_path, capsys):
              "--epochs", "11", "--seed", "1", "--device", "cpu"]
     assert main(given) == 0
     (report,) = json.loads(capsys.readouterr().out)
-    assert report["samples"] == 60 and sum(report["sizes"]) == 60 and "accuracy" not in report
+    assert os.path.samefile(report["report"], tmp_path / "out" / "report.html") and report["samples"] == 60 and sum(report["sizes"]) == 60 and "accuracy" not in report
 
 
 @pytest.mark.parametrize("given", [("--algorithm", "reclust", "--epochs", "5"), ("--algorithm", "dec", "--effort", "high"),
@@ -102,7 +103,7 @@ def test_a_closed_pipe_does_not_end_a_fit(table, tmp_path, monkeypatch):
     monkeypatch.setattr(common, "PROGRESS_SECONDS", 0.0)
     assert main(["fit", str(table), "-k", "4", "--ids", "name", "--seed", "0", "--device", "cpu", "--pretrain-epochs", "1",
                  "--epochs", "11", "-o", str(tmp_path / "out")]) == 0
-    assert sorted(os.listdir(tmp_path / "out")) == ["labels.csv", "model.reclust"]
+    assert sorted(os.listdir(tmp_path / "out")) == ["labels.csv", "model.reclust", "report.html"]
 
 
 def test_an_interrupted_end_is_written_again_and_other_files_stay(table, tmp_path, capsys):
@@ -112,7 +113,7 @@ def test_an_interrupted_end_is_written_again_and_other_files_stay(table, tmp_pat
     labels = (out / "labels.csv").read_text()
     (out / "model.reclust").unlink()  # written last
     assert main([*given, str(out)]) == 0 and (out / "labels.csv").read_text() == labels
-    for name in ("labels.csv", "quick-labels.csv"):
+    for name in ("labels.csv", "quick-labels.csv", "report.html"):
         (tmp_path / name).mkdir()
         (tmp_path / name / name).write_text("my notes")
         assert main([*given, str(tmp_path / name)]) == 1 and "exists: use another folder" in capsys.readouterr().err
@@ -126,7 +127,7 @@ def test_a_first_answer_comes_early(tmp_path, capsys, monkeypatch):
     first, estimate, result, *_ = capsys.readouterr().out.splitlines()
     assert first.startswith("first answer, after") and "clusters of 30, 30, 30, 30" in first
     assert estimate.startswith("the fit takes about") and result.startswith("120 samples in 4 clusters of 30, 30, 30, 30, after")
-    assert sorted(os.listdir(tmp_path / "out")) == ["labels.csv", "model.reclust"]
+    assert sorted(os.listdir(tmp_path / "out")) == ["labels.csv", "model.reclust", "report.html"]
 
 
 def test_a_finished_model_is_not_overwritten(tmp_path, capsys):
@@ -167,7 +168,7 @@ def test_two_fits_cannot_share_a_folder(quick, tmp_path, capsys):
         assert main([*quick, "4"]) == 1
         assert "Another `reclust fit` is writing to deep/out: wait for it" in capsys.readouterr().err.replace(os.sep, "/")
     assert os.listdir(out) == ["fit.lock"], "as after a kill"
-    assert main([*quick, "4"]) == 0 and sorted(os.listdir(out)) == ["labels.csv", "model.reclust"]
+    assert main([*quick, "4"]) == 0 and sorted(os.listdir(out)) == ["labels.csv", "model.reclust", "report.html"]
 
 
 def test_drop_can_be_repeated():
@@ -180,6 +181,16 @@ def test_progress_lines_without_a_terminal(quick, monkeypatch, capsys):
     assert main([*quick, "4"]) == 0
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 13 and said[1:3] == ["reclust: pretraining, epoch 2 of 2", "reclust: clustering, epoch 1 of 11"]
+
+
+def test_the_time_left_does_not_count_what_came_before_the_first_step(monkeypatch, capsys):
+    monkeypatch.setattr(common, "PROGRESS_SECONDS", 0.0)
+    times = iter([0.0, 100.0, 102.0, 102.0, 102.0])
+    monkeypatch.setattr(common.time, "monotonic", lambda: next(times))
+    lines = common.ProgressLines()
+    for done in (0.1, 0.3):
+        lines(done)
+    assert capsys.readouterr().err == "reclust: 30% done, about 7 s left\n"
 
 
 @pytest.mark.filterwarnings("default::reclust.ReclustWarning")  # that the time is spent
@@ -342,4 +353,4 @@ def test_torchrun_fits_on_two_ranks_what_one_process_fits(tmp_path, n_init):
                               capture_output=True, timeout=200).stdout for command in ([*fit, "one"], [*torchrun, *fit, "two"])]
     assert [text.count("labels and model") for text in printed] == [1, 1]  # the other rank is silent
     assert (tmp_path / "one" / "labels.csv").read_text() == (tmp_path / "two" / "labels.csv").read_text()
-    assert sorted(os.listdir(tmp_path / "two")) == ["labels.csv", "model.reclust"]
+    assert sorted(os.listdir(tmp_path / "two")) == ["labels.csv", "model.reclust", "report.html"]

@@ -55,7 +55,7 @@ def test_study_progress_lines_without_a_terminal(tmp_path, monkeypatch, capsys):
     assert main([*run, str(tmp_path / "one")]) == 0
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "reclust: mine on digits: 2 runs waiting in 1 group, computed on cpu"
-    assert len(said) == 5 and re.fullmatch(r"reclust: 25% done, about .* left", said[1])
+    assert len(said) == 4 and re.fullmatch(r"reclust: 50% done, about .* left", said[1])
     assert main([*run, str(tmp_path / "two"), "--quiet"]) == 0 and capsys.readouterr().err == ""
 
 

@@ -44,8 +44,9 @@ def write_csv(folder):
     lambda _: tensors(X), lambda _: tensors(X, Y), lambda _: torch.utils.data.Subset(tensors(X), range(40)),
     lambda _: torch.utils.data.DataLoader(tensors(X), shuffle=True), lambda _: frame(), lambda _: frame(columns=range(12)), write_npy, write_csv,
     lambda folder: np.load(write_npy(folder), mmap_mode="r"), lambda _: pytest.importorskip("pyarrow").table(dict(zip(NAMES, X.T, strict=True))),
-    lambda _: pytest.importorskip("polars").DataFrame(dict(zip(NAMES, X.T, strict=True))),
-    lambda _: pytest.importorskip("polars").DataFrame(dict(zip(NAMES, X.T, strict=True))).lazy(), lambda _: pytest.importorskip("anndata").AnnData(X),
+    pytest.param(lambda _: pytest.importorskip("polars").DataFrame(dict(zip(NAMES, X.T, strict=True))), marks=pytest.mark.extras),
+    pytest.param(lambda _: pytest.importorskip("polars").DataFrame(dict(zip(NAMES, X.T, strict=True))).lazy(), marks=pytest.mark.extras),
+    pytest.param(lambda _: pytest.importorskip("anndata").AnnData(X), marks=pytest.mark.extras),
 ], ids=["list", "tensor", "fortran", "Dataset", "nothing masked", "torch data", "torch data with labels", "torch subset", "DataLoader", "frame", "frame without names",
         "npy", "csv", "mapped", "arrow", "polars", "lazy polars", "AnnData"])
 def test_every_container_gives_the_same_rows(tmp_path, bring):

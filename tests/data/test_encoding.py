@@ -87,7 +87,7 @@ def test_an_encoder_is_stored_as_plain_data():
     assert topics and "late" in " ".join(topics)
 
 
-@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+@pytest.mark.parametrize("library", [pytest.param("polars", marks=pytest.mark.extras), "pyarrow"])
 def test_tables_of_other_libraries_are_read_alike(library):
     from reclust.data.accept import accept
 

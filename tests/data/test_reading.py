@@ -77,7 +77,7 @@ def test_npz_and_hdf5_find_the_usual_names_or_those_asked_for(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["external link", "external storage", "virtual"])
-@pytest.mark.parametrize("name", ["x.h5", "x.h5ad"])
+@pytest.mark.parametrize("name", ["x.h5", pytest.param("x.h5ad", marks=pytest.mark.extras)])
 def test_hdf5_takes_nothing_from_other_files(how, name, tmp_path):
     h5py = pytest.importorskip("h5py")
     name.endswith("d") and pytest.importorskip("anndata")
@@ -149,6 +149,7 @@ def test_sparse_rows_come_back_from_a_file_of_scipy(kind, compressed, tmp_path):
         read(tmp_path / "x.npz", key="data")
 
 
+@pytest.mark.extras
 @pytest.mark.filterwarnings("ignore")
 def test_anndata_gives_its_matrix_names_and_a_column_of_obs(tmp_path):
     anndata, pandas = pytest.importorskip("anndata"), pytest.importorskip("pandas")

@@ -31,9 +31,11 @@ def test_the_largest_perfect_number_or_the_highest_peak_wins(agreement, k):
     assert f"{k} clusters" in str(found) and str(found).count("<-") == 1
 
 
-@pytest.mark.parametrize(("chance", "clear"), [(0.5, True), (0.64, True), (0.66, False), (0.9, False), (np.nan, True)])
-def test_agreement_as_without_clusters_is_no_evidence(chance, clear):
-    found = KSuggestion((2, 3), np.array([0.7, 0.7]), chance, 100)
+@pytest.mark.parametrize(("agreed", "chance", "clear"), [
+    (0.7, 0.5, True), (0.7, 0.64, True), (0.7, 0.66, False), (0.7, 0.9, False), (0.7, np.nan, True),
+    (1.0, 0.98, True), (0.99, 0.98, False), (1.0, 1.0, False)])
+def test_agreement_as_without_clusters_is_no_evidence(agreed, chance, clear):
+    found = KSuggestion((2, 3), np.array([agreed, agreed]), chance, 100)
     assert found.clear == clear and ("no separate clusters" in str(found)) == (not clear)
     assert len(found.plot().lines) == 3
 

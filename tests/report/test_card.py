@@ -8,7 +8,7 @@ import pytest
 
 from reclust import IDEC, Reclust
 from reclust.cli import main
-from reclust.report.card import card
+from reclust.report.card import as_lines, card
 
 TABLE = pd.DataFrame({"<size>": np.r_[np.zeros(30), np.ones(30)] + np.linspace(0, 0.1, 60), "kind": ["a", "b"] * 30})
 
@@ -32,11 +32,13 @@ def test_a_fitted_model_shows_its_card_and_another_its_parameters(model):
 
 
 @pytest.mark.filterwarnings("ignore::reclust.ReclustWarning")
-def test_show_prints_the_card_of_a_file(model, tmp_path, capsys):
+def test_show_prints_the_card_of_a_file(model, tmp_path, capsys, monkeypatch):
     model.save(tmp_path / "model.reclust")
     assert main(["show", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
-    assert "Reclust(" in printed and "<size>, kind=a" in printed and "torch" in printed
+    assert "Reclust(" in printed and "<size>, kind=a" in printed and "torch" in printed and "none" in printed
+    monkeypatch.setattr(model, "warnings_", ["A long warning " + "is not cut " * 20])
+    assert as_lines(model)[-2] == ("warnings", model.warnings_[0])
     images = np.random.default_rng(0).integers(0, 200, size=(20, 6, 6), dtype=np.uint8)
     IDEC(2, pretrain_epochs=1, epochs=1, intervention=None, random_state=0).fit(images).save(tmp_path / "i.reclust")
     assert main(["show", str(tmp_path / "i.reclust"), "--json"]) == 0

@@ -62,7 +62,7 @@ def test_images_have_no_rules():
 def test_words_of_free_text_are_those_of_the_cluster():
     rng, kind = np.random.default_rng(0), np.arange(120) % 2
     words = (["cat", "dog", "fur", "paw", "pet", "vet"], ["bond", "fund", "loan", "cash", "bank", "rate"])
-    table = pd.DataFrame({"note": [" ".join(rng.choice(words[i], 5)) for i in kind], "size": 5.0 * kind + rng.normal(size=120)})
+    table = pd.DataFrame({"note": [" ".join([["and", "with"][i], *rng.choice(words[i], 5)]) for i in kind], "size": 5.0 * kind + rng.normal(size=120)})
     model = Reclust(2, effort="quick", random_state=0).fit(table)
     for cluster, text in model.describe(table)["description"].items():
         own = words[kind[np.flatnonzero(model.labels_ == cluster)[0]]]

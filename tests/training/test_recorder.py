@@ -223,7 +223,7 @@ def test_the_command_line_goes_on_after_a_kill_and_cleans_up(tmp_path, monkeypat
     monkeypatch.setattr("reclust.cli.fit.CHECKPOINT_SECONDS", 0.0)
     command = ["fit", str(tmp_path / "x.npy"), "-k", "4", "--device", "cpu", "--pretrain-epochs", "2", "--epochs", "12", "--seed", "0", "-o"]
     assert main([*command, str(tmp_path / "whole")]) == 0
-    assert sorted(os.listdir(tmp_path / "whole")) == ["labels.csv", "model.reclust"]
+    assert sorted(os.listdir(tmp_path / "whole")) == ["labels.csv", "model.reclust", "report.html"]
     written = []
 
     def stop(self, *given):
@@ -237,7 +237,7 @@ def test_the_command_line_goes_on_after_a_kill_and_cleans_up(tmp_path, monkeypat
         assert main([*command, str(tmp_path / "out")]) == 130
     assert "run the same command again" in capsys.readouterr().err and (tmp_path / "out" / "fit.checkpoint").is_file()
     assert main([*command, str(tmp_path / "out")]) == 0
-    assert sorted(os.listdir(tmp_path / "out")) == ["labels.csv", "model.reclust"] and written == [*range(3), *range(11)]
+    assert sorted(os.listdir(tmp_path / "out")) == ["labels.csv", "model.reclust", "report.html"] and written == [*range(3), *range(11)]
     assert (tmp_path / "out" / "labels.csv").read_text() == (tmp_path / "whole" / "labels.csv").read_text()
 
 
@@ -265,7 +265,7 @@ def test_the_command_line_goes_on_after_its_minutes(tmp_path, monkeypatch, capsy
     assert {"fit.checkpoint", "labels.csv", "model.reclust"} <= set(os.listdir(tmp_path / "out"))
     assert len(reclust.load(tmp_path / "out" / "model.reclust").labels_) == 60
     assert main([*command, str(tmp_path / "out"), "--minutes", "9"]) == 0
-    assert sorted(os.listdir(tmp_path / "out")) == ["labels.csv", "model.reclust"]
+    assert sorted(os.listdir(tmp_path / "out")) == ["labels.csv", "model.reclust", "report.html"]
     assert (tmp_path / "out" / "labels.csv").read_text() == (tmp_path / "whole" / "labels.csv").read_text()
 
 

@@ -140,7 +140,8 @@ class ProgressLines:
     """Print progress as lines, at most one every `PROGRESS_SECONDS`."""
 
     def __init__(self) -> None:
-        self._start = self._last = time.monotonic()
+        self._last = time.monotonic()
+        self._first: tuple[float, float] | None = None
 
     def say(self, text: str) -> None:
         if time.monotonic() - self._last >= PROGRESS_SECONDS:
@@ -152,8 +153,10 @@ class ProgressLines:
             self.say(f"{snapshot.phase}, epoch {snapshot.epoch + 1} of {snapshot.epochs}")
 
     def __call__(self, done: float) -> None:
-        if done:
-            left = duration((time.monotonic() - self._start) * (1 - done) / done)
+        now = time.monotonic()
+        start, share = self._first = self._first or (now, done)  # networks are trained before
+        if done > share:
+            left = duration((now - start) * (1 - done) / (done - share))
             self.say(f"{done:.0%} done, about {left} left")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 import time
 import warnings
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 OWN_FILES = ("labels.csv", "quick-labels.csv", "model.reclust", "fit.checkpoint",
              "fit.checkpoint.previous", "fit.lock")
+GENERATOR = b'<meta name="generator" content="reclust">'
 LABEL_COLUMNS = ("id", "cluster", "confidence")
 TIMES_QUICK = {"normal": 7, "high": 40}  # how long fits took, to within a factor of two
 CHECKPOINT_SECONDS = 20.0  # writing a large network after every epoch would be slow
@@ -32,16 +34,18 @@ CHECKPOINT_SECONDS = 20.0  # writing a large network after every epoch would be 
 def add(commands: argparse._SubParsersAction) -> None:
     fit = add_command(
         commands, "fit", _fit, "cluster a file or a folder of images",
-        "Writes FOLDER/labels.csv and FOLDER/model.reclust. Run it again if it is interrupted.",
+        "Writes labels.csv, model.reclust and report.html into FOLDER. Run it again if it is "
+        "interrupted.",
         interrupted="interrupted: run the same command again to continue")
     add_options(fit, *DATA)
     option = fit.add_argument
     option("-k", "--n-clusters", type=_number, default="auto", metavar="K",
            help="number of clusters (default: found in the data)")
     option("-o", "--output", default="reclust-output", metavar="FOLDER",
-           help="folder for labels and model (default: %(default)s)")
+           help="folder for labels, model and report (default: %(default)s)")
     option("--overwrite", action="store_true", help="replace a model or another fit's checkpoint")
-    option("--report", metavar="FILE", help="also write an HTML report of the clusters")
+    option("--report", metavar="FILE", help="HTML page about the clusters (default: "
+           "report.html in FOLDER)")
     option("--algorithm", choices=("reclust", *ALGORITHMS),
            help="(default: reclust, or idec if one of the options of deep clustering is given)")
     option("--effort", choices=EFFORTS, default="normal", help="of reclust (default: %(default)s)")
@@ -77,8 +81,10 @@ def add(commands: argparse._SubParsersAction) -> None:
 def _fit(arguments: argparse.Namespace) -> int:
     from ..training.engine.ranks import torchrun
 
-    folder, report = Path(arguments.output), arguments.report
-    common.check_paths([arguments.data], [*(folder / name for name in OWN_FILES), report])
+    folder = Path(arguments.output)
+    arguments.report = arguments.report or folder / "report.html"
+    outputs = [*(folder / name for name in OWN_FILES), arguments.report]
+    common.check_paths([arguments.data], outputs)
     dataset = read_data(arguments)
     model = _model(arguments, images=dataset.image_shape is not None)
     folder.mkdir(parents=True, exist_ok=True)
@@ -106,7 +112,8 @@ def _fit_into(folder: Path, model: Any, dataset: Dataset, arguments: argparse.Na
     checkpoint = Checkpoint(folder / "fit.checkpoint", every=1, seconds=CHECKPOINT_SECONDS)
     labels_file, model_file = folder / "labels.csv", folder / "model.reclust"
     quick_file = folder / "quick-labels.csv"
-    taken = [file for file in (labels_file, quick_file) if file.exists() and not _is_ours(file)]
+    taken = [file for file in (labels_file, quick_file, folder / "report.html")
+             if file.exists() and not _is_ours(file)]
     if model_file.exists() and not checkpoint.exists():  # the last file that a fit writes
         taken.append(model_file)
     if taken and is_first and not arguments.overwrite:
@@ -153,7 +160,9 @@ def _first_answer(model: Any, dataset: Dataset, file: Path) -> None:
     if getattr(model, "effort", "quick") == "quick":
         return
     started = time.monotonic()
-    quick = clone(model).set_params(effort="quick").fit(dataset)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit gives the same warnings
+        quick = clone(model).set_params(effort="quick").fit(dataset)
     seconds = time.monotonic() - started
     write_text(file, csv_text(_label_rows(quick, dataset)))
     sizes = ", ".join(map(str, np.bincount(quick.labels_)))
@@ -199,7 +208,7 @@ def _print_summary(arguments: argparse.Namespace, dataset: Dataset, model: Any, 
     summary: dict[str, Any] = {
         "samples": len(dataset), "clusters": model.n_clusters_, "complete": complete,
         "sizes": np.bincount(model.labels_).tolist(), "output": arguments.output,
-        "seconds": round(seconds, 1)}
+        "report": str(arguments.report), "seconds": round(seconds, 1)}
     if dataset.labels is not None:
         summary |= scores(dataset.labels, model.labels_)
         baseline = scores(dataset.labels, model.baseline_.labels_)
@@ -218,8 +227,8 @@ def _print_summary(arguments: argparse.Namespace, dataset: Dataset, model: Any, 
             heading = f"cluster {cluster['cluster']} ({cluster['share']:.0%})"
             print(printable(f"{heading}: {cluster['description']}"))
     print(f"labels and model: {arguments.output}")
-    if arguments.report is not None:
-        print(f"report: {arguments.report}")
+    print(f"report: {arguments.report}")
+    print(f"new samples: reclust predict {shlex.quote(arguments.output)} NEW_DATA")
 
 
 def _predict(arguments: argparse.Namespace) -> None:
@@ -258,7 +267,7 @@ def _show(arguments: argparse.Namespace) -> None:
         print(printable(f"{name:24}{text}"))
 
 
-def _write_report(model: Any, dataset: Dataset, path: str | None) -> None:
+def _write_report(model: Any, dataset: Dataset, path: str | Path | None) -> None:
     if path is not None:
         title = f"{dataset.name} in {model.n_clusters_} clusters"
         model.report(path, dataset, dataset.labels, title=title)
@@ -273,9 +282,10 @@ def _label_rows(model: Any, dataset: Dataset) -> list[tuple[Any, ...]]:
 
 
 def _is_ours(file: Path) -> bool:
-    """Return whether a file has the columns of labels.csv."""
+    """Return whether a file has the columns of labels.csv, or is a page of this library."""
     with open(file, "rb") as content:
-        return content.readline(100).strip() == ",".join(LABEL_COLUMNS).encode()
+        start = content.read(200)
+    return start.splitlines()[:1] == [",".join(LABEL_COLUMNS).encode()] or GENERATOR in start
 
 
 def _suggestion(arguments: argparse.Namespace, dataset: Dataset, **options: Any) -> KSuggestion:

@@ -30,8 +30,9 @@ def card(model: FittedModel) -> dict[str, Any]:
 
 
 def as_lines(model: FittedModel) -> list[tuple[str, str]]:
-    return [(name, listed(map(str, entry)) or "none" if isinstance(entry, list) else str(entry))
-            for name, entry in card(model).items()]
+    facts = card(model) | {"warnings": " ".join(model.warnings_) or "none"}  # not cut
+    return [(name, listed(map(str, entry)) if isinstance(entry, list) else str(entry))
+            for name, entry in facts.items()]
 
 
 def as_html(model: FittedModel) -> str:

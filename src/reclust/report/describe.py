@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 
 from ..data.accept import SampleSet
 from ..data.dataset import dense_rows
@@ -17,6 +17,7 @@ MAX_ROWS, MAX_FEATURES = 20_000, 50  # rows and features in which rules are soug
 MAX_CONDITIONS = 3
 GAIN = 0.01  # in F1 that a further condition must bring
 MEMBERS, WORDS = 3, 5  # typical and doubtful members; words of a text
+TELLING = 0.2  # of a cluster's strongest word, below which others are not named
 VOCABULARY = 20_000  # words of all texts
 YES, COMMON = 0.5, 1.3  # share of a level that most have, and how many times more than others
 
@@ -166,8 +167,12 @@ def _words(x: np.ndarray, inside: np.ndarray, encoder: TableEncoder | None) -> s
     for column in encoder.columns if encoder else ():
         stop = start + len(column.features)
         if isinstance(column, TextColumn):
-            order = np.argsort(-more[start:stop] @ np.array(column.components), kind="stable")
-            phrases += f", {column.name}: {', '.join(column.words[i] for i in order[:WORDS])}"
+            weights = more[start:stop] @ np.array(column.components)
+            weights[[word in ENGLISH_STOP_WORDS for word in column.words]] = 0
+            order = [i for i in np.argsort(-weights, kind="stable")[:WORDS]
+                     if weights[i] > TELLING * weights.max()]
+            if order:
+                phrases += f", {column.name}: {', '.join(column.words[i] for i in order)}"
         start = stop + column.marked
     return phrases
 
