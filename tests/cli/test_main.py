@@ -156,6 +156,14 @@ def test_an_image_read_through_a_link_is_no_output(link, tmp_path):
     check_paths([str(tmp_path / "images")], [str(tmp_path / "elsewhere/other.png")])
 
 
+def test_a_report_lies_in_the_folder_that_a_fit_makes_but_is_not_that_folder(tmp_path):
+    check_paths([], [tmp_path / "new" / "labels.csv", str(tmp_path / "new" / "report.html")], tmp_path / "new")
+    with pytest.raises(FileExistsError, match="another output"):
+        check_paths([], [tmp_path / "new" / "labels.csv", str(tmp_path / "new")], tmp_path / "new")
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        check_paths([], [str(tmp_path / "new" / "deeper" / "report.html")], tmp_path / "new")
+
+
 def test_devices_may_be_named_twice(tmp_path):
     check_paths([], ["/dev/null", "/dev/null"])
 

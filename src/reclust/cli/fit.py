@@ -78,7 +78,7 @@ def _fit(arguments: argparse.Namespace) -> int:
     from ..training.engine.ranks import torchrun
 
     folder, report = Path(arguments.output), arguments.report
-    common.check_paths([arguments.data], [*(folder / name for name in OWN_FILES), report])
+    common.check_paths([arguments.data], [*(folder / name for name in OWN_FILES), report], folder)
     dataset = read_data(arguments)
     model = _model(arguments, images=dataset.image_shape is not None)
     folder.mkdir(parents=True, exist_ok=True)
