@@ -151,7 +151,8 @@ def draw_ratios(runs: Runs, choice: Choice) -> Figure:
         first = shown.frame.iloc[0]
         method = labels.method(first.algorithm, "brb", pretrained=first.pretrained)
         axes.set(title=f"{method}, {labels.dataset(dataset)}, epoch {epoch}", xlim=(0, 1),
-                 xlabel="distance ratio ρ = d₁ / d₂")
+                 xlabel=r"distance ratio $\rho = d_1 / d_2$")
+        axes.xaxis.label.set_parse_math(True)
     grid[0, 0].set_ylabel("samples (%)")
     return add_legend(figure, grid[0, 0])
 
