@@ -161,6 +161,22 @@ def test_a_wrong_index_of_a_sparse_matrix_writes_nowhere(form, part, values, tmp
         read(tmp_path / "x.npz")
 
 
+@pytest.mark.parametrize("options", [{}, {"chunks": (10,)}, {"compression": "gzip", "shuffle": True}])
+def test_a_text_of_hdf5_cannot_claim_more_than_the_file(options, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    names = [f"row {i}" for i in range(30)]
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["data"] = np.zeros((30, 2))
+        texts = file.create_dataset("ids", data=names, dtype=h5py.string_dtype(), **options)
+        place = texts.id.get_chunk_info(0).byte_offset if options else texts.id.get_offset()
+    assert read(tmp_path / "x.h5").ids.tolist() == names
+    with open(tmp_path / "x.h5", "r+b") as file:
+        file.seek(place)
+        file.write(b"\xff" * 4)
+    with pytest.raises(DataError, match="damaged" if "compression" in options else "claims to hold 4294967295"):
+        read(tmp_path / "x.h5")
+
+
 def test_hdf5_with_huge_chunks_or_deep_groups_is_refused_at_once(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "anndata", sys)  # is not asked
     h5py = pytest.importorskip("h5py")

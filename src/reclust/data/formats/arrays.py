@@ -2,6 +2,7 @@
 
 import math
 import os
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from ..errors import DataError, check_size, explain_read_errors, listed
 
 NUMERIC = "biuf"  # kinds of dtype that hold numbers
 _DEPTH = 50
+_REFERENCE, _DEFLATE, _SHUFFLE = 16, 1, 2  # bytes of a text's place, and numbers of HDF5's filters
 _CHUNK = 2**24  # bytes of a chunk of text, which is kept while parts of it are read
 
 
@@ -76,9 +78,36 @@ def load_array(array: Any) -> NDArray[Any]:
     if array.chunks and 16 * math.prod(array.chunks) > _CHUNK:
         raise DataError(f"{path}: {array.name} holds more than {_CHUNK // 16} texts in a chunk; "
                         "save it in smaller chunks.")
+    for references in _references(array):
+        longest = np.frombuffer(references, "<u4", len(references) // _REFERENCE * 4)[::4]
+        check_size(path, int(longest.max(initial=0)), size, times=1)
     step = max(16, 2**26 // size)  # each text may be as long as the file
     for start in range(0, len(array), step):
         parts.append(array.asstr()[start : start + step])
         length += sum(map(len, parts[-1].flat))
         check_size(path, length, size, times=1)  # texts are not compressed
     return np.concatenate(parts)
+
+
+def _references(array: Any) -> Iterator[bytes]:
+    """Yield what a dataset of texts stores: HDF5 makes room for the length that each one claims."""
+    plan, stored = array.id.get_create_plist(), array.id
+    filters = [plan.get_filter(i)[0] for i in range(plan.get_nfilters())]
+    address, _ = array.file.id.get_create_plist().get_sizes()
+    if address + 8 != _REFERENCE or not plan.get_layout() or {*filters} - {_DEFLATE, _SHUFFLE}:
+        raise DataError(f"{array.file.filename}: texts of {array.name} are stored in an unusual "
+                        "way: save them without compression, or with gzip.")
+    if array.chunks is None:
+        with open(array.file.filename, "rb") as file:
+            file.seek(stored.get_offset() or 0)
+            yield file.read(_REFERENCE * array.size if stored.get_offset() else 0)
+    for i in range(stored.get_num_chunks() if array.chunks else 0):
+        skipped, content = stored.read_direct_chunk(stored.get_chunk_info(i).chunk_offset)
+        for j, kind in reversed([*enumerate(filters)]):
+            if skipped >> j & 1:
+                continue
+            if kind == _DEFLATE:
+                content = zlib.decompressobj().decompress(content, _CHUNK)
+            else:
+                content = np.frombuffer(content, "u1").reshape(_REFERENCE, -1).T.tobytes()
+        yield content
