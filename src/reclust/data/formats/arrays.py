@@ -104,10 +104,7 @@ def _references(array: Any) -> Iterator[bytes]:
     for i in range(stored.get_num_chunks() if array.chunks else 0):
         skipped, content = stored.read_direct_chunk(stored.get_chunk_info(i).chunk_offset)
         for j, kind in reversed([*enumerate(filters)]):
-            if skipped >> j & 1:
-                continue
-            if kind == _DEFLATE:
-                content = zlib.decompressobj().decompress(content, _CHUNK)
-            else:
-                content = np.frombuffer(content, "u1").reshape(_REFERENCE, -1).T.tobytes()
+            if not skipped >> j & 1:
+                content = (zlib.decompressobj().decompress(content, _CHUNK) if kind == _DEFLATE else
+                           np.frombuffer(content, "u1").reshape(_REFERENCE, -1).T.tobytes())
         yield content
