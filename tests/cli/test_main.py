@@ -145,6 +145,25 @@ def test_an_output_is_no_input_and_no_other_output(given, tmp_path, monkeypatch,
     assert before == {path: path.read_bytes() for path in before}
 
 
+@pytest.mark.parametrize("link", ["images/link.png", "images/folder"])
+def test_an_image_read_through_a_link_is_no_output(link, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "images").mkdir()
+    (tmp_path / "elsewhere/real.png").write_text("given")
+    (tmp_path / link).symlink_to(tmp_path / ("elsewhere" if link.endswith("folder") else "elsewhere/real.png"))
+    with pytest.raises(FileExistsError, match=r"real\.png is an input or another output"):
+        check_paths([str(tmp_path / "images")], [str(tmp_path / "elsewhere/real.png")])
+    check_paths([str(tmp_path / "images")], [str(tmp_path / "elsewhere/other.png")])
+
+
+def test_a_report_lies_in_the_folder_that_a_fit_makes_but_is_not_that_folder(tmp_path):
+    check_paths([], [tmp_path / "new" / "labels.csv", str(tmp_path / "new" / "report.html")], tmp_path / "new")
+    with pytest.raises(FileExistsError, match="another output"):
+        check_paths([], [tmp_path / "new" / "labels.csv", str(tmp_path / "new")], tmp_path / "new")
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        check_paths([], [str(tmp_path / "new" / "deeper" / "report.html")], tmp_path / "new")
+
+
 def test_devices_may_be_named_twice(tmp_path):
     check_paths([], ["/dev/null", "/dev/null"])
 

@@ -35,7 +35,8 @@ def test_the_kind_of_a_column_is_found(cells, kind):
     assert {feature.kind for feature in only(cells).features} == {kind}
 
 
-@pytest.mark.parametrize("cells", [[f"C{i:03}" for i in range(N)], [None] * N, ["same"] * N, rng.permutation(N) + 1000])
+@pytest.mark.parametrize("cells", [[f"C{i:03}" for i in range(N)], [None] * N, ["same"] * N, rng.permutation(N) + 1000,
+                                   [np.inf, -np.inf] * (N // 2), [f"2020-13-{40 + i}" for i in range(N)]])
 def test_columns_that_name_the_rows_or_say_nothing_are_left_out(cells):
     encoder = TableEncoder.fit(pd.DataFrame({"user id": cells, "b": rng.normal(size=N)}))
     assert encoder.left_out == ("user id",) and encoder.names == ("b",)

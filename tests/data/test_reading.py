@@ -151,6 +151,47 @@ def test_sparse_rows_come_back_from_a_file_of_scipy(kind, compressed, tmp_path):
 
 @pytest.mark.extras
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("form, part, values", [
+    ("csr", "indices", [0, 9]), ("csr", "indices", [0, -1]), ("csr", "indptr", [0, 9, 2]), ("csr", "indptr", [0, 1, 9]), ("csc", "indices", [0, 10**8]),
+    ("bsr", "indices", [0, 9])])
+def test_a_wrong_index_of_a_sparse_matrix_writes_nowhere(form, part, values, tmp_path):
+    matrix = sparse.eye_array(2, format=form)
+    arrays = {"format": form.encode(), "shape": [2, 2], "data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
+    np.savez(tmp_path / "x.npz", **arrays | {part: np.array(values, np.int32)})
+    with pytest.raises(DataError, match="damaged"):
+        read(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("options", [{}, {"chunks": (10,)}, {"compression": "gzip", "shuffle": True}])
+def test_a_text_of_hdf5_cannot_claim_more_than_the_file(options, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    names = [f"row {i}" for i in range(30)]
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["data"] = np.zeros((30, 2))
+        texts = file.create_dataset("ids", data=names, dtype=h5py.string_dtype(), **options)
+        place = texts.id.get_chunk_info(0).byte_offset if options else texts.id.get_offset()
+    assert read(tmp_path / "x.h5").ids.tolist() == names
+    with open(tmp_path / "x.h5", "r+b") as file:
+        file.seek(place)
+        file.write(b"\xff" * 4)
+    with pytest.raises(DataError, match="damaged" if "compression" in options else "claims to hold 4294967295"):
+        read(tmp_path / "x.h5")
+
+
+def test_hdf5_with_huge_chunks_or_deep_groups_is_refused_at_once(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "anndata", sys)  # is not asked
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "chunk.h5", "w") as file:
+        file.create_dataset("data", (3, 4), "f4", maxshape=(3, None), chunks=(3, 10**8), compression="gzip")
+    with h5py.File(tmp_path / "whole.h5ad", "w") as file:
+        file.create_dataset("X", (10**5, 10**5), "f4", chunks=True)
+    with h5py.File(tmp_path / "deep.h5", "w") as file:
+        file["/".join("g" * 500)] = np.zeros((3, 4))
+    for name, problem in (("chunk.h5", "claims to hold"), ("whole.h5ad", "claims to hold"), ("deep.h5", "more than 50 deep")):
+        with pytest.raises(DataError, match=problem):
+            read(tmp_path / name)
+
+
 def test_anndata_gives_its_matrix_names_and_a_column_of_obs(tmp_path):
     anndata, pandas = pytest.importorskip("anndata"), pytest.importorskip("pandas")
     dense = np.where(TABLE > 0, TABLE, 0)

@@ -267,7 +267,7 @@ def test_what_follows_a_damaged_checkpoint_keeps_no_damaged_one_as_the_state_bef
 
 
 def test_a_checkpoint_removes_its_own_files_and_no_others(tmp_path):
-    for name in ("run1", "run1.previous", "run1.warmup", "run1.0-5.previous", ".run1.ab12.tmp", "run10", "run10.previous",
+    for name in ("run1", "run1.previous", "run1.warmup", "run1.0-5.previous", "run10", "run10.previous",
                  "run1_results.csv", "run1.csv", "run1.0"):
         (tmp_path / name).write_text("")
     Checkpoint(tmp_path / "run1").remove()

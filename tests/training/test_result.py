@@ -1,5 +1,8 @@
 """A result survives its file, and its replicas can be selected."""
 
+from dataclasses import replace
+
+import pytest
 import torch
 from support import blobs, small_settings
 
@@ -39,3 +42,11 @@ def test_replicas_of_a_result_can_be_selected():
     assert result.only(slice(1, 3)).seeds == (2, 3) and result.only(-1).seeds == (4,)
     odd = result.only(slice(None, None, 2))
     assert odd.seeds == (1, 3) and (odd.labels == result.labels[::2]).all()
+
+
+def test_shapes_of_samples_without_size_are_refused(tmp_path):
+    X, _ = blobs(n=20)
+    result = train(X, small_settings(), seeds=[0])
+    replace(result, sample_shape=(-1,)).save(tmp_path / "x")
+    with pytest.raises(ValueError, match="sample_shape must be an integer of at least 1"):
+        Result.load(tmp_path / "x")

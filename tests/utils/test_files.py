@@ -114,6 +114,30 @@ def test_csv_is_read_back_whatever_names_hold():
     assert rows == [["id", "cluster"], *([str(name), "1"] for name in names)]
 
 
-@pytest.mark.parametrize("name", ["=1+1", "+cmd", "-cmd|' /C calc'!A0", "@SUM(A1)", "\tx", "\rx"])
+@pytest.mark.parametrize("name", ["=1+1", "+cmd", "-cmd|' /C calc'!A0", "@SUM(A1)", "\tx", "\rx", "\n=1+1"])
 def test_what_a_spreadsheet_would_compute_is_text(name):
     assert next(csv.reader(io.StringIO(csv_text([(name,)]), newline=""))) == [f"'{name}"]
+
+
+@pytest.mark.parametrize("delimiter", ";\t")
+def test_a_name_is_one_cell_for_spreadsheets_that_cut_elsewhere(delimiter):
+    (cell,) = next(csv.reader(io.StringIO(csv_text([(f"x{delimiter}=1+1",)]), newline=""), delimiter=delimiter))
+    assert cell == f"x{delimiter}=1+1"
+
+
+@pytest.mark.parametrize("name", ["a" * 255, "數" * 85])
+def test_names_may_be_as_long_as_the_system_allows(name, tmp_path):
+    write_bytes(tmp_path / name, b"x")
+    assert os.listdir(tmp_path) == [name]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="no such names here")
+@pytest.mark.parametrize("open_file", ["/dev/stdout", "/dev/fd/1"])
+def test_open_files_are_written_to_and_not_replaced(open_file, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    script = f"from reclust.utils.files import write_text; write_text('{open_file}', 'new')"
+    (tmp_path / "all").write_text("old ")
+    with open(tmp_path / "all", "a") as file:
+        subprocess.run([sys.executable, "-c", script], env=environment, stdout=file, check=True)
+    assert (tmp_path / "all").read_text() == "old new"
+    assert subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=True).stdout == b"new"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..utils.exceptions import printable
-from ..utils.files import check_writable
+from ..utils.files import check_writable, is_stream
 from ..utils.progress import ProgressOption, duration
 
 if TYPE_CHECKING:
@@ -78,19 +78,23 @@ def add_options(parser: argparse._ActionsContainer, *names: str) -> None:
         parser.add_argument(*filter(None, (name, ALIASES.get(name))), **OPTIONS[name])
 
 
-def check_paths(inputs: Iterable[str], outputs: Iterable[str | Path | None]) -> None:
-    """Raise unless the outputs differ from each other and from the inputs, links followed."""
+def check_paths(inputs: Iterable[str], outputs: Iterable[str | Path | None],
+                folder: Path | None = None) -> None:
+    """Raise unless outputs, and a folder made for them, differ from inputs and from each other."""
+    from ..data.formats.images import find_images
+
     beside = ("", "-wal", "-shm", "-journal")  # files of a store
     given = [Path(f"{path}{end}").expanduser() for path in inputs for end in beside]
-    taken = {path.resolve() for path in given}
+    images = [image for path in given if path.is_dir() for image in find_images(path)]
+    made = None if folder is None else folder.resolve()
+    taken = {made, *(path.resolve() for path in given + images)}
     for path in (output for output in outputs if output is not None):
         output = Path(path).resolve()
-        regular = output.is_file() or not output.exists()  # not /dev/null
-        if regular and output in taken:
+        if output in taken and not is_stream(path):
             raise FileExistsError(f"{path} is an input or another output of this command and "
                                   "would be overwritten: choose another name.")
         taken.add(output)
-        if isinstance(path, str):  # not in a folder that the command makes
+        if output.parent != made:
             check_writable(path)
 
 

@@ -84,7 +84,7 @@ def _fit(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.output)
     arguments.report = arguments.report or folder / "report.html"
     outputs = [*(folder / name for name in OWN_FILES), arguments.report]
-    common.check_paths([arguments.data], outputs)
+    common.check_paths([arguments.data], outputs, folder)
     dataset = read_data(arguments)
     model = _model(arguments, images=dataset.image_shape is not None)
     folder.mkdir(parents=True, exist_ok=True)

@@ -263,7 +263,7 @@ def _figure(arguments: argparse.Namespace) -> int:
     path = Path(arguments.output)
     to_file, names = arguments.name and path.suffix, [arguments.name] if arguments.name else FIGURES
     files = [path] if to_file else [path / f"{name}.pdf" for name in names]
-    common.check_paths([arguments.store], files)
+    common.check_paths([arguments.store], files, None if to_file else path)
     if not to_file:
         path.mkdir(parents=True, exist_ok=True)
     with studies.StoreReader(arguments.store) as store:

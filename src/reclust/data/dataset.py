@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..utils.values import is_missing
-from .errors import DataError
+from .errors import DataError, explain_read_errors
 from .formats.arrays import NUMERIC
 
 Samples: TypeAlias = "NDArray[Any] | sparse.csr_array"
@@ -142,7 +142,10 @@ def _layout(samples: Any, where: str) -> tuple[Samples, tuple[int, int, int] | N
         raise DataError(f"{where}: shape {samples.shape}; needed: (n, d) for a table, (n, h, w) "
                         "for gray images, (n, h, w, c) or (n, c, h, w) with 1 or 3 channels.")
     if sparse.issparse(samples):
-        return sparse.csr_array(samples), None
+        with explain_read_errors(where):
+            if hasattr(samples, "indptr"):  # a wrong index would write anywhere in memory
+                samples.check_format()
+            return sparse.csr_array(samples), None
     if samples.dtype.kind == "b":
         samples = samples.astype(np.uint8 if samples.ndim == 2 else np.float32)
     if samples.ndim == 2:

@@ -205,6 +205,8 @@ def _learn(name: str, cells: Any) -> Column | None:
             long = text.str.split().str.len().mean() >= MIN_WORDS and text.nunique() > MAX_LEVELS
             return (TextColumn if long else CategoryColumn).learn(name, text)  # type: ignore
     numbers = column.parse(cells).dropna()
+    if numbers.empty:  # infinite, or dates that do not exist
+        return None
     is_flag, middle = numbers.isin((0, 1)).all(), float(numbers.median())
     return NumberColumn(name, "flag", round(middle)) if is_flag else replace(column, fill=middle)
 

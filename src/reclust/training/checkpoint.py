@@ -98,13 +98,13 @@ class Checkpoint:
 
     def remove(self) -> None:
         """Delete all files of this checkpoint, including those of groups and stages."""
-        stages = rf"{_MEMBER}|\.previous|\.warmup|\.labeling|\.[0-9a-f]+\.tmp"
+        stages = rf"{_MEMBER}|\.previous|\.warmup|\.labeling"
         for path in self._files(rf"({_GROUP}|{stages})*"):
             path.unlink(missing_ok=True)
 
     def _files(self, suffixes: str) -> list[Path]:
         path = Path(self.path)
-        name = re.compile(rf"\.?{re.escape(path.name)}{suffixes}")  # temporary files are hidden
+        name = re.compile(rf"{re.escape(path.name)}{suffixes}")
         return [file for file in path.parent.glob("*") if name.fullmatch(file.name)]
 
 

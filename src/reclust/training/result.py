@@ -19,7 +19,7 @@ from ..data.inputs import Inputs
 from ..objectives import Objective, State
 from ..representations import Representation, build_network
 from ..utils import tensor_file
-from ..utils.values import NotStored, from_json, same, storable, to_json
+from ..utils.values import NotStored, check_ints, from_json, same, storable, to_json
 from ..utils.version import __version__
 from .history import PHASES, Curve, History
 from .settings import Settings
@@ -202,7 +202,8 @@ class Result:
         settings = list(from_json(header["settings"]))
         result = cls(
             settings=settings * len(header["seeds"]) if len(settings) == 1 else settings,
-            seeds=tuple(header["seeds"]), sample_shape=tuple(header["sample_shape"]),
+            seeds=tuple(header["seeds"]),
+            sample_shape=check_ints("sample_shape", header["sample_shape"], 1),
             **{kind: with_prefix(tensors, kind) for kind in KINDS},
             labels=tensors["labels"].numpy() if "labels" in tensors else None,
             history=unpack_history(tensors), seconds=header["seconds"],

@@ -10,11 +10,20 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-_FORMULA = re.compile(r"[=@\t\r]|[+-](?!([\d.]+(e[+-]?\d+)?|inf)$)")
+_FORMULA = re.compile(r"[=@\t\r\n]|[+-](?!([\d.]+(e[+-]?\d+)?|inf)$)")
+
+
+def is_stream(path: str | os.PathLike[str]) -> bool:
+    """Tell whether this is a pipe, a device or an open file such as /dev/stdout, not a file."""
+    where = os.path.dirname(os.path.abspath(path))
+    return os.path.exists(path) and not os.path.isdir(path) and (
+        not os.path.isfile(path) or where in ("/dev", "/dev/fd"))
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise an OSError if `path` cannot be written: call it before long work."""
+    if is_stream(path):
+        return
     path = Path(os.path.realpath(path))
     folder = path.parent
     if path.is_dir():
@@ -33,12 +42,13 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 def write_bytes(path: str | os.PathLike[str], content: bytes | bytearray | memoryview, *,
                 previous: Path | None = None) -> None:
     """Write a temporary file beside `path` (or what it links to) and rename it; keep `previous`."""
-    path = Path(os.path.realpath(path))
-    if path.exists() and not path.is_file() and not path.is_dir():  # /dev/stdout, a pipe
-        path.write_bytes(content)
+    if is_stream(path):
+        with open(path, "ab") as stream:
+            stream.write(content)
         return
     check_writable(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    path = Path(os.path.realpath(path))
+    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")  # short: names may be long
     try:
         with _swept(path.parent):
             with open(temporary, "xb") as file:
@@ -59,9 +69,9 @@ def write_bytes(path: str | os.PathLike[str], content: bytes | bytearray | memor
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """Write rows as CSV, quoted as RFC 4180 says, with line feeds."""
+    """Write rows as CSV, quoted as RFC 4180 says and where other programs cut, with line feeds."""
     cells = ([str(no_formula(cell)) for cell in row] for row in rows)
-    return "".join(",".join('"' + text.replace('"', '""') + '"' if re.search('[",\r\n]', text)
+    return "".join(",".join('"' + text.replace('"', '""') + '"' if re.search('[",;\t\r\n]', text)
                             else text for text in row) + "\n" for row in cells)
 
 
@@ -82,7 +92,7 @@ def _swept(folder: Path) -> Iterator[None]:
     try:
         with suppress(OSError):  # network file systems do not lock folders
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for left in folder.glob(f".*.{'[0-9a-f]' * 16}.tmp"):
+            for left in folder.glob(f".*{'[0-9a-f]' * 16}.tmp"):
                 left.unlink(missing_ok=True)
         with suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_SH)

@@ -12,10 +12,10 @@ from reclust import Curve
 from reclust.studies import Outcome, PlannedRun, Store, StoreReader, named, tables
 from reclust.studies.measures import MEASURES
 
-pytest.importorskip("matplotlib")
+matplotlib = pytest.importorskip("matplotlib")
 from reclust.studies import figures  # noqa: E402
 from reclust.studies.figures import FIGURES, Choice, MissingData, draw, figure, save  # noqa: E402
-from reclust.studies.figures.panels import panels  # noqa: E402
+from reclust.studies.figures.panels import STYLE, panels  # noqa: E402
 from reproduction.svg import renumber, rewrite  # noqa: E402
 
 SEEDS, EPOCHS, RESETS, ROWS, BINS = (1, 2, 3), np.arange(-1, 5), np.array([2, 4]), 40, 20  # small_settings fire at 2 and 4
@@ -435,3 +435,11 @@ def test_a_full_disk_leaves_the_old_figure(ending, tmp_path, monkeypatch):
     with pytest.raises(OSError, match=f"figure.{ending} could not be written, its old content is intact"):
         save(drawn, path)
     assert path.read_bytes() == b"old" and os.listdir(tmp_path) == [path.name]
+
+
+def test_dollar_signs_in_names_are_no_formula(tmp_path):
+    with matplotlib.rc_context(STYLE):  # as `figure` does
+        drawn, axes = panels()
+        axes[0, 0].set_title("costs $x_{ and $y")
+    save(drawn, tmp_path / "x.svg")
+    assert "costs $x_{ and $y" in (tmp_path / "x.svg").read_text()

@@ -2,6 +2,7 @@
 
 import math
 import os
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,8 @@ from ...utils.exceptions import require
 from ..errors import DataError, check_size, explain_read_errors, listed
 
 NUMERIC = "biuf"  # kinds of dtype that hold numbers
+_DEPTH = 50
+_REFERENCE, _DEFLATE, _SHUFFLE = 16, 1, 2  # bytes of a text's place, and numbers of HDF5's filters
 _CHUNK = 2**24  # bytes of a chunk of text, which is kept while parts of it are read
 
 
@@ -23,14 +26,14 @@ def map_npy(path: Path) -> NDArray[Any]:
         return np.lib.format.open_memmap(path, mode="r")
 
 
-def read_npz(path: Path) -> dict[str, NDArray[Any]] | sparse.csr_array:
+def read_npz(path: Path) -> dict[str, NDArray[Any]] | sparse.sparray:
     """Read the arrays of a `.npz` file, or the matrix that `scipy.sparse.save_npz` wrote."""
     with explain_read_errors(path), np.load(path, allow_pickle=False) as archive:
         names, size = set(archive.files), path.stat().st_size
         check_size(path, sum(entry.file_size for entry in archive.zip.infolist()), size)
         if {"format", "shape", "data"} <= names and {"indices", "row", "offsets"} & names:
             check_size(path, 8 * int(archive["shape"].max()), size)
-            return sparse.csr_array(sparse.load_npz(path))
+            return sparse.load_npz(path)
         return {name: archive[name] for name in archive.files}
 
 
@@ -40,7 +43,13 @@ def open_hdf5(path: Path) -> Iterator[dict[str, Any]]:
     h5py = require("h5py", purpose="Reading HDF5 files")
     with explain_read_errors(path), h5py.File(path, "r", rdcc_nbytes=_CHUNK) as file:
         links: dict[str, Any] = {}
-        file.visititems_links(links.__setitem__)
+
+        def visit(name: str, link: Any) -> bool | None:
+            links[name] = link
+            return name.count("/") > _DEPTH or None  # which are looked up from the first group
+
+        if file.visititems_links(visit):
+            raise DataError(f"{path}: groups lie in each other more than {_DEPTH} deep.")
         objects = {name: file[name] for name, link in links.items()
                    if isinstance(link, h5py.HardLink)}
         arrays = {name: found for name, found in objects.items() if isinstance(found, h5py.Dataset)}
@@ -52,21 +61,50 @@ def open_hdf5(path: Path) -> Iterator[dict[str, Any]]:
         yield arrays
 
 
+def bytes_of(array: Any) -> int:
+    """Return the size of an array of HDF5, of which a whole chunk is read at least."""
+    return int(max(array.nbytes, array.dtype.itemsize * math.prod(array.chunks or ())))
+
+
 def load_array(array: Any) -> NDArray[Any]:
     """Load an array of numbers or text, which HDF5 stores as objects."""
     if isinstance(array, np.ndarray):
         return array
     path, parts, length = array.file.filename, [], 0
     size = os.path.getsize(path)
-    check_size(path, array.nbytes, size)
+    check_size(path, bytes_of(array), size)
     if array.dtype.kind != "O" or not array.ndim:
         return np.asarray(array[()])
     if array.chunks and 16 * math.prod(array.chunks) > _CHUNK:
         raise DataError(f"{path}: {array.name} holds more than {_CHUNK // 16} texts in a chunk; "
                         "save it in smaller chunks.")
+    for references in _references(array):
+        longest = np.frombuffer(references, "<u4", len(references) // _REFERENCE * 4)[::4]
+        check_size(path, int(longest.max(initial=0)), size, times=1)
     step = max(16, 2**26 // size)  # each text may be as long as the file
     for start in range(0, len(array), step):
         parts.append(array.asstr()[start : start + step])
         length += sum(map(len, parts[-1].flat))
         check_size(path, length, size, times=1)  # texts are not compressed
     return np.concatenate(parts)
+
+
+def _references(array: Any) -> Iterator[bytes]:
+    """Yield what a dataset of texts stores: HDF5 makes room for the length that each one claims."""
+    plan, stored = array.id.get_create_plist(), array.id
+    filters = [plan.get_filter(i)[0] for i in range(plan.get_nfilters())]
+    address, _ = array.file.id.get_create_plist().get_sizes()
+    if address + 8 != _REFERENCE or not plan.get_layout() or {*filters} - {_DEFLATE, _SHUFFLE}:
+        raise DataError(f"{array.file.filename}: texts of {array.name} are stored in an unusual "
+                        "way: save them without compression, or with gzip.")
+    if array.chunks is None:
+        with open(array.file.filename, "rb") as file:
+            file.seek(stored.get_offset() or 0)
+            yield file.read(_REFERENCE * array.size if stored.get_offset() else 0)
+    for i in range(stored.get_num_chunks() if array.chunks else 0):
+        skipped, content = stored.read_direct_chunk(stored.get_chunk_info(i).chunk_offset)
+        for j, kind in reversed([*enumerate(filters)]):
+            if not skipped >> j & 1:
+                content = (zlib.decompressobj().decompress(content, _CHUNK) if kind == _DEFLATE else
+                           np.frombuffer(content, "u1").reshape(_REFERENCE, -1).T.tobytes())
+        yield content

@@ -152,6 +152,7 @@ def draw_ratios(runs: Runs, choice: Choice) -> Figure:
         method = labels.method(first.algorithm, "brb", pretrained=first.pretrained)
         axes.set(title=f"{method}, {labels.dataset(dataset)}, epoch {epoch}", xlim=(0, 1),
                  xlabel=r"distance ratio $\rho = d_1 / d_2$")
+        axes.xaxis.label.set_parse_math(True)
     grid[0, 0].set_ylabel("samples (%)")
     return add_legend(figure, grid[0, 0])
 

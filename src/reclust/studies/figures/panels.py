@@ -25,6 +25,7 @@ STYLE: dict[str, Any] = {
     "xtick.labelsize": 7, "ytick.labelsize": 7, "axes.spines.top": False,
     "axes.spines.right": False, "axes.linewidth": 0.6, "xtick.major.width": 0.6,
     "ytick.major.width": 0.6, "figure.facecolor": "white", "savefig.dpi": 200, "pdf.fonttype": 42,
+    "text.parse_math": False,  # names may hold dollar signs
     "svg.fonttype": "none",  # text stays text: a third of the size, and searchable
     "svg.hashsalt": "reclust",  # identifiers would be random otherwise
 }
