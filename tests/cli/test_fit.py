@@ -338,7 +338,7 @@ def test_two_ranks_fit_what_one_process_fits(tmp_path, monkeypatch):
     assert [rank.exitcode for rank in ranks] == [0, 0] and main([*fit, "one"]) == 0
     assert [open(f"printed{rank}").read().count("labels and model") for rank in range(2)] == [1, 0]
     assert open("one/labels.csv").read() == open("two/labels.csv").read()
-    assert sorted(os.listdir("two")) == ["labels.csv", "model.reclust"]
+    assert sorted(os.listdir("two")) == ["labels.csv", "model.reclust", "report.html"]
 
 
 @pytest.mark.slow

@@ -69,7 +69,7 @@ def test_names_of_a_study_send_nothing_to_the_terminal(tmp_path, monkeypatch, ca
                                  SimpleNamespace(json=False, store="s"))
     said = capsys.readouterr()
     assert not set("\x1b\r") & set(said.out + said.err)
-    assert r"a\x1b[31m\x0db: " in said.out and r"a\x1b[31m\x0db, digits" in said.err and r"\x1b[2Jnone" in said.err
+    assert r"a\x1b[31m\x0db: " in said.out and r"a\x1b[31m\x0db on digits" in said.err and r"\x1b[2Jnone" in said.err
 
 
 def test_stores_merge_and_export(tmp_path, capsys):

@@ -260,7 +260,7 @@ def test_how_long_a_mixture_takes_is_told_of_usps_alone(tmp_path):
 
 @pytest.mark.parametrize(("better", "verdict"), [(6, "holds"), (5, "holds"), (4, "does not hold"), (3, "does not hold")])
 def test_of_six_cells_most_is_as_many_as_the_paper_has(better, verdict):
-    cell = Comparison("cifar10", "dec", True, 10, 10, 0, *[0.0] * 7)
+    cell = Comparison("cifar10", "dec", True, 10, 10, 0, *[0.0] * 6)
     found = [cells.Improvement(replace(cell, difference=1.0 if i < better else -1.0), 1.0 if i < 5 else -1.0) for i in range(6)]
     assert share("cells", found, 6).verdict == verdict
 

@@ -46,5 +46,5 @@ def test_objectives_with_wrong_shapes_are_refused(part, message):
 
 def test_draws_from_the_global_generator_are_refused():
     encoder = nn.Sequential(nn.Linear(12, 8), nn.AlphaDropout(), nn.Linear(8, 4))
-    with pytest.raises(ValueError, match="The encoder draws from torch's global generator, so a seed"):
+    with pytest.raises(ValueError, match="The encoder draws from torch's global generator, as dropout does, so a seed"):
         train(X, small_settings(representation=OwnAutoencoder(encoder, nn.Linear(4, 12))), seeds=[0])

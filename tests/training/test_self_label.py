@@ -94,7 +94,7 @@ def test_colour_images_go_through_all_three_stages():
     labeled = self_label(IMAGES, result, how)
     assert labeled.labels.shape == (1, len(IMAGES)) and not labeled.failed
     before, after = (one.buffers["encoder.backbone.stem.1.num_batches_tracked"].item() for one in (result, labeled))
-    assert after - before == 2 * 2 * 3  # two epochs of three batches, two views apart; the warm-up counts nothing
+    assert after - before == 2 * 2 * 2  # two epochs of two batches, two views apart; the warm-up counts nothing
 
 
 def test_nothing_confident_is_said_and_changes_nothing(clustered, monkeypatch):

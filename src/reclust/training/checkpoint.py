@@ -150,8 +150,9 @@ class TrainingState:
                 f"{__version__}: continue with that version, or remove the file to start again.")
         if header.get("identity") != identity:
             raise UnusableCheckpoint(
-                f"The checkpoint {checkpoint.path} belongs to a run with other settings, seeds, "
-                "data, executor or code: choose another path, or remove it, as with --overwrite.")
+                f"The checkpoint {checkpoint.path}, written by reclust {version}, belongs to a run "
+                "with other settings, seeds, data, executor or code: choose another path, or "
+                "remove it, as with --overwrite.")
         with tensor_file.explain_errors(checkpoint.path):
             memory: dict[str, dict[str, Tensor]] = {}
             for name, tensor in with_prefix(tensors, "memory").items():

@@ -51,6 +51,8 @@ def fingerprint(thing: Any) -> Any:
                 sorted((str(name), item) for name, item in thing.items())}
     if isinstance(thing, (tuple, list)):
         return [fingerprint(item) for item in thing]
+    if isinstance(thing, (set, frozenset)):
+        return sorted(repr(fingerprint(item)) for item in thing)
     if isinstance(thing, types.FunctionType):
         enclosed = inspect.getclosurevars(thing).nonlocals
         plain = {name: item for name, item in enclosed.items() if not callable(item)}

@@ -113,8 +113,9 @@ def forbid_global_draws(what: str, device: torch.device) -> Iterator[None]:
         yield
         after = states()
     if not all(map(torch.equal, before, after)):
-        raise ValueError(f"{what} draws from torch's global generator, so a seed would not repeat "
-                         "a run: use augment= for random views, which gets keys to draw from.")
+        raise ValueError(f"{what} draws from torch's global generator, as dropout does, so a seed "
+                         "would not repeat a run: use augment= for random views, which gets keys to "
+                         "draw from.")
 
 
 class Timer:

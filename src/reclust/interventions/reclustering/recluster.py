@@ -82,13 +82,16 @@ class Recluster(OnSamples):
 def place_centers(method: Method, target: Target, z: Tensor) -> None:
     """Set the centers to those that the method finds in embeddings (..., m, d)."""
     finite = z.isfinite().flatten(-2).all(-1)
-    if z.ndim > 2 and finite.any() and not finite.all():  # failed replicas must not stop others
+    if z.ndim > 2 and not finite.any():
+        target.centers.fill_(torch.nan)
+        return
+    if z.ndim > 2 and not finite.all():  # failed replicas must not stop others
         z = z.where(finite[:, None, None], z[finite.nonzero()[0]])
     shape = target.centers.shape
     centers = method(z, shape[-2], draws.fold(target.key, "recluster"))
     if centers.shape != shape:
         raise ValueError(f"{method!r} returned centers of shape {tuple(centers.shape)} for "
-                         f"embeddings of shape {tuple(z.shape)}, expected {shape}.")
+                         f"embeddings of shape {tuple(z.shape)}, expected {tuple(shape)}.")
     if (finite & ~centers.isfinite().flatten(-2).all(-1)).any():
         raise ValueError(f"{method!r} returned centers that are not finite.")
     if not finite.all():

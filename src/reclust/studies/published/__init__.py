@@ -25,6 +25,7 @@ WITHOUT_FALLBACK = {"without-augmentation": "without-augmentation", "voronoi": "
 class Published:
     mean: float
     stderr: float | None = None
+    std: float | None = None
 
 
 Key = tuple[str, str, str, str, str, str]
@@ -50,8 +51,9 @@ def others(study: str, known: Collection[str], metric: str) -> dict[tuple[str, s
 def paper() -> Mapping[Key, Published]:
     """Map (study, dataset, pretrained yes or no, algorithm, variant, metric) to the number."""
     key = itemgetter("table", "dataset", "pretrained", "algorithm", "variant", "metric")
-    return {key(row): Published(float(row["mean"]), float(row["stderr"]) if row["stderr"] else None)
-            for row in _rows("paper.csv")}
+    return {key(row): Published(float(row["mean"]), *(
+        float(row[name]) if row[name] else None for name in ("stderr", "std")))
+        for row in _rows("paper.csv")}
 
 
 def base_name(study: str) -> str:
