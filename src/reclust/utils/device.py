@@ -114,8 +114,7 @@ def forbid_global_draws(what: str, device: torch.device) -> Iterator[None]:
         after = states()
     if not all(map(torch.equal, before, after)):
         raise ValueError(f"{what} draws from torch's global generator, as dropout does, so a seed "
-                         "would not repeat a run: use augment= for random views, which gets keys to "
-                         "draw from.")
+                         "would not repeat a run: use augment= for random views, which gets keys.")
 
 
 class Timer:
