@@ -64,6 +64,7 @@ def test_images_are_clustered_by_networks_on_augmented_pairs():
     some = np.flatnonzero(digits.target < 3)[:150]
     model = quick(3, effort="normal").fit(digits.images[some])
     assert {member.method for member in model.candidates_} == {"neighbor network"}
+    assert model.result_.seconds["members"] > 0
     assert metrics.accuracy(digits.target[some], model.labels_) > 0.9
     flat = quick(3, effort="normal", image_shape=(8, 8)).fit(digits.data[some])
     assert (flat.labels_ == model.labels_).all()

@@ -157,6 +157,8 @@ def _first_answer(model: Any, dataset: Dataset, file: Path) -> None:
     import numpy as np
     from sklearn.base import clone
 
+    from ..ensemble.recipes import mostly_categories
+
     if getattr(model, "effort", "quick") == "quick":
         return
     started = time.monotonic()
@@ -165,9 +167,11 @@ def _first_answer(model: Any, dataset: Dataset, file: Path) -> None:
         quick = clone(model).set_params(effort="quick").fit(dataset)
     seconds = time.monotonic() - started
     write_text(file, csv_text(_label_rows(quick, dataset)))
-    sizes = ", ".join(map(str, np.bincount(quick.labels_)))
+    sizes, encoder = ", ".join(map(str, np.bincount(quick.labels_))), quick.preparation_.encoder
+    without_networks = encoder is not None and mostly_categories(encoder.features)
+    times = 1.5 if without_networks else TIMES_QUICK[model.effort]
     common.tell(f"first answer, after {duration(seconds)}: clusters of {sizes}, in {file}\n"
-                f"the fit takes about {duration(TIMES_QUICK[model.effort] * seconds)}", sys.stdout)
+                f"the fit takes about {duration(times * seconds)}", sys.stdout)
 
 
 def _model(arguments: argparse.Namespace, *, images: bool) -> Any:

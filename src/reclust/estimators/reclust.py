@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, replace
@@ -179,10 +180,12 @@ class Reclust(FittedClustering):
                 labels = recipe.votes(members)
                 voted = consensus(labels, k, recipe.graph, seed=seed)
                 targets = (np.eye(k)[voted] + vote_shares(labels, voted, k)) / 2
+                spent = time.monotonic() - training.started
                 steps = effort.steps * 5 // 2 if kind == "embeddings" else effort.steps
                 result = train(inputs, _student(k, inputs, augment, steps), seeds=[seed],
                                targets=targets, monitors=training.monitors, checkpoint=checkpoint,
                                execution=replace(execution, time_budget=None))
+            result.seconds["members"] = spent
             self._adopt(result, preparation, [float("nan")], 0)
             self.ids_, self.embed_ = None if samples.texts else samples.ids, embed
             self.suggestion_ = suggestion
