@@ -79,6 +79,7 @@ def main() -> None:
     arguments = parser.parse_args()
     sets = {"tables": lambda: front_door.tables(arguments.data), "texts": lambda: front_door.texts(arguments.data),
             "images": lambda: front_door.images(arguments.data, arguments.sets, arguments.rows)}[arguments.kind]()
+    settings = {"effort": arguments.effort, "rows": arguments.rows}
     measured: dict[str, Any] = {}
     for name, X, y in sets:
         flat = X.reshape(len(X), -1).astype(np.float32)
@@ -92,13 +93,13 @@ def main() -> None:
         measured[name] = {"samples": len(X), "features": flat.shape[1], "classes": len(np.unique(y)), "methods": found}
         print(f"{name} ({len(X)} x {flat.shape[1]}, {len(np.unique(y))}): " + ", ".join(
             f"{method} {seen['ari']:.1f} (k {seen['k']}, {seen['seconds']:.0f} s)" for method, seen in found.items()), flush=True)
+        path = write_record(f"unknown_k_{arguments.kind}", settings, measured)  # so that a run can be stopped
     for method in ("Reclust", *METHODS):
         runs = [seen["methods"][method] for seen in measured.values() if method in seen["methods"]]
         if runs:
             print(f"{method:20} ARI {np.mean([run['ari'] for run in runs]):5.1f}, median error of k "
                   f"{np.median([run['error'] for run in runs]):.2f}, {len(runs)} sets")
-    settings = {"effort": arguments.effort, "rows": arguments.rows}
-    print(f"record: {write_record(f'unknown_k_{arguments.kind}', settings, measured)}")
+    print(f"record: {path}")
 
 
 if __name__ == "__main__":
