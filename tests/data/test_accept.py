@@ -124,7 +124,7 @@ def test_columns_that_are_not_numbers_or_incomplete_are_encoded_or_named():
     shuffled = mixed.iloc[::-1, ::-1].assign(more="unknown columns are ignored")
     np.testing.assert_array_equal(accept(shuffled, encoder=found.encoder).array, found.array[::-1])
     np.testing.assert_array_equal(accept(mixed.to_numpy(), encoder=found.encoder).array, found.array)
-    with pytest.raises(ValueError, match="lacks columns that were fitted: 'color'"):
+    with pytest.raises(ValueError, match="lacks columns of the fit: 'color'"):
         accept(frame(), encoder=found.encoder)
     with pytest.raises(ValueError, match="not numeric: 'color'"):
         accept(mixed, numeric=True)
@@ -146,9 +146,9 @@ def test_a_column_that_names_the_rows_is_left_out_and_becomes_the_ids():
 def test_columns_are_selected_by_name():
     table = read(frame().iloc[:, ::-1])
     np.testing.assert_array_equal(select_columns(table, NAMES).samples, X)
-    with pytest.warns(ReclustWarning, match="data has columns that the fit had not, ignored here: 'gene1', 'gene0'"):
+    with pytest.warns(ReclustWarning, match="data has columns that were not in the fit; they are ignored: 'gene1', 'gene0'"):
         np.testing.assert_array_equal(select_columns(table, NAMES[2:]).samples, X[:, 2:])
-    with pytest.raises(ValueError, match="lacks columns that were fitted: 'length'"):
+    with pytest.raises(ValueError, match="lacks columns of the fit: 'length'"):
         select_columns(table, [*NAMES, "length"])
 
 

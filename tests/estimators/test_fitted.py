@@ -64,7 +64,7 @@ def test_a_file_with_other_columns_than_that_of_the_fit_is_refused(tmp_path, cha
     model = small().fit(tmp_path / "fit.csv")
     assert list(model.feature_names_in_) == list(frame.columns)
     assert (model.predict(tmp_path / "fit.csv") == model.labels_).all() and (model.predict(frame) == model.labels_).all()
-    with pytest.raises(ValueError, match="lacks columns that were fitted: 'gene"):
+    with pytest.raises(ValueError, match="lacks columns of the fit: 'gene"):
         model.predict(tmp_path / "other.csv")
 
 
@@ -74,7 +74,7 @@ def test_columns_of_a_file_are_found_by_their_names(tmp_path):
     turned.to_csv(tmp_path / "turned.csv", index=False)
     turned.assign(batch=1.5, depth=2).to_csv(tmp_path / "more.csv", index=False)
     assert (model.predict(tmp_path / "turned.csv") == model.labels_).all()
-    with pytest.warns(ReclustWarning, match="more has columns that the fit had not, ignored here: 'batch', 'depth'"):
+    with pytest.warns(ReclustWarning, match="more has columns that were not in the fit; they are ignored: 'batch', 'depth'"):
         assert (model.predict(tmp_path / "more.csv") == model.labels_).all()
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(turned)

@@ -99,7 +99,7 @@ def test_a_seed_means_the_same_labels():
 
 def test_data_without_clusters_are_called_so():
     noise = np.random.default_rng(0).normal(size=(500, 30))
-    with pytest.warns(ReclustWarning, match="members agree little"):
+    with pytest.warns(ReclustWarning, match="members hardly agree"):
         quick(8).fit(noise)
 
 

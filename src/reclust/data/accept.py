@@ -117,9 +117,9 @@ def select_columns(dataset: Dataset, columns: Sequence[str]) -> Dataset:
     missing, more = ([repr(name) for name in first if name not in second]
                      for first, second in ((columns, place), (names, wanted)))
     if missing:
-        raise ValueError(f"{dataset.name} lacks columns that were fitted: {listed(missing)}.")
+        raise ValueError(f"{dataset.name} lacks columns of the fit: {listed(missing)}.")
     if more:
-        warn(f"{dataset.name} has columns that the fit had not, ignored here: {listed(more)}.")
+        warn(f"{dataset.name} has columns that were not in the fit; they are ignored: {listed(more)}.")
     samples = dataset.samples
     if is_dataframe(samples):
         samples = numbers_of(samples[list(columns)], dataset.name)

@@ -177,7 +177,7 @@ class TableEncoder:
         cells = {str(name): frame[name] for name in frame}
         absent = [repr(name) for name in self.names if name not in cells]
         if absent:
-            raise DataError(f"The table lacks columns that were fitted: {listed(absent)}.")
+            raise DataError(f"The table lacks columns of the fit: {listed(absent)}.")
         parts = []
         for column in self.columns:
             values = cells[column.name]

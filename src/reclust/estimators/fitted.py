@@ -245,7 +245,7 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
 
     @contextmanager
     def _fitting(self, samples: SampleSet) -> Iterator[None]:
-        """Forget an earlier fit, and this one unless it ends: all fitted attributes or none."""
+        """Clear the attributes of an earlier fit, and those of this one if it fails."""
         self._forget()
         try:
             # Members compare blocks of some hundred samples with all others.
@@ -278,7 +278,7 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         return labels.astype(np.int64), probabilities
 
     def _label(self, X: Any, n_clusters: int, seed: int) -> None:
-        """Label the samples of the fit, drop empty clusters, and find k-means and the tree."""
+        """Label the samples, drop empty clusters, and compute what a fitted model holds besides."""
         labels, self.probabilities_ = self.assign(X)
         nonempty, self.labels_ = np.unique(labels, return_inverse=True)
         self._keep_clusters(nonempty)

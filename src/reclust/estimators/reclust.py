@@ -193,7 +193,7 @@ class Reclust(FittedClustering):
                              for member in members]
             self._label(samples.array, k, seed)
         if self.agreement_ < LOW_AGREEMENT and k > 1:
-            warn(f"The members agree little (adjusted Rand index {self.agreement_:.2f}): the data "
+            warn(f"The members hardly agree (adjusted Rand index {self.agreement_:.2f}): the data "
                  f"may not have {k} clusters. Compare with baseline_, or try another n_clusters.")
         return self
 

@@ -81,7 +81,7 @@ class ByBlock(Step):
     def __post_init__(self) -> None:
         for factor in self.keep.values() if isinstance(self.keep, Mapping) else [self.keep]:
             if not 0 <= check_float("keep", factor) <= 1:
-                raise ValueError(f"keep must lie between 0 and 1, which is no reset, got {factor}.")
+                raise ValueError(f"keep must lie between 0 and 1 (no reset), got {factor}.")
         if self.blocks is not None:
             names = (self.blocks,) if isinstance(self.blocks, str) else tuple(self.blocks)
             object.__setattr__(self, "blocks", names)

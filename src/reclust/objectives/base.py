@@ -44,7 +44,10 @@ class Objective(Protocol):
         """Make the first state from centers (k, d)."""
 
     def loss(self, state: State, z: Tensor) -> Tensor:
-        """Compute a scalar from embeddings (V, B, d); the first view decides the assignment."""
+        """Compute a scalar from embeddings (V, B, d); the first view decides the assignment.
+
+        With `train(targets=...)` the targets of the batch are a third argument.
+        """
 
     def assign(self, state: State, z: Tensor) -> Tensor:
         """Label embeddings: (B, d) -> (B,)."""

@@ -169,7 +169,7 @@ def check_part(name: str, part: Any, kind: Any) -> None:
 
 @value
 class Execution:
-    """How a run is computed, without changing what is computed.
+    """How a run is executed: device, precision, parallelism.
 
     Parameters
     ----------
@@ -177,8 +177,8 @@ class Execution:
         A torch device; "auto" uses a GPU if there is one.
     precision : {"auto", "float32", "float64", "bf16", "tf32"}, default="float32"
         "bf16" computes products in bfloat16 and keeps the rest in float32; "auto" is "bf16" on
-        GPUs that support it and float32 on every CPU. On a GPU float32 products of training use
-        TF32, and with "tf32" those of evaluation as well.
+        GPUs that support it and "float32" elsewhere. On a GPU "float32" trains with TF32 products
+        and evaluates with full ones; "tf32" uses TF32 in both.
     executor : {"auto", "plain", "vmap"}, default="auto"
         "plain" loops over replicas, "vmap" stacks them; "auto" stacks several small networks.
     compile : {"auto", "always", "never"}, default="auto"

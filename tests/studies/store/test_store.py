@@ -199,7 +199,7 @@ def test_a_merge_blames_the_store_that_is_wrong(tmp_path, wrong):
             store.add(replace(outcome("b"), runs=outcome("a").runs))
     with Store(own) as store, pytest.raises(ValueError) as told:
         store.merge(other)
-    assert str(told.value).startswith(f"{own} takes nothing from {other}" if wrong == "other groups" else f"The store {other} cannot be used")
+    assert str(told.value).startswith(f"{other} was not merged into {own}" if wrong == "other groups" else f"The store {other} cannot be used")
     with StoreReader(own) as store:
         assert store.status("s")[0].finished == R
 

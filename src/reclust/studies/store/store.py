@@ -186,8 +186,8 @@ class Store(StoreReader):
                 db.execute("DROP TABLE coming")
                 return self._one(count) - before
         except sqlite3.IntegrityError as error:
-            raise DataError(f"{self.path} takes nothing from {other}, in which a run stands twice, "
-                            f"or in another group than here ({error}).") from error
+            raise DataError(f"{other} was not merged into {self.path}: it has a run twice, or in "
+                            f"another group ({error}).") from error
         finally:
             self._db.execute("DETACH other")
 
