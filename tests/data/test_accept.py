@@ -130,7 +130,7 @@ def test_columns_that_are_not_numbers_or_incomplete_are_encoded_or_named():
         accept(mixed, numeric=True)
     with pytest.raises(ValueError, match=r"missing.* in 'age' \(20 of 40 rows\), 'n' \(1 of 40 rows\)"):
         accept(frame().assign(age=[None, 3.0] * 20, n=pd.array([1] * 39 + [None], dtype="Int64")), numeric=True)
-    with pytest.warns(ReclustWarning, match=f"ignored here: '{NAMES[0]}', 'color'"):
+    with pytest.warns(ReclustWarning, match=f"are ignored: '{NAMES[0]}', 'color'"):
         np.testing.assert_array_equal(accept(read(mixed), columns=NAMES[1:], numeric=True).array, X[:, 1:])
 
 

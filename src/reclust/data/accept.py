@@ -119,7 +119,8 @@ def select_columns(dataset: Dataset, columns: Sequence[str]) -> Dataset:
     if missing:
         raise ValueError(f"{dataset.name} lacks columns of the fit: {listed(missing)}.")
     if more:
-        warn(f"{dataset.name} has columns that were not in the fit; they are ignored: {listed(more)}.")
+        warn(f"{dataset.name} has columns that were not in the fit; they are ignored: "
+             f"{listed(more)}.")
     samples = dataset.samples
     if is_dataframe(samples):
         samples = numbers_of(samples[list(columns)], dataset.name)
