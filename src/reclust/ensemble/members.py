@@ -133,20 +133,18 @@ def trained_members(inputs: Inputs, settings: Settings, seeds: Sequence[int], me
                     uneven: bool = False) -> Iterator[Member]:
     """Train replicas side by side; those that fail are left out.
 
-    With `uneven` their embeddings are also divided into merged parts. The selector scores k-means.
+    With `uneven`, parts of the embeddings are merged where k-means divides a large group.
     """
     result = _train(inputs, settings, seeds, f"{method}, {view}", training)
     assert result.labels is not None
     living = result.living
-    even = labels = result.labels[living]
+    labels = result.labels[living]
     if uneven:
         found = Candidates(result, inputs, limit=inputs.n_samples)
         order = found.rows.argsort()
-        labels = even_or_merged(even, [z[order] for z in found.embeddings.values()],
+        labels = even_or_merged(labels, [z[order] for z in found.embeddings.values()],
                                 settings.n_clusters, [seeds[replica] for replica in living])
-    scores = [nan] * len(seeds)
-    if select is not None and labels is even:
-        scores = select(Candidates(result, inputs)).tolist()
+    scores = [nan] * len(seeds) if select is None else select(Candidates(result, inputs)).tolist()
     for replica, own in zip(living, labels, strict=True):
         yield Member(method, view, seeds[replica], own, scores[replica])
 

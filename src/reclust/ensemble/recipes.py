@@ -116,7 +116,8 @@ def image_recipe(inputs: Inputs, augment: Augmentation, effort: Effort, seed: in
                  training: MemberTraining, deep: Settings | None = None) -> EnsembleRecipe:
     """Neighbor networks on augmented images, and replicas of a deep clustering on a GPU.
 
-    If there are both, only the half of each that is more stable under augmentation votes.
+    If there are both, only the half of each that is more stable under augmentation votes, and
+    clusters of uneven size are not looked for.
     """
     settings = image_settings(training.n_clusters, inputs, augment, effort)
     replicas = 3 if training.device.type == "cpu" else 4
@@ -126,7 +127,7 @@ def image_recipe(inputs: Inputs, augment: Augmentation, effort: Effort, seed: in
     select = None if deep is None else SharedInformation()
     return EnsembleRecipe([
         (name, partial(members.trained_members, inputs, settings, range(seed, seed + replicas),
-                       name, "images", training, select, uneven=settings is not deep))
+                       name, "images", training, select, uneven=deep is None))
         for name, settings, replicas in families])
 
 
