@@ -110,7 +110,7 @@ def test_triton_kernels_compute_what_torch_does(dtype, shape, monkeypatch):
         active, running = kernels.bias_relu_(y.clone(), bias), [torch.ones_like(bias) for _ in range(3)]
         norm = kernels.batch_norm_relu(y, running[0], bias, *running[1:])
         norm += (*running[1:], *kernels.batch_norm_relu_backward(grad, y, running[0], bias, *norm[1:]))
-        return (*norm, active, *kernels.relu_backward(grad, active), kernels.squared_error(y, bias.unsqueeze(1).expand(shape)),
+        return (*norm, active, *kernels.relu_backward(grad, active), kernels.squared_norms([grad, y]), kernels.squared_error(y, bias.unsqueeze(1).expand(shape)),
                 kernels.squared_error_backward(y, bias.unsqueeze(1).expand(shape), bias[:, 0]))
 
     fast = computed()

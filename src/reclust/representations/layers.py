@@ -1,5 +1,7 @@
 """Linear layers and BatchNorm that are as fast stacked as alone, and dropout by key."""
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -58,10 +60,17 @@ class BatchNormReLU(nn.BatchNorm1d):
         return (x * scale + (self.bias - statistics[0] * scale)).relu_()
 
 
+def _signed(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """Cache the signature, which torch inspects at every call."""
+    forward.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
+    return forward
+
+
 class _Linear(torch.autograd.Function):
     """Linear layer: x (B, i), weight (o, i), bias (o,) -> (B, o)."""
 
     @staticmethod
+    @_signed
     def forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return nn.functional.linear(x, weight, bias)
 
@@ -84,12 +93,14 @@ class _StackedLinear(_Linear):
     """Stacked linear layers: x (r, B, i), weight (r, o, i), bias (r, o) -> (r, B, o)."""
 
     @staticmethod
+    @_signed
     def forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return torch.baddbmm(bias.unsqueeze(-2), x, weight.mT)
 
 
 class _LinearReLU(_Linear):
     @staticmethod
+    @_signed
     def forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return kernels.bias_relu_(x @ weight.mT, bias)
 
@@ -113,6 +124,7 @@ class _BatchNormReLU(torch.autograd.Function):
     """Normalized samples of a batch, their mean and 1 / deviation; moves running statistics."""
 
     @staticmethod
+    @_signed
     def forward(x: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor,
                 running_var: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return kernels.batch_norm_relu(x, weight, bias, running_mean, running_var)

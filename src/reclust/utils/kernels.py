@@ -59,6 +59,8 @@ def batch_norm_relu_backward(grad: Tensor, y: Tensor, weight: Tensor, bias: Tens
 
 def squared_norms(gradients: list[Tensor]) -> Tensor:
     """Sum the squares of all (r, ...) for each replica: (r,)."""
+    if fast := triton(gradients[0]):
+        return fast.squared_norms(gradients)
     exact = torch.promote_types(gradients[0].dtype, torch.float32)
     norms = [torch.linalg.vector_norm(gradient.flatten(1), dim=1, dtype=exact)
              for gradient in gradients]

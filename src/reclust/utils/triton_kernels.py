@@ -155,6 +155,34 @@ def _columns(kernel: Any, *tensors: Tensor, like: Tensor, **constants: float) ->
 
 
 @triton.jit
+def _squared_norm(gradient, sums, size, stride, first, BLOCK: tl.constexpr, STEP: tl.constexpr,
+                  EXACT: tl.constexpr):
+    replica, block = tl.program_id(1).to(tl.int64), tl.program_id(0)
+    total = tl.zeros((STEP,), EXACT)
+    for start in range(0, BLOCK, STEP):
+        at = block * BLOCK + start + tl.arange(0, STEP)
+        value = tl.load(gradient + replica * size + at, at < size, other=0).to(EXACT)
+        total += value * value
+    tl.store(sums + replica * stride + first + block, tl.sum(total, 0))
+
+
+def squared_norms(gradients: list[Tensor]) -> Tensor:
+    # Partial sums are stored and added afterwards: atomics would add in another order each time.
+    sizes = [gradient[0].numel() for gradient in gradients]
+    blocks = [triton.cdiv(size, NORM_BLOCK) for size in sizes]
+    replicas, total = len(gradients[0]), sum(blocks)
+    like = gradients[0]
+    exact = torch.promote_types(like.dtype, torch.float32)
+    sums = torch.empty(replicas, total, device=like.device, dtype=exact)
+    first = 0
+    for gradient, size, count in zip(gradients, sizes, blocks, strict=True):
+        _squared_norm[(count, replicas)](gradient.contiguous(), sums, size, total, first,
+                                         BLOCK=NORM_BLOCK, STEP=1024, EXACT=_exact(like))
+        first += count
+    return sums.sum(1)
+
+
+@triton.jit
 def _squared_error(output, x, sums, size, stride, BLOCK: tl.constexpr, STEP: tl.constexpr,
                    EXACT: tl.constexpr):
     replica, block = tl.program_id(1).to(tl.int64), tl.program_id(0)
