@@ -40,7 +40,7 @@ def test_the_kind_of_a_column_is_found(cells, kind):
 def test_columns_that_name_the_rows_or_say_nothing_are_left_out(cells):
     encoder = TableEncoder.fit(pd.DataFrame({"user id": cells, "b": rng.normal(size=N)}))
     assert encoder.left_out == ("user id",) and encoder.names == ("b",)
-    with pytest.raises(DataError, match="No column to cluster among 'user id'"):
+    with pytest.raises(DataError, match="No column to cluster: 'user id' name the rows"):
         TableEncoder.fit(pd.DataFrame({"user id": [f"C{i}" for i in range(N)]}))
 
 

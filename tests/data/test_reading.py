@@ -187,7 +187,7 @@ def test_hdf5_with_huge_chunks_or_deep_groups_is_refused_at_once(tmp_path, monke
         file.create_dataset("X", (10**5, 10**5), "f4", chunks=True)
     with h5py.File(tmp_path / "deep.h5", "w") as file:
         file["/".join("g" * 500)] = np.zeros((3, 4))
-    for name, problem in (("chunk.h5", "claims to hold"), ("whole.h5ad", "claims to hold"), ("deep.h5", "more than 50 deep")):
+    for name, problem in (("chunk.h5", "claims to hold"), ("whole.h5ad", "claims to hold"), ("deep.h5", "more than 50 levels deep")):
         with pytest.raises(DataError, match=problem):
             read(tmp_path / name)
 

@@ -217,6 +217,8 @@ def test_complete_settings_can_be_the_preset():
     assert DeepClustering(10, preset=settings)._recipe().settings == settings
     changed = DCN(7, preset=settings, epochs=30, pretrain_epochs=5, intervention=None)._recipe().settings
     assert (changed.n_clusters, changed.clustering.epochs, changed.pretraining.epochs, changed.intervention) == (7, 30, 5, None)
+    with pytest.raises(ValueError, match="preset is for DCNObjective, not for IDEC"):
+        IDEC(10, preset=settings)._recipe()
 
 
 def test_a_generator_goes_on_from_its_own_checkpoint(tmp_path):

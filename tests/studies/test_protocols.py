@@ -163,7 +163,7 @@ def test_rows_are_of_each_part_and_baselines_of_held_out_samples_are_refused(col
     sample = study.protocol.sample("cifar10_few", str(colours))
     assert len(sample.classes) == 20 and len(sample.held_out.classes) == 10
     conditions = Conditions(work=str(colours / "work"), data=str(colours), device="cpu")
-    with Store(colours / "store") as store, pytest.raises(ValueError, match="has a test part"):
+    with Store(colours / "store") as store, pytest.raises(ValueError, match="scored on a test part"):
         run_baselines(baselines_of(study), store, conditions)
 
 

@@ -159,7 +159,8 @@ class TableEncoder:
                    for name in frame}
         columns = [column for column in learned.values() if column is not None]
         if not columns:
-            raise DataError(f"No column to cluster among {listed(map(repr, learned))}.")
+            raise DataError(f"No column to cluster: {listed(map(repr, learned))} name the rows or "
+                            "are empty.")
         left_out = tuple(name for name, column in learned.items() if column is None)
         return cls(_mark(columns, frame), left_out)
 

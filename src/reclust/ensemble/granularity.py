@@ -74,11 +74,8 @@ class KSuggestion:
     def clear(self) -> bool:
         """True if the clusterings agree more than on data without clusters."""
         # Near 1 there is no room for the margin: 1 against 0.98 is much more.
-        return self.by_margin or 1 - self.at_k < (1 - self.chance) / 8
-
-    @property
-    def by_margin(self) -> bool:
-        return not self.at_k < self.chance + MARGIN
+        near_one = 1 - self.at_k < (1 - self.chance) / 8
+        return near_one or not self.at_k < self.chance + MARGIN
 
     @property
     def larger(self) -> KSuggestion | None:

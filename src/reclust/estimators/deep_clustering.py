@@ -31,7 +31,7 @@ from ..training.result import Result
 from ..training.settings import CLUSTERING, PRETRAINING, Schedule, Settings, check_part
 from ..training.train import train
 from ..utils.device import choose_device
-from ..utils.values import check_int
+from ..utils.values import check_int, expanded
 from .fitted import FittedClustering, check_labels
 from .presets import Recipe, check_known, recipe, usual_objective
 
@@ -254,8 +254,12 @@ class DeepClustering(FittedClustering):
                           representation=self.representation, n_samples=n_samples,
                           device=choose_device(self.device).type)
         preset = Recipe(self.preset) if isinstance(self.preset, Settings) else self.preset
+        of_preset, usual = preset.settings.objective, self._default_objective
+        if self.objective is None and usual is not None and _kind(of_preset) != _kind(usual):
+            raise ValueError(f"The preset is for {type(of_preset).__name__}, not for "
+                             f"{type(self).__name__}: use DeepClustering or its own estimator.")
         settings = replace(preset.settings, n_clusters=n_clusters,
-                           objective=self.objective or preset.settings.objective)
+                           objective=self.objective or of_preset)
         return replace(preset, settings=settings)
 
     def _schedule(self, base: Schedule, epochs: int | None) -> Schedule:
@@ -275,3 +279,8 @@ def _as_result(start: Any) -> Result | None:
     if start is not None:
         check_part("start", start, Result)
     return start
+
+
+def _kind(objective: Objective) -> tuple[type, bool]:
+    """Tell DEC from IDEC, which weighs the representation's loss."""
+    return type(expanded(objective)), objective.representation_weight == 0

@@ -164,7 +164,8 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
             X, image_shape=fitted, columns=columns, encoder=encoder, numeric=encoder is None)
         self._check_features(X, samples, reset=False)
         if samples.image_shape != fitted:
-            raise ValueError(f"The model was fitted on a table, not on {samples.array.shape[1:]}.")
+            raise ValueError("The model was fitted on a table, not on images of shape "
+                             f"{samples.image_shape}.")
         self.preparation_.warn_if_units_differ(samples)
         return samples
 

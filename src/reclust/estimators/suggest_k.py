@@ -109,9 +109,9 @@ def suggest(samples: SampleSet, kind: str, least: int, most: int | None, device:
                     for name, view in views.items()}, seed, device))
         found = replace(found, chance=max(on(found.k) for on in nulls))
         larger = found.larger
-        if not found.by_margin and larger is not None:
+        if not found.clear and larger is not None:
             larger = replace(larger, chance=max(on(larger.k) for on in nulls))
-            return larger if larger.by_margin else found
+            return larger if larger.clear else found
     return found
 
 

@@ -34,7 +34,7 @@ class Exchange(Step):
 
     def prepare(self, target: Target) -> None:
         if target.peers is None:
-            raise ValueError("Exchange needs replicas that train side by side, as by n_init.")
+            raise ValueError("Exchange needs replicas that train side by side, as with n_init.")
 
     def __call__(self, target: Target) -> None:
         assert target.peers is not None

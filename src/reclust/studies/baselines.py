@@ -155,7 +155,8 @@ def run_baselines(baselines: Baselines, store: Store, conditions: Conditions, *,
         if inputs is None or inputs.pretraining is not pretraining:
             sample = baselines.protocol.sample(run.dataset, conditions.data)
             if sample.held_out is not None:
-                raise ValueError(f"{run.dataset} has a test part, baselines have none.")
+                raise ValueError(f"Runs on {run.dataset} are scored on a test part, which "
+                                 "baselines do not have.")
             inputs = BaselineInput(sample, pretraining, conditions)
         try:
             store.add(_outcome(method, run, inputs))

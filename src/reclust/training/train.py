@@ -156,7 +156,8 @@ def _train_or_split(data: Inputs | Prepared | Tensor | np.ndarray, settings: lis
         if len(seeds) == 1:
             raise TrainingFailed(
                 f"One replica for samples of shape {inputs.sample_shape} does not fit into the "
-                "memory: use smaller samples (size=(64, 64), --size 64 64) or networks.") from error
+                "memory: use smaller samples (size=(64, 64), --size 64 64) or a smaller network."
+            ) from error
     replicas = context = None  # type: ignore[assignment]
     gc.collect()  # a phase and its captured steps form a reference cycle
     torch.cuda.empty_cache()
@@ -169,5 +170,6 @@ def _train_or_split(data: Inputs | Prepared | Tensor | np.ndarray, settings: lis
 
 def _checked(result: Result) -> Result:
     if len(result.failed) == len(result):
-        raise TrainingFailed("The loss of every replica stopped being finite: try a smaller lr.")
+        raise TrainingFailed("The loss of every replica stopped being finite: try a smaller lr, "
+                             "and check the scale of the data.")
     return result

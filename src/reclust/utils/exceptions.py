@@ -82,4 +82,5 @@ def require(module: str, *, purpose: str, extra: str = "data") -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
-        raise ImportError(f"{purpose} needs {package}: pip install 'reclust[{extra}]'.") from error
+        raise ImportError(f"{purpose} needs {package}: pip install 'reclust[{extra}]' "
+                          f"(or {package} alone).") from error

@@ -84,7 +84,7 @@ def test_row_names_as_r_writes_them_are_ids(delimiter, tmp_path):
     ("# made by x\na,b,c\n1,2,3\n", "rows have up to 3 cells, the first line has 1"),
     ('"x"\n0,5\n1,5\n', "rows have up to 2 cells, the first line has 1"),
     ("a,b\n" + "1,2\n" * 100 + "1,2,3\n", "Expected 2 fields in line 102, saw 3"),
-    ("a,b,a\n1,2,3\n", "rename columns of the same name, 'a'"),
+    ("a,b,a\n1,2,3\n", "several columns are named 'a'; rename them"),
 ])
 def test_anything_but_a_table_of_numbers_is_explained(text, message, tmp_path):
     with pytest.raises(DataError, match=message) as caught:

@@ -130,7 +130,7 @@ def test_missing_labels_infinite_values_and_empty_frames_are_named():
     with pytest.raises(DataError, match="is empty"):
         read(pandas.DataFrame({"a": []}, dtype=float))
     twice = pandas.DataFrame([[1, 2, 3]], columns=["a", "b", "a"])
-    with pytest.raises(DataError, match="rename columns of the same name, 'a'"):
+    with pytest.raises(DataError, match="several columns are named 'a'; rename them"):
         read(twice)
     infinite = pandas.DataFrame({"a": [1, 2], "b": [np.inf, 1]})
     with pytest.raises(DataError, match=r"missing or infinite values in 'b' \(1 of 2 rows\)"):

@@ -49,7 +49,7 @@ def open_hdf5(path: Path) -> Iterator[dict[str, Any]]:
             return name.count("/") > _DEPTH or None  # which are looked up from the first group
 
         if file.visititems_links(visit):
-            raise DataError(f"{path}: groups lie in each other more than {_DEPTH} deep.")
+            raise DataError(f"{path}: groups are nested more than {_DEPTH} levels deep.")
         objects = {name: file[name] for name, link in links.items()
                    if isinstance(link, h5py.HardLink)}
         arrays = {name: found for name, found in objects.items() if isinstance(found, h5py.Dataset)}

@@ -121,7 +121,7 @@ def check_names(names: Sequence[Any], wanted: Sequence[str | None], where: Path 
     """Raise if columns share a name, or if a wanted column does not exist."""
     twice = [repr(name) for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise DataError(f"{where}: rename columns of the same name, {listed(twice)}.")
+        raise DataError(f"{where}: several columns are named {listed(twice)}; rename them.")
     for name in wanted:
         if name is not None and name not in names:
             raise DataError(f"{where} has no column {name!r}; it has {listed(map(repr, names))}.")
