@@ -222,7 +222,7 @@ def test_chances_are_kept_and_unrelated() -> None:
 
 
 def test_grey_images_are_refused() -> None:
-    with pytest.raises(ValueError, match="Three color channels are needed"):
+    with pytest.raises(ValueError, match="Three color channels needed"):
         ColorViews()(torch.zeros(2, 1, 32, 32), keys_of(2))
 
 

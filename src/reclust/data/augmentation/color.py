@@ -103,7 +103,7 @@ class ColorAugmentation(ImageAugmentation):
     def check(self, x: Tensor, keys: Tensor) -> None:
         super().check(x, keys)
         if x.shape[-3] != 3:
-            raise ValueError(f"Three color channels are needed, got {tuple(x.shape)}: use Affine().")
+            raise ValueError(f"Three color channels needed, got {tuple(x.shape)}: use Affine().")
 
 
 @value
