@@ -35,7 +35,7 @@ pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device, there is none here"),
 ]
-X, Y = blobs()
+X, Y = blobs(200)
 OBJECTIVES = {"dec": DECObjective(), "idec": IDECObjective(), "dcn": DCNObjective()}
 
 

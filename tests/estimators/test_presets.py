@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from reclust import (
+    BRB,
     IDEC,
     Autoencoder,
     Every,
@@ -24,7 +25,7 @@ from reclust.data.augmentation.color import ColorViews
 from reclust.data.augmentation.strong import StrongViews
 from reclust.ensemble.selection import Compactness, NormalizedInformation, SharedInformation
 from reclust.estimators import presets
-from reclust.interventions import Exchange, SplitMerge
+from reclust.interventions import Exchange, KMedoids, SplitMerge
 from reclust.utils import choices
 from reclust.utils.values import from_json, to_json
 
@@ -156,3 +157,9 @@ def test_best_on_a_cpu_trains_after_its_last_reset_as_long_as_between_two(n_samp
 def test_presets_take_any_representation(preset):
     own = Autoencoder(hidden=(7,))
     assert IDEC(3, preset=preset, representation=own)._recipe().settings.representation == own
+
+
+def test_brb_becomes_that_of_the_program():
+    settings = replace(presets.paper("optdigits", "idec"), intervention=BRB(20, {"mlp": 0.7, "projector": 0.7}, KMedoids()))
+    expected = BRB(20, {"mlp": 0.7}, KMedoids(seeds="central", max_iter=300))
+    assert presets.as_program(settings).intervention == expected

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -127,7 +127,8 @@ def as_in_program(part: Any) -> Any:
     if isinstance(part, tuple):
         return tuple(map(as_in_program, part))
     if isinstance(part, (Every, SoftReset, Recluster)):
-        return replace(part, **{name: as_in_program(field) for name, field in vars(part).items()})
+        return replace(part, **{field.name: as_in_program(getattr(part, field.name))
+                                for field in fields(part) if field.init})
     return part
 
 
