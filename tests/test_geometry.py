@@ -178,3 +178,10 @@ def test_nearest_neighbors_are_scikit_learns():
     expected = NearestNeighbors(n_neighbors=4).fit(X).kneighbors(return_distance=False)
     for values in (2**26, 120):  # in one block, and in several
         assert (nearest_neighbors(torch.from_numpy(X), 4, values=values).numpy() == expected).all()
+
+
+def test_majority_share_counts_the_commonest_label_among_the_nearest():
+    z, labels = embeddings(11, n=80)
+    near = NearestNeighbors(n_neighbors=12).fit(z).kneighbors(z, return_distance=False)
+    expected = [np.unique(own, return_counts=True)[1].max() / 12 for own in labels.numpy()[near]]
+    np.testing.assert_allclose(geometry.majority_share(z, labels, samples=12), expected)

@@ -122,6 +122,17 @@ def local_purity(z: Tensor, labels: Tensor, *, neighbors: int = 10) -> Tensor:
 
 
 @torch.no_grad()
+def majority_share(z: Tensor, labels: Tensor, *, samples: int = 10) -> Tensor:
+    """Share of the commonest label among the nearest samples, itself included: -> (n,)."""
+    _check(z, labels)
+    x, own = _at_least_float32(z), torch.arange(len(z), device=z.device)[:, None]
+    near = torch.cat([own, nearest_neighbors(x, samples - 1)], 1)
+    classes = torch.unique(labels, return_inverse=True)[1]
+    counts = x.new_zeros(len(x), int(classes.max()) + 1)
+    return counts.scatter_add_(1, classes[near], x.new_ones(near.shape)).amax(1) / near.shape[1]
+
+
+@torch.no_grad()
 def extremes(z: Tensor, labels: Tensor, centers: Tensor, *, count: int) -> tuple[Tensor, Tensor]:
     """Return row numbers of the samples nearest to and farthest from their center.
 

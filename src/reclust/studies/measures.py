@@ -17,6 +17,7 @@ MEASURES: Mapping[str, Callable[[np.ndarray, int], Monitor]] = {
     "distances": lambda classes, every: analysis.Distances(classes, every=every),
     "ratios": lambda classes, every: analysis.DistanceRatios(every=every),
     "purity": lambda classes, every: analysis.Purity(classes, every=every),
+    "gradients": lambda classes, every: analysis.GradientNorms(),
     "norms": lambda classes, every: analysis.Norms(every=every),
     "reconstruction": lambda classes, every: analysis.ReconstructionLoss(every=every),
     "sizes": lambda classes, every: analysis.Sizes(every=every),

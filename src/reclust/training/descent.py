@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.linalg import vector_norm
 
 from .. import draws
 from ..objectives import Objective, State
@@ -17,9 +18,11 @@ from .engine.batches import Batches
 from .engine.compilation import Captured
 from .engine.executors import Executor, PlainExecutor, VmapExecutor, executor_kind
 from .engine.replicas import NETWORK
+from .monitors.analysis import GradientNorms
 from .settings import Schedule
 
 LOSS_COLUMNS = ("loss", "representation_loss", "cluster_loss", "gradient_norm")
+NORM_COLUMNS = ("gradient_l0_norm", "gradient_l1_norm")
 # Compiling a convolutional network takes about a minute and saves a quarter of each step.
 STEPS_WORTH_COMPILING = 15_000
 VALUES_WORTH_COMPILING = 2 * 10**11  # augmented values in a phase
@@ -32,6 +35,9 @@ class GradientDescent:
         self.replicas, self.precision = context.replicas, context.precision
         self.schedule, self.key, self.device = schedule, key, context.inputs.device
         self.ranks = context.ranks
+        measured = any(isinstance(monitor, GradientNorms) for monitor in context.monitors)
+        self.columns = LOSS_COLUMNS + NORM_COLUMNS if (
+            measured and schedule.network == "trained") else LOSS_COLUMNS
         self.batches = Batches(context.inputs, schedule, context.common.augment,
                                context.targets, self.ranks)
         steps, learned = schedule.epochs * self.batches.count, self._learned()
@@ -76,11 +82,12 @@ class GradientDescent:
         """Take one gradient step per batch; return the mean losses, (r,) each."""
         self.optimizer.lr.fill_(self.schedule.learning_rate(epoch))
         order_key, augment_key = (draws.fold(self.key, use, epoch) for use in ("order", "augment"))
-        total = torch.zeros(len(self.replicas), 4, dtype=self.precision.dtype, device=self.device)
+        total = torch.zeros(len(self.replicas), len(self.columns), dtype=self.precision.dtype,
+                            device=self.device)
         with self.precision.training():
             for batch in self.batches.views(order_key, augment_key):
                 total += self._run(self._descend, *batch)
-        means = dict(zip(LOSS_COLUMNS, (total / self.batches.count).cpu().numpy().T, strict=True))
+        means = dict(zip(self.columns, (total / self.batches.count).cpu().numpy().T, strict=True))
         if self.schedule.clip_norm is None or self.schedule.network == "frozen":
             del means["gradient_norm"]
         objectives = self.replicas.objectives
@@ -100,12 +107,15 @@ class GradientDescent:
         return self.captured[key](*batch)
 
     def _descend(self, *batch: Tensor) -> Tensor:
-        """Step on views (r, V, B, *sample_shape); return losses and gradient norm, (r, 4)."""
+        """Step on views (r, V, B, *sample_shape); return losses and norms, (r, columns)."""
         losses, gradients = self.executor.gradients(self._losses, *batch)
         self.ranks.average_(losses, *gradients.values())
-        norms = self.optimizer.step(gradients)
-        norms = losses.new_zeros(len(losses)) if norms is None else norms
-        return torch.column_stack([losses, norms])
+        parts = [part.flatten(1) for name, part in gradients.items() if name.startswith(NETWORK)]
+        norms = [sum(vector_norm(part, order, dim=1, dtype=losses.dtype) for part in parts)
+                 for order in range(len(self.columns) - len(LOSS_COLUMNS))]
+        norm = self.optimizer.step(gradients)
+        norm = losses.new_zeros(len(losses)) if norm is None else norm
+        return torch.column_stack([losses, norm, *norms])
 
     def _losses(self, net: nn.Module, objective: Objective | None, state: State,
                 views: Tensor, *targets: Tensor) -> Tensor:

@@ -30,6 +30,7 @@ from reclust.training.monitors.analysis import (
     EmbeddingRows,
     Extremes,
     FinalKMeans,
+    GradientNorms,
     Norms,
     Purity,
     ReconstructionLoss,
@@ -68,6 +69,7 @@ def test_the_last_values_are_those_of_the_trained_models(looked_at):
             "intra_class_distance_predicted": predicted.intra.mean(), "inter_class_distance_predicted": predicted.inter.mean(),
             "distance_ratio_histogram": np.histogram(geometry.distance_ratio(z, centers), bins=8, range=(0, 1))[0],
             "local_purity": geometry.local_purity(z, torch.from_numpy(Y)).mean(),
+            "majority_share_100": geometry.majority_share(z, torch.from_numpy(Y), samples=100).mean(),
             "embedding_norm": z.norm(dim=1).mean(), "center_norm": centers.norm(dim=1).mean(),
             "parameter_norm": torch.cat([own.flatten() for own in model.network.parameters()]).norm(),
             "reconstruction_loss": (model.network.decoder(z) - samples).square().mean().detach(),
@@ -257,3 +259,19 @@ def test_purity_of_some_samples_is_by_their_own_labels():
     z = result.model(0).embed(torch.from_numpy(X[np.argsort(Y, kind="stable")]))
     expected = geometry.local_purity(z[rows], torch.from_numpy(y[rows]), neighbors=3).mean()
     assert result.history["clustering"]["local_purity"].values[-1, 0] == pytest.approx(float(expected))
+
+
+@pytest.mark.parametrize("executor", ["auto", "vmap"])
+def test_norms_of_gradients_are_those_of_one_step_by_hand(executor):
+    settings = small_settings(pretraining=None, intervention=None, clustering=Schedule(1, batch_size=200, clip_norm=1e9))
+    execution = replace(EXACT, executor=executor)
+    start = train(X, replace(settings, clustering=Schedule(0)), seeds=SEEDS, execution=EXACT)
+    columns = train(X, settings, seeds=SEEDS, monitors=[GradientNorms()], execution=execution).history["clustering"]
+    for i in range(len(SEEDS)):
+        model, samples = start.model(i), torch.from_numpy(X)
+        z = model.network.requires_grad_().encoder(samples)
+        loss = (model.network.decoder(z) - samples).square().mean() + settings.objective.weight * settings.objective.loss(model.state, z[None])
+        gradients = torch.autograd.grad(loss, list(model.network.parameters()))
+        for column, order in (("gradient_l0_norm", 0), ("gradient_l1_norm", 1), ("gradient_norm", 2)):
+            expected = torch.cat([own.flatten() for own in gradients]).norm(order)
+            np.testing.assert_allclose(columns[column].values[0, i], expected, rtol=1e-9)

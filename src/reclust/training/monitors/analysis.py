@@ -1,6 +1,7 @@
 """Monitors of r replicas: n embeddings of size d, k centers, and weights, around each reset."""
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -56,7 +57,10 @@ class DistanceRatios(PeriodicMonitor):
 
 
 class Purity(PeriodicMonitor):
-    """Mean share of nearest neighbors with the same label, among at most `limit` samples."""
+    """Mean share of nearest neighbors with the same label, among at most `limit` samples.
+
+    Beside it the share of the commonest label among 10 and 100 samples, the sample included.
+    """
 
     def __init__(self, y: Labels, *, neighbors: int = 10, limit: int = 10_000,
                  every: int | None = 1) -> None:
@@ -69,9 +73,11 @@ class Purity(PeriodicMonitor):
         z = snapshot.embeddings
         truth = self._truth.on(z.device, z.shape[1])
         rows = evenly_spread(len(truth), self.limit, z.device)
-        shares = [geometry.local_purity(x, truth[rows], neighbors=self.neighbors).mean()
-                  for x in z[:, rows]]
-        return {"local_purity": torch.stack(shares)}
+        majority = {f"majority_share_{samples}": partial(geometry.majority_share, samples=samples)
+                    for samples in (10, 100)}
+        purity = partial(geometry.local_purity, neighbors=self.neighbors)
+        return {name: torch.stack([share(x, truth[rows]).mean() for x in z[:, rows]])
+                for name, share in ({"local_purity": purity} | majority).items()}
 
 
 class Norms(PeriodicMonitor):
@@ -82,6 +88,13 @@ class Norms(PeriodicMonitor):
         return {"embedding_norm": snapshot.embeddings.norm(dim=-1).mean(-1),
                 "center_norm": _centers(snapshot).norm(dim=-1).mean(-1),
                 "parameter_norm": torch.stack(weights).norm(dim=0)}
+
+
+class GradientNorms:
+    """Make training record l0 and l1 norms of the network's gradients, mean over an epoch."""
+
+    def __call__(self, snapshot: Snapshot) -> None:
+        """Measure nothing: steps of training do."""
 
 
 class ReconstructionLoss(PeriodicMonitor):
