@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from .. import studies
-from ..utils.choices import Precision
+from ..utils.choices import PrecisionName
 from ..utils.exceptions import printable
 from ..utils.progress import duration
 from . import common
@@ -93,7 +93,8 @@ def _add_run(actions: argparse._SubParsersAction) -> None:
     option = parser.add_argument
     option("--start", choices=("scratch", "pretrained"), help="only runs with this start")
     option("--seeds", nargs="+", type=int, metavar="SEED", help="only these seeds")
-    option("--precision", choices=get_args(Precision), help="other than the study's: other runs")
+    option("--precision", choices=get_args(PrecisionName),
+           help="other than the study's: other runs")
     option("--retry", action="store_true", help="also run failed runs again")
     option("--baselines", action="store_true", help="also run k-means on samples and embeddings")
     option("--on", choices=("here", "processes", "ray"), default="here", help="(default: here)")

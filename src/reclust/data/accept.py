@@ -175,8 +175,8 @@ def full_image_shape(sample_shape: tuple[int, ...],
     sides = check_ints("image_shape", sample_shape if image_shape is None else image_shape, 1)
     height, width, channels = (*sides, 1)[:3] if len(sides) in (2, 3) else (0, 0, 0)
     shape = (height, width, channels)
-    grey = {(height, width)} if channels == 1 else set()
-    if sample_shape not in {(math.prod(shape),), shape, *grey}:
+    gray = {(height, width)} if channels == 1 else set()
+    if sample_shape not in {(math.prod(shape),), shape, *gray}:
         raise ValueError(f"image_shape={sides} does not match samples of shape {sample_shape}: use "
                          "(height, width) or (height, width, channels).")
     return shape

@@ -88,7 +88,7 @@ def mixture_members(views: Mapping[str, np.ndarray], covariance: str,
             yield Member(f"mixture, {covariance} covariance", name, seed, view_labels)
 
 
-def mixed_members(rows: np.ndarray, features: Sequence[Feature], views: Mapping[str, Tensor],
+def mixed_type_members(rows: np.ndarray, features: Sequence[Feature], views: Mapping[str, Tensor],
                   k: int, seeds: Sequence[int]) -> Iterator[Member]:
     """Cluster numbers and categories (n, d) with mixtures that start from k-means in each view."""
     kinds = np.array([feature.kind for feature in features])
@@ -100,11 +100,11 @@ def mixed_members(rows: np.ndarray, features: Sequence[Feature], views: Mapping[
         z = principal_components(numbers[name], MIXTURES["diagonal"][0])
         for seed in seeds:
             start = KMeans().fit(view, k, draws.key(seed, device=view.device)).labels.cpu().numpy()
-            labels = mixed_mixture(z, levels, start, k)
+            labels = mixed_type_mixture(z, levels, start, k)
             yield Member("mixture of numbers and categories", name, seed, labels)
 
 
-def mixed_mixture(z: np.ndarray, levels: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
+def mixed_type_mixture(z: np.ndarray, levels: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
     """Refine labels (n,) by EM: Gaussians of diagonal covariance times independent categories.
 
     z (n, p): scaled numbers; levels (n, q): 0/1 columns, which sum to 1 in each category.

@@ -83,7 +83,7 @@ def table_recipe(rows: np.ndarray, effort: Effort, seed: int, training: MemberTr
     graph = neighbor_graph(tensors.values())
     if mostly_categories(features):  # networks and Gaussian mixtures do worse on these
         return EnsembleRecipe([("mixtures of numbers and categories", partial(
-            members.mixed_members, rows, features, tensors, k, seeds))], graph)
+            members.mixed_type_members, rows, features, tensors, k, seeds))], graph)
     networks = range(seed, seed + effort.networks)
     for view, network, augment in TABLE_NETWORKS if networks else ():
         settings = neighbor_settings(network, k, len(rows), steps=effort.steps, augment=augment,

@@ -84,7 +84,7 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
     """Base class of the estimators, which fit and then call `_adopt` and `_label`."""
 
     device: str = "auto"
-    precision: choices.Precision = "auto"
+    precision: choices.PrecisionName = "auto"
     progress: bool | None = None
     time_budget: float | None = None
     subclasses: ClassVar[dict[str, type[FittedClustering]]] = {}  # by their name in files

@@ -16,7 +16,7 @@ from ..data.preparation import Preparation
 from ..ensemble import granularity, recipes
 from ..ensemble.consensus import agreement, neighbor_graph
 from ..ensemble.granularity import KSuggestion, candidate_ks
-from ..ensemble.members import averaged_embedding, mixed_members
+from ..ensemble.members import averaged_embedding, mixed_type_members
 from ..ensemble.recipes import EFFORTS, mostly_categories, scales
 from ..ensemble.views import standardized, table_views
 from ..geometry import nearest_neighbors
@@ -125,7 +125,7 @@ def _table_agreement(rows: np.ndarray, features: Sequence[Feature], seed: int,
 
     def agreement_on(k: int) -> float:
         if mostly_categories(features):
-            members = mixed_members(rows, features, tensors, k, [seed])
+            members = mixed_type_members(rows, features, tensors, k, [seed])
             labels = np.stack([member.labels for member in members])
         else:
             labels = granularity.labelings(used, k, seed, device, mixtures=True)

@@ -15,7 +15,7 @@ from .layers import uninitialized
 from .resnet import Backbone, ResNet
 from .weights import decaying_weights, initial_weights
 
-Encoding = Literal["together", "apart", "apart and again"]
+ContrastiveEncoding = Literal["together", "apart", "apart and again"]
 
 
 def nt_xent(projected: Tensor, temperature: float | Tensor) -> Tensor:
@@ -43,7 +43,7 @@ class Contrastive(WithEncoder):
 
     temperature: float
     reduction: Literal["mean", "sum"]
-    encoding: Encoding
+    encoding: ContrastiveEncoding
     stacks: ClassVar[bool] = False
     compares_samples: ClassVar[bool] = True
 
@@ -109,7 +109,7 @@ class SimCLR(Contrastive):
     projector_norm: bool = False
     temperature: float = number(default=0.5, above=0)
     reduction: Literal["mean", "sum"] = choice("mean", "sum", default="mean")
-    encoding: Encoding = choice(*get_args(Encoding), default="together")
+    encoding: ContrastiveEncoding = choice(*get_args(ContrastiveEncoding), default="together")
 
     def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> EncoderProjector:
         backbone = self.backbone.build(sample_shape)
@@ -154,7 +154,7 @@ class OwnSimCLR(Contrastive):
     weights: Literal["fresh", "given"] = choice("fresh", "given", default="fresh")
     temperature: float = number(default=0.5, above=0)
     reduction: Literal["mean", "sum"] = choice("mean", "sum", default="mean")
-    encoding: Encoding = choice(*get_args(Encoding), default="together")
+    encoding: ContrastiveEncoding = choice(*get_args(ContrastiveEncoding), default="together")
 
     def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> EncoderProjector:
         projector = self.projector

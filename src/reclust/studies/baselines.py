@@ -15,7 +15,7 @@ from .. import draws
 from ..data.inputs import as_inputs
 from ..interventions.reclustering.kmeans import KMeans
 from ..training.result import Result, provenance
-from ..utils.choices import Precision
+from ..utils.choices import PrecisionName
 from ..utils.device import choose_device
 from ..utils.exceptions import StopTraining
 from ..utils.values import read_as, value
@@ -113,7 +113,7 @@ class Baselines:
     name: str
     parts: tuple[BaselinePart, ...]
     protocol: StudyProtocol
-    precision: Precision = "float32"
+    precision: PrecisionName = "float32"
 
     def runs(self) -> list[tuple[BaselineMethod, Pretraining, PlannedRun]]:
         """List all runs with their method and its encoders; each run is a group."""

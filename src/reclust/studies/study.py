@@ -14,7 +14,7 @@ from ..interventions import Every, Intervention, WhenSettled
 from ..objectives import DECObjective
 from ..training.self_label import SelfLabel
 from ..training.settings import Schedule, Settings, check_part
-from ..utils.choices import Precision
+from ..utils.choices import PrecisionName
 from ..utils.values import choice, integer, integers, to_json, value
 from .measures import LABEL_FREE, MEASURES
 from .protocols import AutoencoderProtocol, StudyProtocol
@@ -42,11 +42,11 @@ class Pretraining:
     protocol: StudyProtocol
     settings: Settings
     seeds: tuple[int, ...]
-    precision: Precision
+    precision: PrecisionName
 
     @classmethod
     def of(cls, dataset: str, protocol: StudyProtocol, settings: Settings, seeds: tuple[int, ...],
-           precision: Precision) -> Pretraining:
+           precision: PrecisionName) -> Pretraining:
         """Drop what only matters after pretraining, so that more groups share it."""
         assert settings.pretraining is not None
         plain = Settings(
@@ -74,7 +74,7 @@ class Group:
     seeds: tuple[int, ...]
     runs: tuple[PlannedRun, ...]
     pretraining: Pretraining | None
-    precision: Precision
+    precision: PrecisionName
     measures: tuple[str, ...]
     evaluate_every: int
     clustering: str  # key without self-labeling, so that studies with and without it share work
@@ -168,7 +168,7 @@ class Study:
     seeds: tuple[int, ...] = integers(default=PAPER_SEEDS)
     pretraining_seeds: tuple[int, ...] = integers(default=())
     protocol: StudyProtocol = AutoencoderProtocol()
-    precision: Precision = choice(*get_args(Precision), default="auto")
+    precision: PrecisionName = choice(*get_args(PrecisionName), default="auto")
     measures: tuple[str, ...] = items(default=(), options=MEASURES)
     evaluate_every: int = integer(default=10, least=1)
     largest_group: int = integer(default=40, least=1)

@@ -10,7 +10,7 @@ from ..data.augmentation.affine import Augmentation
 from ..interventions import Intervention, Recluster, Step
 from ..objectives import Objective
 from ..representations import Autoencoder, Representation
-from ..utils.choices import Precision
+from ..utils.choices import PrecisionName
 from ..utils.values import NotStored, choice, expanded, integer, number, same, value
 
 View = Literal["clean", "augmented", "neighbor"] | Augmentation
@@ -194,7 +194,7 @@ class Execution:
     """
 
     device: str = "auto"
-    precision: Precision = choice(*get_args(Precision), default="float32")
+    precision: PrecisionName = choice(*get_args(PrecisionName), default="float32")
     executor: Literal["auto", "plain", "vmap"] = choice("auto", "plain", "vmap", default="auto")
     compile: Literal["auto", "always", "never"] = choice("auto", "always", "never", default="auto")
     time_budget: float | None = number(default=None, above=0, optional=True)

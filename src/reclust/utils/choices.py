@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-Precision = Literal["auto", "float32", "float64", "bf16", "tf32"]
+PrecisionName = Literal["auto", "float32", "float64", "bf16", "tf32"]
 
 ALGORITHMS = ("dec", "idec", "dcn")
 PRESETS = ("everyday", "paper", "best")

@@ -24,13 +24,13 @@ SUFFIXES = {".png", ".jpg", ".jpeg", ".jfif", ".ppm", ".pgm", ".pbm", ".bmp", ".
 UNSUPPORTED = {".heic", ".heif", ".avif", ".jxl", ".cr2", ".cr3", ".nef", ".arw", ".dng"}
 _LARGE = 1 << 14  # pixels above which a smaller size is recommended
 _ORIENTATION = 0x0112
-_GREY = {"1", "L", "LA", "I", "I;16", "I;16B"}
+_GRAY = {"1", "L", "LA", "I", "I;16", "I;16B"}
 _PAGED = {"GIF", "TIFF", "WEBP", "PNG"}  # not JPEG: photos of many phones contain previews
 _LOG = logging.getLogger(__name__)
 
 
 class _Header(NamedTuple):
-    grey: bool
+    gray: bool
     deep: bool  # more than 8 bits, read as float32
     size: tuple[int, int]  # upright (h, w)
     paged: bool  # more pages or frames follow
@@ -59,16 +59,16 @@ def read_images(place: Path, *, size: Sequence[int] | None = None,
     headers, errors = _each(paths, _header)
     pixels: dict[Path, NDArray[Any]] = {}
     while headers:
-        grey = (size[2] == 1 if size is not None and len(size) == 3
-                else all(header.grey for header in headers.values()))
+        gray = (size[2] == 1 if size is not None and len(size) == 3
+                else all(header.gray for header in headers.values()))
         sizes = {header.size for header in headers.values()}
-        common = sizes.pop() if len(sizes) == 1 else (28, 28) if grey else (32, 32)
+        common = sizes.pop() if len(sizes) == 1 else (28, 28) if gray else (32, 32)
         height, width = size[:2] if size else common
         if size is None:
             depth = 4 if any(header.deep for header in headers.values()) else 1
-            content = len(headers) * height * width * depth * (1 if grey else 3)
+            content = len(headers) * height * width * depth * (1 if gray else 3)
             check_size(folder, content, sum(path.stat().st_size for path in headers))
-        pixels, broken = _each(headers, partial(_pixels, size=(height, width), grey=grey))
+        pixels, broken = _each(headers, partial(_pixels, size=(height, width), gray=gray))
         errors += broken
         # A file with a good header and broken pixels must not decide the mode and size of others.
         if not broken or on_error == "raise":
@@ -135,8 +135,8 @@ def _header(path: Path) -> _Header:
     if path.exists() and not path.is_file():
         raise DataError(f"{path} is no regular file.")
     with explain_read_errors(path), image.open(path, formats=list(FORMATS)) as opened:
-        grey, deep = opened.mode in _GREY, opened.mode.startswith("I")
-        depth = 16 if deep or _has_alpha(opened) else 1 if grey else 4  # while it is converted
+        gray, deep = opened.mode in _GRAY, opened.mode.startswith("I")
+        depth = 16 if deep or _has_alpha(opened) else 1 if gray else 4  # while it is converted
         check_size(path, depth * opened.width * opened.height, path.stat().st_size)
         if opened.mode == "F":
             raise DataError(f"{path} has floating-point pixels; save it with 8 or 16 bits.")
@@ -145,10 +145,10 @@ def _header(path: Path) -> _Header:
         turned = has_exif and opened.getexif().get(_ORIENTATION, 1) >= 5
         size = (opened.width, opened.height) if turned else (opened.height, opened.width)
         paged = opened.format in _PAGED and bool(opened.is_animated)
-        return _Header(grey, deep, size, paged)
+        return _Header(gray, deep, size, paged)
 
 
-def _pixels(path: Path, *, size: tuple[int, int], grey: bool) -> NDArray[Any]:
+def _pixels(path: Path, *, size: tuple[int, int], gray: bool) -> NDArray[Any]:
     """Return (h, w) or (h, w, 3) in 0..255: bytes, or float32 for images of 16 bits."""
     image = require("PIL.Image", purpose="Reading images")
     upright = require("PIL.ImageOps", purpose="Reading images").exif_transpose
@@ -156,14 +156,14 @@ def _pixels(path: Path, *, size: tuple[int, int], grey: bool) -> NDArray[Any]:
         upright(opened, in_place=True)
         deep = opened.mode.startswith("I")
         converted = (image.fromarray(_sixteen_bits(opened, path)) if deep
-                     else _on_white(opened).convert("L" if grey else "RGB"))
+                     else _on_white(opened).convert("L" if gray else "RGB"))
         if (converted.height, converted.width) != size:
             converted = converted.resize(size[::-1], image.Resampling.BILINEAR)
         values = np.asarray(converted)
         if not deep:
             return values
         values = values.clip(0, 255)  # resizing floats rounds
-        return values if grey else np.repeat(values[..., None], 3, axis=2)
+        return values if gray else np.repeat(values[..., None], 3, axis=2)
 
 
 def _sixteen_bits(opened: Any, path: Path) -> NDArray[np.float32]:
