@@ -210,8 +210,10 @@ class Reclust(FittedClustering):
         return float(np.mean([member.score for member in self.members_]))
 
     def soft_labels(self, model: Model, z: Tensor) -> Tensor:
-        """Return the softmax of negative squared distances to the centers, (B, k)."""
-        return prototype_logits(z, model.state["centers"]).softmax(-1)
+        """Return the softmax of negative squared distances, as sure as members agree: (B, k)."""
+        sure = max(0.0, self.agreement_) ** 0.5  # the root, because the index counts pairs
+        p = prototype_logits(z, model.state["centers"]).softmax(-1)
+        return sure * p + (1 - sure) / p.shape[-1]
 
     def _members(self, stages: Sequence[Stage], time_budget: float | None) -> list[Member]:
         """Run the stages one after the other, at least one, until the time is over."""
