@@ -57,6 +57,9 @@ MINI = 'base = "acc-table-mini"\n'
     ('variants = [{name = "a", intervention = {kind = "BRB", intervall = 3}}]', "BRB has no 'intervall'; it has .*interval"),
     (f"{MINI}protocol = {{kind = 3}}", "mine.toml: Unknown kind of value '3'"),
     (f'{MINI}variants = [{{kind = [1], name = "x"}}]', r"mine.toml: Unknown kind of value '\[1\]'"),
+    (f"{MINI}name = 3", "mine.toml: A name must be text, got 3"),
+    (f"{MINI}variants = [{{name = 3}}]", "mine.toml: A name must be text, got 3"),
+    (f'{MINI}variants = [{{name = "x", intervention = {{kind = "SoftReset", keep = 1{"0" * 400}}}}}]', "mine.toml"),
     (f"{MINI}variants = [3]", "mine.toml: There is no variant named 3"),
     ("base = 3", "mine.toml: There is no study named '3'"),
     (f"{MINI}seeds = []", "mine.toml: seeds must be one or more, all different, got none"),
@@ -68,3 +71,10 @@ def test_mistakes_in_files_are_named(text, message, tmp_path):
     (tmp_path / "mine.toml").write_text(text)
     with pytest.raises(ValueError, match=message):
         read_study(tmp_path / "mine.toml")
+
+
+def test_any_text_comes_back(tmp_path):
+    (tmp_path / "a.toml").write_text(f'{MINI}about = "ä 😀 \\u007f"', encoding="utf-8")
+    study = read_study(tmp_path / "a.toml")
+    (tmp_path / "b.toml").write_text(write_study(study), encoding="utf-8")
+    assert study.about == "ä 😀 \x7f" and dataclasses.replace(read_study(tmp_path / "b.toml"), name=study.name) == study

@@ -58,8 +58,12 @@ def test_targets_that_cannot_be_written_are_explained(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match="There is no folder .*nowhere to write x into"):
         check_writable(tmp_path / "nowhere" / "x")
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(PermissionError, match="read-only"):
+    with pytest.raises(PermissionError, match="The folder .* is read-only"):
         check_writable(tmp_path / "x")
+    (tmp_path / "kept").touch()
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    with pytest.raises(PermissionError, match="kept is read-only: choose another name"):
+        check_writable(tmp_path / "kept")
 
 
 def test_a_lock_is_held_by_one_at_a_time(tmp_path):

@@ -47,4 +47,17 @@ def test_blocks_in_parallel_restore_the_number():
         inside.wait()
     done.set()
     thread.join()
-    assert not threads._BEFORE and torch.get_num_threads() == 4
+    assert not threads._OPEN and torch.get_num_threads() == 4
+
+
+def test_blocks_that_overlap_restore_the_threads_of_blas():
+    def blas():
+        return [library.num_threads for library in threads._controller().lib_controllers]
+
+    with threads._controller().limit(limits=2):
+        before, first, second = blas(), threads_for(1), threads_for(1)
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        second.__exit__(None, None, None)
+        assert blas() == before

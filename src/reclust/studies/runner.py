@@ -184,7 +184,8 @@ def _interrupts() -> Iterator[Callable[[], bool]]:
 
     main = threading.current_thread() is threading.main_thread()  # no other can set handlers
     before = {number: signal.signal(number, handle)
-              for number in ((signal.SIGINT, signal.SIGTERM) if main else ())}
+              for number in (signal.SIGINT, signal.SIGTERM)
+              if main and signal.getsignal(number) is not None}  # None: not set by Python
     try:
         yield lambda: requested
     finally:

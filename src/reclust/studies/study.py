@@ -179,6 +179,9 @@ class Study:
         check_part("protocol", self.protocol, StudyProtocol)
         for variant in self.variants:
             check_part("Each of variants", variant, Variant)
+        for name in (self.name, *(variant.name for variant in self.variants)):
+            if not isinstance(name, str):
+                raise ValueError(f"A name must be text, got {name!r}.")
         for name, values in (("datasets", self.datasets), ("algorithms", self.algorithms),
                              ("pretrained", self.pretrained), ("seeds", self.seeds),
                              ("names of variants", [variant.name for variant in self.variants])):

@@ -25,7 +25,7 @@ def read_study(path: str | os.PathLike[str]) -> Study:
     try:
         study = _study({"name": path.stem, **read_toml(path)})
         study.groups()  # so that errors name the file
-    except (AttributeError, TypeError, ValueError) as error:
+    except (AttributeError, OverflowError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
     return study
 
@@ -114,14 +114,18 @@ def _text(entry: Any, *, kind: bool = True) -> str:
     if isinstance(entry, (int, float)):
         return repr(entry)
     if isinstance(entry, str):
-        return json.dumps(entry)
+        return _quoted(entry)
     if isinstance(entry, (tuple, list)):
         return f"[{', '.join(map(_text, entry))}]"
     if isinstance(entry, Mapping):
-        pairs = [f"{json.dumps(name)} = {_text(part)}" for name, part in entry.items()]
+        pairs = [f"{_quoted(name)} = {_text(part)}" for name, part in entry.items()]
     else:
         changed = {name: part for name, default in _defaults(type(entry)).items()
                    if (part := getattr(entry, name)) != default}
         named = {"kind": type(entry).__name__, **changed} if kind else changed
         pairs = [f"{name} = {_text(part)}" for name, part in named.items()]
     return f"{{{', '.join(pairs)}}}"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -32,6 +32,8 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         raise FileNotFoundError(f"There is no folder {folder} to write {path.name} into.")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(f"The folder {folder} is read-only: choose another one.")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise PermissionError(f"{path} is read-only: choose another name.")
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -85,10 +87,11 @@ def _swept(folder: Path) -> Iterator[None]:
     """Delete temporary files that killed processes left, unless another process is writing here."""
     try:
         import fcntl
-    except ImportError:  # Windows
+
+        handle = os.open(folder, os.O_RDONLY)
+    except (ImportError, OSError):  # Windows, or a folder that cannot be listed
         yield
         return
-    handle = os.open(folder, os.O_RDONLY)
     try:
         with suppress(OSError):  # network file systems do not lock folders
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

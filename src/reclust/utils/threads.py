@@ -4,13 +4,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache
+from typing import Any
 
 import torch
 from threadpoolctl import ThreadpoolController
 
 LARGE = 2**26  # multiplications of a product from which on threads share it
 
-_LOCK, _BEFORE = threading.Lock(), list[int]()
+_LOCK, _OPEN = threading.Lock(), set[object]()  # blocks of all threads of the caller
+_original: dict[str, Any] = {"torch": 1, "blas": None}  # before the first of them
 _controller = cache(ThreadpoolController)
 
 
@@ -23,15 +25,18 @@ def threads_for(multiplications: int) -> Iterator[None]:
     and the last block to end restores the setting.
     """
     large = multiplications >= LARGE
-    with _LOCK:
-        before = torch.get_num_threads()
-        most = _BEFORE[0] if _BEFORE else before
-        _BEFORE.append(most)
-    torch.set_num_threads(most if large else 1)
+    block, before = object(), torch.get_num_threads()
     try:
+        with _LOCK:
+            if not _OPEN:
+                _original.update(torch=before, blas=_controller().limit(limits=None))
+            _OPEN.add(block)
+            torch.set_num_threads(_original["torch"] if large else 1)
         with nullcontext() if large else _controller().limit(limits=1, user_api="blas"):
             yield
     finally:
         with _LOCK:
-            _BEFORE.pop()
-            torch.set_num_threads(before if _BEFORE else most)
+            _OPEN.discard(block)
+            torch.set_num_threads(before if _OPEN else _original["torch"])
+            if not _OPEN:
+                _original["blas"].restore_original_limits()

@@ -34,6 +34,12 @@ def test_round_trip(delimiter, header, end, tmp_path):
     assert found.feature_names == (("a", "b", "c") if header else None)
 
 
+def test_long_lines_of_names(tmp_path):
+    names = [f"ENSG{i:011d}" for i in range(9000)]
+    found = read(csv(tmp_path, ",".join(names) + "\n" + 4 * f"{','.join(['1'] * 9000)}\n"))
+    assert found.samples.shape == (4, 9000) and found.feature_names == tuple(names)
+
+
 def test_labels_ids_dropped_columns_quotes_and_a_byte_order_mark(tmp_path):
     rows = "".join(f'"id, {i}",{a!r},x{i},{b!r},{c!r},"{label}"\n'
                    for i, ((a, b, c), label) in enumerate(zip(VALUES.tolist(), LABELS, strict=True)))

@@ -423,6 +423,25 @@ def test_a_locked_store_is_named(tmp_path, monkeypatch):
             other.add(outcome("b"))
 
 
+@pytest.mark.parametrize("change", ["UPDATE plan SET study = x'00'", "UPDATE studies SET name = x''", "UPDATE groups SET provenance = x'78'"])
+def test_names_that_are_no_text_are_refused(tmp_path, change):
+    path = filled(tmp_path / "s")
+    with sqlite3.connect(path) as connection:
+        connection.execute(change)
+    connection.close()
+    with pytest.raises(ValueError, match="s is damaged .*is no text.*use a copy"):
+        StoreReader(path)
+
+
+def test_a_link_does_not_make_one_file_of_two(tmp_path):
+    path, folder = filled(tmp_path / "s"), tmp_path / "tables"
+    folder.mkdir()
+    with StoreReader(path) as store:
+        (folder / "s.clustering.csv").symlink_to("s.runs.csv")
+        with pytest.raises(ValueError, match="cannot be that of a file"):
+            export(store, folder)
+
+
 def test_exported_names_are_text(tmp_path):
     pandas = pytest.importorskip("pandas")
     with Store(tmp_path / "s") as store:

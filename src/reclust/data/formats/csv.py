@@ -109,7 +109,7 @@ def _sniff(head: Sequence[str], path: Path, wanted: Sequence[str | None]) -> _Di
 
 def _delimiter(lines: Sequence[str]) -> str:
     """Return the first delimiter that cuts the first two lines into equally many cells."""
-    for mark in "\t;|":
+    for mark in [mark for mark in "\t;|" if mark in lines[0]]:
         counts = [len(row) for row in csv.reader(lines[:2], delimiter=mark)]
         if 1 < counts[0] and counts[-1] - counts[0] in (0, 1):
             return mark

@@ -30,6 +30,7 @@ _ADVICE = {  # by a part of SQLite's message
     "disk is full": "free some space and run the command again, finished runs are kept",
     "disk I/O error": "free some space, or check the disk, and run the command again",
     "locked": "wait for the process that uses it and run the command again",
+    "unable to open": "its folder cannot be written, use a copy of it and of its -wal file",
     "readonly": "it or its folder is read-only, use a copy",
     "": "it is damaged or not a store of studies, use a copy or another file",
 }
@@ -48,6 +49,12 @@ def check(connection: sqlite3.Connection, path: Path, *, create: bool = False) -
     if application != APPLICATION or {sql for (sql,) in found} != set(_statements()):
         raise DataError(f"{path} is not a store of studies, or other tables, views or triggers "
                         "than those of reclust were made in it: use a copy or another file.")
+    columns = connection.execute(
+        "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c "
+        "WHERE t.type = 'table' AND c.type = 'TEXT'").fetchall()
+    for table, column in columns:
+        if connection.execute(f"SELECT 1 FROM {table} WHERE typeof({column}) = 'blob'").fetchone():
+            raise DataError(f"{path} is damaged ({table}.{column} is no text): use a copy.")
 
 
 def explained(cls: type[T]) -> type[T]:
