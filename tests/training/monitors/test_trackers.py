@@ -139,3 +139,8 @@ def test_weights_and_biases_offline(tmp_path, monkeypatch):
             "pretraining/loss": float(model.history_["pretraining"]["loss"].values[-1])}
     assert json.loads(json.dumps(summary)) == last
     assert list(tmp_path.rglob("*.wandb")), "the run is in a file of its own"
+
+
+def test_wandb_takes_a_run_and_no_name():
+    with pytest.raises(TypeError, match=r"WandB takes a run: WandB\(wandb.init\(project='digits'\)\)"):
+        WandB("digits")

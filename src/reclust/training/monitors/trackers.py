@@ -110,6 +110,8 @@ class WandB(Tracker):
     """Log to a run made by `wandb.init(…)`, with an epoch axis per phase. You finish the run."""
 
     def __init__(self, run: Any) -> None:
+        if isinstance(run, str):
+            raise TypeError(f"WandB takes a run: WandB(wandb.init(project={run!r})).")
         self._run = run
         self._phases: set[str] = set()
 
