@@ -15,21 +15,11 @@ def find(findings, area, name):
     return one
 
 
-def test_versions_devices_and_folders(tmp_path):
-    findings = installation.examine(folder=tmp_path)
+def test_versions_and_devices():
+    findings = installation.examine()
     assert find(findings, "versions", "reclust").note == __version__
     assert find(findings, "devices", "cpu").state == "fine"
     assert any(one.name.startswith("cuda") for one in findings) and find(findings, "devices", "torch.compile")
-    assert find(findings, "folders", "data") == installation.Check("folders", "data", "fine", str(tmp_path))
-    assert not list(tmp_path.iterdir()), "no files are left behind"
-
-
-def test_a_data_folder_that_cannot_be_written_is_broken(tmp_path, capsys):
-    file = tmp_path / "file"
-    file.write_text("in the way")
-    assert main(["doctor", "--json", "--folder", str(file)]) == 1
-    (data,) = [one for one in json.loads(capsys.readouterr().out) if (one["area"], one["name"]) == ("folders", "data")]
-    assert data["state"] == "broken" and "RECLUST_DATA" in data["note"]
 
 
 def test_a_set_that_is_here_and_cannot_be_read_is_broken_not_missing(tmp_path, capsys):
@@ -43,10 +33,11 @@ def test_a_set_that_is_here_and_cannot_be_read_is_broken_not_missing(tmp_path, c
     assert where["mnist"] == str(file) and where["usps"] == "not here" and where["digits"] == "embedded"
 
 
-def test_exit_codes_and_text(tmp_path, capsys):
-    assert main(["doctor", "--folder", str(tmp_path / "new")]) == 0
-    said = capsys.readouterr().out
-    assert "created when needed" in said and said.endswith("nothing is broken\n")
+def test_exit_codes_and_text(capsys):
+    assert main(["doctor"]) == 0
+    assert capsys.readouterr().out.endswith("nothing is broken\n")
+    assert main(["doctor", "--json"]) == 0
+    assert {one["area"] for one in json.loads(capsys.readouterr().out)} == {"versions", "devices", "extras"}
 
 
 def test_missing_extras_come_with_their_command(monkeypatch):

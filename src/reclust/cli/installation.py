@@ -5,11 +5,9 @@ import os
 import platform
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib import metadata
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import data
@@ -29,10 +27,12 @@ def add(commands: argparse._SubParsersAction) -> None:
     for action in (fetch, check):
         action.add_argument("sets", nargs="*", metavar="SET", help="data sets (default: all)")
     doctor = add_command(commands, "doctor", _doctor,
-                         "check this installation: versions, devices, folders, extras",
+                         "check this installation: versions, devices, extras",
                          "The exit code is 1 if something required is broken.")
+    for action in (listing, fetch, check):
+        add_options(action, "--folder")
     for action in (listing, fetch, check, doctor):
-        add_options(action, "--folder", "--json")
+        add_options(action, "--json")
     completion = add_command(commands, "completion", _completion, "print a shell completion script",
                              "For bash: reclust completion bash >> ~/.bash_completion")
     completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
@@ -86,7 +86,7 @@ Found = Iterator[tuple[str, str, str]]  # name, state and note
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    checks = examine(folder=arguments.folder)
+    checks = examine()
     show([check._asdict() for check in checks], as_json=arguments.json)
     broken = [check.name for check in checks if check.state == "broken"]
     if not arguments.json:
@@ -94,9 +94,8 @@ def _doctor(arguments: argparse.Namespace) -> int:
     return 1 if broken else 0
 
 
-def examine(*, folder: str | os.PathLike[str] | None = None) -> list[Check]:
-    areas = {"versions": _versions(), "devices": _devices(), "folders": _folders(folder),
-             "extras": _extras()}
+def examine() -> list[Check]:
+    areas = {"versions": _versions(), "devices": _devices(), "extras": _extras()}
     return [Check(area, *check) for area, checks in areas.items() for check in checks]
 
 
@@ -130,19 +129,6 @@ def _devices() -> Found:
             ("triton", _version("triton"), "faster on a GPU, not required"),
             ("torch.compile", compiler, "no C++ compiler: residual networks train without it")):
         yield name, "fine" if version else "missing", version or note
-
-
-def _folders(folder: str | os.PathLike[str] | None) -> Found:
-    from ..data.sets.download import data_folder
-
-    for name, path in (("data", data_folder(folder)), ("work", Path.cwd()),
-                       ("temporary", Path(tempfile.gettempdir()))):
-        existing = next(parent for parent in (path, *path.parents) if parent.exists())
-        if existing.is_dir() and os.access(existing, os.W_OK):
-            yield name, "fine", str(path) if path.exists() else f"{path} (created when needed)"
-        else:
-            advice = "set RECLUST_DATA to another folder" if name == "data" else "use another"
-            yield name, "broken", f"cannot write to {path}: {advice}"
 
 
 def _extras() -> Found:
