@@ -297,6 +297,19 @@ def uneven(measured: dict[str, Any]) -> str:
             "the true sizes, by k-means or from its probabilities, whichever is better.\n\n" + table(["set", "samples", *methods], rows))
 
 
+def doubtful(measured: dict[str, Any]) -> str:
+    sure = [seen["right_if_sure"] for seen in measured.values() if seen["right_if_sure"] is not None]
+    rows = []
+    for kind in next(iter(measured.values()))["auc"]:
+        found = [seen["auc"][kind] for seen in measured.values() if seen["auc"][kind]["k-means"] >= 0.8]
+        rows.append([kind, str(len(found)), *(f"{mean([one[method] for one in found]):.3f}" for method in ("k-means", "Reclust")),
+                     str(sum(one["Reclust"] >= 0.9 for one in found))])
+    return (f"Of the samples with a probability of at least 0.9, {100 * mean(sure):.1f} % have the commonest class of their cluster (mean of the "
+            f"{len(sure)} of {len(measured)} tables that have such samples). Below: rows of noise that are mixed in, and the area under the curve by "
+            "which `outlier_score_` and the distance to the nearest center of k-means find them, where the latter has at least 0.8.\n\n" +
+            table(["noise", "tables", "k-means", "Reclust", "tables where Reclust has 0.9"], rows))
+
+
 def mixed_tables(measured: dict[str, Any]) -> str:
     methods = list(next(iter(measured.values())))
     rows = [[method, *(f"{mean([seen[method][name] for seen in measured.values()]):.1f}" for name in ("ari", "seconds"))]
@@ -350,6 +363,7 @@ SECTIONS: list[tuple[str, str, str, Callable[[dict[str, Any]], str]]] = [
     ("Seconds of Reclust", "front_door_speed", "benchmarks/front_door.py speed --efforts normal quick", front_door_speed),
     *((f"Unknown number of clusters: {kind}", f"unknown_k_{kind}", f"benchmarks/unknown_k.py {kind} FOLDER", unknown_k)
       for kind in ("tables", "texts", "images")),
+    ("Probabilities and outliers", "doubtful", "benchmarks/doubtful.py tables.npz", doubtful),
     ("Clusters of uneven size", "uneven_images", "benchmarks/uneven.py images FOLDER --sets digits optdigits", uneven),
     ("Import", "import_time", "benchmarks/import_time.py", import_time),
 ]
