@@ -19,7 +19,7 @@ def test_versions_and_devices():
     findings = installation.examine()
     assert find(findings, "versions", "reclust").note == __version__
     assert find(findings, "devices", "cpu").state == "fine"
-    assert any(one.name.startswith("cuda") for one in findings) and find(findings, "devices", "torch.compile")
+    assert any(one.name.startswith("cuda") for one in findings)
 
 
 def test_a_set_that_is_here_and_cannot_be_read_is_broken_not_missing(tmp_path, capsys):

@@ -46,3 +46,12 @@ def test_features_that_were_constant_stay_0():
     constant, other = (np.c_[np.random.default_rng(0).random((20, 3)), np.full(20, value)] for value in (5.0, 5e4))
     fitted = Preparation.fit(accept(constant), standardize=True)
     assert (fitted.network_input(other) == fitted.network_input(constant)).all()
+
+
+def test_principal_components_keep_their_proportions():
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(500, 10)) * 0.7 ** np.arange(10)
+    scaled = Preparation.fit(accept(rows), standardize=True).network_input(rows).numpy()
+    np.testing.assert_allclose(scaled, (rows - rows.mean(0)) / np.sqrt(rows.var(0).mean()))
+    shuffled = Preparation.fit(accept(rows[:, ::-1]), standardize=True).network_input(rows[:, ::-1]).numpy()
+    np.testing.assert_allclose(shuffled.std(0), 1)

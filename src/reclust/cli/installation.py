@@ -4,7 +4,6 @@ import argparse
 import os
 import platform
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib import metadata
@@ -124,11 +123,6 @@ def _devices() -> Found:
             yield f"cuda:{i}", "broken", f"{str(error).splitlines()[0]}: {advice}"
     if not torch.cuda.device_count():
         yield "cuda", "missing", "no GPU: everything runs on the CPU"
-    compiler = next(filter(shutil.which, ("c++", "g++", "clang++")), None)
-    for name, version, note in (
-            ("triton", _version("triton"), "faster on a GPU, not required"),
-            ("torch.compile", compiler, "no C++ compiler: residual networks train without it")):
-        yield name, "fine" if version else "missing", version or note
 
 
 def _extras() -> Found:

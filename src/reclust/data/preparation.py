@@ -15,7 +15,7 @@ from .encoding import TableEncoder
 from .errors import listed
 from .inputs import Inputs, ResidentInputs, StreamedInputs
 from .lens import Lens
-from .scaling import CHUNK_SIZE, IDENTITY, Scaling, to_unit_range, z_score
+from .scaling import CHUNK_SIZE, IDENTITY, Scaling, are_components, to_unit_range, z_score
 
 MIN_ROWS = 5  # fewer new rows may be unusual by chance
 FAR = 10  # median distance from the mean, in standard deviations, that suggests other units
@@ -45,7 +45,10 @@ class Preparation:
                 return cls(None, IDENTITY, IDENTITY, encoder=samples.encoder)
             # A feature that was constant in the fit has no trained weights: it stays 0 in predict.
             scaling = z_score(X, constant=np.inf)
-            if samples.encoder is not None:
+            if samples.encoder is None and are_components(X):
+                common = np.sqrt(np.square(scaling.scale).mean())  # small ones are mostly noise
+                scaling = Scaling(scaling.shift, np.full_like(scaling.scale, common))
+            elif samples.encoder is not None:
                 scales = np.array([feature.scale for feature in samples.encoder.features])
                 scaling = Scaling(scaling.shift, np.where(np.isnan(scales), scaling.scale, scales))
             return cls(None, scaling, IDENTITY, encoder=samples.encoder)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from .dataset import dense_rows
 
@@ -48,6 +49,23 @@ def z_score(samples: Any, transform: Callable[[np.ndarray], np.ndarray] = IDENTI
     for rows in chunks(samples, growth):
         moments.add(transform(dense_rows(samples, rows)))
     return moments.scaling(constant)
+
+
+def some_rows(X: Any) -> np.ndarray:
+    """Return about a thousand evenly spread rows in float64."""
+    return dense_rows(X, slice(None, None, X.shape[0] // 1000 + 1)).astype(np.float64)
+
+
+def are_components(X: Any) -> bool:
+    """Tell whether these are principal components: uncorrelated, of decreasing spread."""
+    if sparse.issparse(X):
+        return False
+    some = some_rows(X)
+    spread = some.std(0)
+    if len(spread) < 8 or not (np.diff(spread) < 0.1 * spread[:-1]).all():
+        return False
+    correlations = np.abs(np.corrcoef(some, rowvar=False))
+    return bool(spread[0] > 2 * spread[-1] and np.median(correlations) < 0.05)
 
 
 class Moments:

@@ -12,6 +12,7 @@ from ..data.augmentation.affine import Augmentation
 from ..data.augmentation.color import ColorViews, ResizedCrop
 from ..data.dataset import dense_rows
 from ..data.lens import Lens, light_is_uneven
+from ..data.scaling import are_components, some_rows
 from .presets import MOTION, check_known
 
 Kind = Literal["table", "embeddings", "images"]
@@ -36,14 +37,10 @@ def _looks_like_embeddings(X: Any) -> bool:
     """Tell unit-length rows, principal components, and many dense similar columns from tables."""
     if sparse.issparse(X):
         return X.shape[1] > MAX_COLUMNS
-    some = np.asarray(X[:: len(X) // 1000 + 1], dtype=np.float64)
-    lengths = np.linalg.norm(some, axis=1)
-    if some.shape[1] > 8 and lengths.std() < 1e-3 * lengths.mean():
+    some = some_rows(X)
+    lengths, spread = np.linalg.norm(some, axis=1), some.std(0)
+    if are_components(X) or (some.shape[1] > 8 and lengths.std() < 1e-3 * lengths.mean()):
         return True
-    spread = some.std(0)
-    if len(spread) >= 8 and (np.diff(spread) < 0.1 * spread[:-1]).all():
-        correlations = np.abs(np.corrcoef(some, rowvar=False))
-        return bool(spread[0] > 2 * spread[-1] and np.median(correlations) < 0.05)
     similar = spread.max() < 10 * np.median(spread) and (some != 0).mean() > 0.95
     return some.shape[1] >= 128 and len(X) >= 2 * some.shape[1] and bool(similar)
 
