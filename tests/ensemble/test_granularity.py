@@ -24,7 +24,7 @@ def test_numbers_to_try(n, range_, ks):
 
 @pytest.mark.parametrize(("agreement", "k"), [
     ((0.9, 0.2, 0.7, 0.8, 0.6), 5),  # (0.7 + 0.8 + 0.6) / 3 is the highest mean of three
-    ((1.0, 0.96, 1.0, 0.8, 0.6), 4), ((1.0, 0.5, 0.5, 0.5, 0.96), 6), ((0.9, 0.8, 0.7, 0.6, 0.5), 2)])
+    ((1.0, 0.96, 1.0, 0.8, 0.6), 4), ((1.0, 0.5, 0.5, 0.5, 0.96), 6), ((0.5, 1.0, 0.5, 0.951, 0.6), 3), ((0.9, 0.8, 0.7, 0.6, 0.5), 2)])
 def test_the_largest_perfect_number_or_the_highest_peak_wins(agreement, k):
     found = KSuggestion((2, 3, 4, 5, 6), np.array(agreement), 0.3, 100)
     assert found.k == k and found.at_k == agreement[k - 2] and found.clear
