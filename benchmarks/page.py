@@ -361,8 +361,8 @@ SECTIONS: list[tuple[str, str, str, Callable[[dict[str, Any]], str]]] = [
     ("Reclust on images, on a CPU", "front_door_images_cpu", "benchmarks/front_door.py images FOLDER --record front_door_images_cpu",
      front_door),
     ("Seconds of Reclust", "front_door_speed", "benchmarks/front_door.py speed --efforts normal quick", front_door_speed),
-    *((f"Unknown number of clusters: {kind}", f"unknown_k_{kind}", f"benchmarks/unknown_k.py {kind} FOLDER", unknown_k)
-      for kind in ("tables", "texts", "images")),
+    *((f"Unknown number of clusters: {kind}", f"unknown_k_{kind}", f"benchmarks/unknown_k.py {kind} FOLDER{more}", unknown_k)
+      for kind, more in (("tables", ""), ("texts", ""), ("images", " --sets digits optdigits usps mnist gtsrb --rows 10000"))),
     ("Probabilities and outliers", "doubtful", "benchmarks/doubtful.py tables.npz", doubtful),
     ("Clusters of uneven size", "uneven_images", "benchmarks/uneven.py images FOLDER --sets digits optdigits", uneven),
     ("Import", "import_time", "benchmarks/import_time.py", import_time),
