@@ -185,7 +185,7 @@ class Color:
             clustering = Schedule(epochs=200, lr=1e-4, views=("augmented", "neighbor"), neighbors=20, neighbors_in="embedding")
         elif algorithm == "secu":
             base = replace(base, objective=SeCuObjective())
-            clustering = Schedule(epochs=400, lr=1e-4, views=("augmented", "augmented"), warmup_epochs=20)
+            clustering = Schedule(epochs=400, lr=2e-4, views=("augmented", "augmented"), warmup_epochs=20)
         return replace(base, representation=replace(base.representation, backbone=backbone),  # type: ignore[type-var]
                        pretraining=shorter(base.pretraining), clustering=shorter(clustering))
 

@@ -77,18 +77,18 @@ def test_gcc_tells_the_columns_of_clusters_apart():
     assert loss.item() == pytest.approx(np.mean(terms) + 2 * negative_entropy(p), rel=1e-12)
 
 
-def slow_secu(z, centers, dual, *, of_network):
+def slow_secu(z, centers, previous, dual, *, of_network):
     """One of SeCu's two cross-entropies, with gradients, sample by sample."""
-    unit_z, unit_c = z / z.norm(dim=-1, keepdim=True), centers / centers.norm(dim=-1, keepdim=True)
+    unit_z, unit_c, unit_p = (rows / rows.norm(dim=-1, keepdim=True) for rows in (z, centers, previous))
     total = 0
     for first, second in zip(unit_z[0], unit_z[1], strict=True):
         scores = [((first + second) / 2 @ center + own).item() for center, own in zip(unit_c, dual, strict=True)]
         label = int(np.argmax(scores))
         for x, other in ((first, second), (second, first)):
             if of_network:
-                target = 0.8 * (unit_c @ other / 0.05).softmax(0).detach()
+                target = 0.8 * (unit_p @ other / 0.05).softmax(0).detach()
                 target[label] += 0.2
-                total -= (target * (unit_c.detach() @ x / 0.05).log_softmax(0)).sum()
+                total -= (target * (unit_p @ x / 0.05).log_softmax(0)).sum()
             else:
                 logits = [unit_c[j] @ x.detach() if j == label else (unit_c[j] @ x).detach() for j in range(len(unit_c))]
                 total -= (torch.stack(logits) / 0.05).log_softmax(0)[label]
@@ -99,8 +99,9 @@ def test_secu_is_the_sum_of_both_cross_entropies_and_so_are_its_gradients():
     z, centers = case()
     dual = torch.tensor([0.0, 0.3, 0.1], dtype=torch.float64)
     z, centers = z.requires_grad_(), centers.requires_grad_()
-    network, heads = (slow_secu(z, centers, dual, of_network=of_network) for of_network in (True, False))
-    loss = SeCuObjective().loss({"centers": centers, "dual": dual}, z)
+    previous = centers.detach().roll(1, 0) + 0.1
+    network, heads = (slow_secu(z, centers, previous, dual, of_network=of_network) for of_network in (True, False))
+    loss = SeCuObjective().loss({"centers": centers, "previous": previous, "dual": dual}, z)
     torch.testing.assert_close(loss, network + heads)
     expected = torch.autograd.grad(network + heads, (z, centers))
     torch.testing.assert_close(torch.autograd.grad(loss, (z, centers)), expected)

@@ -91,7 +91,7 @@ class SeCuObjective(_Prototypes):
     """Objective of SeCu: discriminate clusters, none of which may become small.
 
     Each center learns from its own samples only. The network learns the label of a sample mixed
-    with the prediction for its other view. A dual variable of each cluster, which grows while the
+    with the prediction for its other view, by the centers of the previous epoch. A dual variable of each cluster, which grows while the
     cluster is small, is added to similarities when samples are labeled in training.
 
     Parameters
@@ -122,10 +122,11 @@ class SeCuObjective(_Prototypes):
     hardness: float = number(default=0.2, least=0)
     smallest: float = number(default=0.9, least=0)
     rate: float = number(default=0.1, least=0)
-    per_cluster: ClassVar[frozenset[str]] = frozenset({"centers", "dual"})
+    per_cluster: ClassVar[frozenset[str]] = frozenset({"centers", "previous", "dual"})
 
     def init(self, centers: Tensor) -> State:
-        return {"centers": centers.clone(), "dual": torch.zeros_like(centers[..., 0])}
+        return {"centers": centers.clone(), "previous": centers.clone(),
+                "dual": torch.zeros_like(centers[..., 0])}
 
     def members(self, state: State, z: Tensor) -> Tensor:
         """One-hot labels by the similarity averaged over views: (V, B, d) -> (B, k)."""
@@ -135,19 +136,18 @@ class SeCuObjective(_Prototypes):
 
     def loss(self, state: State, z: Tensor) -> Tensor:
         member = self.members(state, z).detach()
-        fixed = cosines(z, state["centers"].detach())
-        moving = cosines(z.detach(), state["centers"])
+        fixed, moving = cosines(z, state["previous"]), cosines(z.detach(), state["centers"])
         other = (fixed.detach() / self.temperature).softmax(-1).roll(1, 0)
         target = self.hardness * member + (1 - self.hardness) * other
-        own_center_only = torch.where(member > 0, moving, fixed.detach())
+        own_center_only = torch.where(member > 0, moving, moving.detach())
         network, centers = ((scores / self.temperature).log_softmax(-1)
                             for scores in (fixed, own_center_only))
         return -(target * network + member * centers).sum(-1).mean()
 
     def update(self, state: State, z: Tensor) -> State:
         share = self.members(state, z.unsqueeze(0)).mean(0)
-        least = self.smallest / len(share)
-        return {**state, "dual": (state["dual"] + self.rate * (least - share)).clamp(min=0)}
+        dual = state["dual"] + self.rate * (self.smallest / len(share) - share)
+        return {**state, "previous": state["centers"].clone(), "dual": dual.clamp(min=0)}
 
 
 def prototype_logits(z: Tensor, centers: Tensor) -> Tensor:
