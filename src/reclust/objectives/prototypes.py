@@ -90,9 +90,9 @@ class GCCObjective(SCANObjective):
 class SeCuObjective(_Prototypes):
     """Objective of SeCu: discriminate clusters, none of which may become small.
 
-    Each center learns from its own samples only. The network learns the label of a sample mixed
-    with the prediction for its other view, by the centers of the previous epoch. A dual variable of each cluster, which grows while the
-    cluster is small, is added to similarities when samples are labeled in training.
+    Each center learns from its own samples only. The network learns labels mixed with predictions
+    for the other view, by the centers of the previous epoch. A dual variable of each cluster, which
+    grows while the cluster is small, is added to similarities when samples are labeled.
 
     Parameters
     ----------
