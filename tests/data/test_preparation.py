@@ -55,3 +55,9 @@ def test_principal_components_keep_their_proportions():
     np.testing.assert_allclose(scaled, (rows - rows.mean(0)) / np.sqrt(rows.var(0).mean()))
     shuffled = Preparation.fit(accept(rows[:, ::-1]), standardize=True).network_input(rows[:, ::-1]).numpy()
     np.testing.assert_allclose(shuffled.std(0), 1)
+
+
+@pytest.mark.filterwarnings("error")
+def test_constant_columns_are_no_principal_components():
+    rows = np.random.default_rng(3).normal(size=(500, 10)) * [1, 0.7, 0.5, 0.35, 0.25, 0.18, 0.12, 0.09, 0, 0]
+    np.testing.assert_allclose(Preparation.fit(accept(rows), standardize=True).network_input(rows).numpy()[:, :8].std(0), 1)

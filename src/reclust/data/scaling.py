@@ -63,10 +63,9 @@ def are_components(X: Any) -> bool:
         return False
     some = some_rows(X)
     spread = some.std(0)
-    if len(spread) < 8 or not (np.diff(spread) < 0.2 * spread[:-1]).all():
-        return False
-    correlations = np.abs(np.corrcoef(some, rowvar=False))
-    return bool(spread[0] > 2 * spread[-1] and np.median(correlations) < 0.05)
+    decreasing = (np.diff(spread) < 0.2 * spread[:-1]).all() and 0 < 2 * spread[-1] < spread[0]
+    return bool(len(spread) >= 8 and decreasing
+                and np.median(np.abs(np.corrcoef(some, rowvar=False))) < 0.05)
 
 
 class Moments:

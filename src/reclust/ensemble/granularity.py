@@ -16,7 +16,7 @@ from .members import MIXTURES, mixture_members
 
 GRID = (*range(2, 11), 12, 14, 16, 18, 20, 25, 30, 35, 40, 50, 60, 70, 80, 100, 120, 150, 200)
 NEARLY_PERFECT = 0.95  # agreement of real clusters that methods hardly mistake
-ROUNDING, WORSE = 0.01, 0.04  # differences of agreement that mean nothing, and that mean much
+ROUNDING, CLEARLY_LOWER = 0.01, 0.04  # differences of agreement that mean nothing, and much
 MARGIN = 0.05  # by which agreement must exceed that of data without clusters
 
 
@@ -55,7 +55,7 @@ class KSuggestion:
 
         To find the peak, agreement is averaged with that of the next smaller and larger number.
         """
-        perfect = self.agreement >= max(NEARLY_PERFECT, self.agreement.max() - WORSE)
+        perfect = self.agreement >= max(NEARLY_PERFECT, self.agreement.max() - CLEARLY_LOWER)
         if not perfect.any():
             around = np.convolve(np.pad(self.agreement, 1, mode="edge"), np.ones(3), "valid")
             return self.ks[int(around.argmax())]

@@ -89,7 +89,7 @@ def mixture_members(views: Mapping[str, np.ndarray], covariance: str,
 
 
 def mixed_type_members(rows: np.ndarray, features: Sequence[Feature], views: Mapping[str, Tensor],
-                  k: int, seeds: Sequence[int]) -> Iterator[Member]:
+                       k: int, seeds: Sequence[int]) -> Iterator[Member]:
     """Cluster numbers and categories (n, d) with mixtures that start from k-means in each view."""
     kinds = np.array([feature.kind for feature in features])
     flags, discrete = rows[:, kinds == "flag"], np.isin(kinds, ("flag", "level"))

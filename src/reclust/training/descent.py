@@ -110,8 +110,8 @@ class GradientDescent:
         """Step on views (r, V, B, *sample_shape); return losses and norms, (r, columns)."""
         losses, gradients = self.executor.gradients(self._losses, *batch)
         self.ranks.average_(losses, *gradients.values())
-        parts = [part.flatten(1) for name, part in gradients.items() if name.startswith(NETWORK)]
-        norms = [sum(vector_norm(part, order, dim=1, dtype=losses.dtype) for part in parts)
+        norms = [sum(vector_norm(part.flatten(1), order, dim=1, dtype=losses.dtype)
+                     for name, part in gradients.items() if name.startswith(NETWORK))
                  for order in range(len(self.columns) - len(LOSS_COLUMNS))]
         norm = self.optimizer.step(gradients)
         norm = losses.new_zeros(len(losses)) if norm is None else norm

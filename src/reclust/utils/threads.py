@@ -25,18 +25,19 @@ def threads_for(multiplications: int) -> Iterator[None]:
     and the last block to end restores the setting.
     """
     large = multiplications >= LARGE
-    block, before = object(), torch.get_num_threads()
+    block = object()
+    with _LOCK:
+        before = torch.get_num_threads()
+        if not _OPEN:
+            _original.update(torch=before, blas=_controller().limit(limits=None))
+        _OPEN.add(block)
     try:
-        with _LOCK:
-            if not _OPEN:
-                _original.update(torch=before, blas=_controller().limit(limits=None))
-            _OPEN.add(block)
-            torch.set_num_threads(_original["torch"] if large else 1)
+        torch.set_num_threads(_original["torch"] if large else 1)
         with nullcontext() if large else _controller().limit(limits=1, user_api="blas"):
             yield
     finally:
         with _LOCK:
-            _OPEN.discard(block)
+            _OPEN.remove(block)
             torch.set_num_threads(before if _OPEN else _original["torch"])
             if not _OPEN:
                 _original["blas"].restore_original_limits()

@@ -30,7 +30,7 @@ _ADVICE = {  # by a part of SQLite's message
     "disk is full": "free some space and run the command again, finished runs are kept",
     "disk I/O error": "free some space, or check the disk, and run the command again",
     "locked": "wait for the process that uses it and run the command again",
-    "unable to open": "its folder cannot be written, use a copy of it and of its -wal file",
+    "unable to open": "copy it, with its -wal file if there is one, to a writable folder",
     "readonly": "it or its folder is read-only, use a copy",
     "": "it is damaged or not a store of studies, use a copy or another file",
 }

@@ -209,13 +209,14 @@ class Store(StoreReader):
 def export(store: StoreReader, folder: str | os.PathLike[str], *,
            kind: Literal["csv", "parquet"] = "csv") -> list[Path]:
     """Write every study as STUDY.runs.csv with seconds by part, and STUDY.PHASE.csv with curves."""
-    folder, written, taken = Path(folder), [], [store.path.resolve()]
+    folder, written = Path(folder), []
     folder.mkdir(parents=True, exist_ok=True)
     for study in store.studies():
         frames = {"runs": store.seconds(study)}
         frames |= {phase: store.curves(study, phase=phase) for phase in store.phases(study)}
         for name, frame in frames.items():
             path = folder / f"{study}.{name}.{kind}"
+            taken = [other.resolve() for other in (store.path, *written)]
             if path.parent != folder or path.resolve() in taken:
                 raise ValueError(f"{store.path}: {study!r} or {name!r} cannot be that of a file.")
             text = {column: frame[column].map(no_formula) for column in frame
@@ -224,7 +225,6 @@ def export(store: StoreReader, folder: str | os.PathLike[str], *,
                 **text).rename(columns=no_formula).to_csv(
                     index=False, quoting=csv.QUOTE_NONNUMERIC).encode())
             written.append(path)
-            taken.append(path.resolve())
     return written
 
 
