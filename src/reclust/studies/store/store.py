@@ -209,7 +209,7 @@ class Store(StoreReader):
 def export(store: StoreReader, folder: str | os.PathLike[str], *,
            kind: Literal["csv", "parquet"] = "csv") -> list[Path]:
     """Write every study as STUDY.runs.csv with seconds by part, and STUDY.PHASE.csv with curves."""
-    folder, written = Path(folder), []
+    folder, written = Path(folder), list[Path]()
     folder.mkdir(parents=True, exist_ok=True)
     for study in store.studies():
         frames = {"runs": store.seconds(study)}
