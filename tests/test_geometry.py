@@ -1,12 +1,14 @@
 """Class distances, distance ratios and purity against scikit-learn and slow transcriptions."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
 from sklearn.metrics import pairwise_distances, silhouette_samples
 from sklearn.neighbors import NearestNeighbors
 
-from reclust import draws, geometry
+from reclust import ReclustWarning, draws, geometry
 
 
 def embeddings(seed, n=60, d=5, k=4):
@@ -185,3 +187,24 @@ def test_majority_share_counts_the_commonest_label_among_the_nearest():
     near = NearestNeighbors(n_neighbors=12).fit(z).kneighbors(z, return_distance=False)
     expected = [np.unique(own, return_counts=True)[1].max() / 12 for own in labels.numpy()[near]]
     np.testing.assert_allclose(geometry.majority_share(z, labels, samples=12), expected)
+
+
+@pytest.mark.extras
+def test_an_index_finds_nearly_all_neighbors():
+    pytest.importorskip("faiss")
+    x = draws.normal(draws.key(3), (30_000, 4))
+    x[1] = x[0]  # a copy is a neighbor, the sample itself is not
+    exact, found = geometry.nearest_neighbors(x, 5), geometry.indexed_neighbors(x, 5)
+    assert not (found == torch.arange(len(x))[:, None]).any() and found[0, 0] == 1 and found[1, 0] == 0
+    shared = (exact[:, :, None] == found[:, None, :]).any(-1).float().mean()
+    assert shared > 0.9
+
+
+def test_many_samples_need_no_index(monkeypatch):
+    monkeypatch.setattr(geometry, "INDEXED_ROWS", 100)
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    x = draws.normal(draws.key(3), (200, 4))
+    with pytest.warns(ReclustWarning, match="neighbors"):
+        found = geometry.nearest_neighbors(x, 5)
+    near = NearestNeighbors(n_neighbors=5).fit(x).kneighbors(return_distance=False)
+    np.testing.assert_array_equal(found, near)

@@ -200,3 +200,8 @@ def test_matrix_precision_is_left_as_it_was():
 def test_an_estimator_fitted_on_a_gpu_predicts_on_the_cpu(tmp_path):
     model = IDEC(4, epochs=11, pretrain_epochs=10, batch_size=32, representation=Autoencoder((16, 8)), random_state=0, device="cuda", n_init=2).fit(X)
     assert (model.predict(X) == model.labels_).all()
+    many = np.concatenate([X] * 30)
+    on_gpu = {name: getattr(model, name)(many) for name in ("predict", "predict_proba", "transform", "_outlier_score")}
+    model.device = "cpu"
+    for name, found in on_gpu.items():
+        np.testing.assert_allclose(found, getattr(model, name)(many), rtol=1e-5, atol=1e-8, err_msg=name)

@@ -1,7 +1,5 @@
 """Fits and predictions on a Ray cluster."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,12 +33,6 @@ def fit_on_ray(estimator: Any, X: Any, *, num_workers: int = 8, use_gpu: bool = 
         machine. The same call continues a fit that was interrupted.
     max_failures : int, default=3
         How often Ray starts lost workers again, which continue from the checkpoint.
-
-    Examples
-    --------
-    >>> from reclust import IDEC
-    >>> from reclust.distributed import fit_on_ray
-    >>> fit_on_ray(IDEC(10), "/shared/x.npy", storage_path="/shared/fit")  # doctest: +SKIP
     """
     ray, train = (require(name, purpose="Fitting on Ray", extra="cluster")
                   for name in ("ray", "ray.train.torch"))
@@ -77,11 +69,6 @@ def predict_on_ray(model: Any, data: Any, *, num_workers: int = 8, use_gpu: bool
         and samples per call of `predict`.
     output : path-like, optional
         Folder for the result, as Parquet files. Ray may change the order of the rows.
-
-    Examples
-    --------
-    >>> from reclust.distributed import predict_on_ray
-    >>> predict_on_ray("model.reclust", "/shared/rows", output="/shared/labels")  # doctest: +SKIP
     """
     ray_data = require("ray.data", purpose="Predicting on Ray", extra="cluster")
     folder = None if output is None else _absolute(output)

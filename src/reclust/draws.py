@@ -68,6 +68,14 @@ def permutation(key: Tensor, n: int) -> Tensor:
     return bits(key, (n,)).argsort(dim=-1, stable=True)
 
 
+def subset(key: Tensor, n: int, m: int) -> Tensor:
+    """Draw m different numbers of 0..n-1, or all if m is larger, in ascending order, (m,)."""
+    if n <= 2**22 or n <= m:
+        return permutation(key, n)[:m].sort().values
+    starts = torch.arange(m + 1, device=key.device) * n // m  # one of each of m equal parts
+    return starts[:-1] + _shift(bits(key, (m,)), 1) % starts.diff()
+
+
 def _combine(key: Tensor, value: Tensor) -> Tensor:
     return _mix(key + _INCREMENT + _mix(value + _INCREMENT))
 

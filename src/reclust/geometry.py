@@ -12,12 +12,15 @@ torch.Size([50])
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize, pad
 
 from .metrics import cluster_sizes
+from .utils.exceptions import warn
 
+INDEXED_ROWS = 100_000  # from which a CPU finds neighbors by an index
 _CHUNK, _CHUNK_CPU = 2**26, 2**22  # distances held at a time
 
 
@@ -165,11 +168,35 @@ def _check(z: Tensor, labels: Tensor) -> None:
 
 
 def nearest_neighbors(x: Tensor, k: int, *, values: int = 2**26) -> Tensor:
-    """Return the rows of the k nearest other samples, nearest first: (n, d) -> (n, k)."""
+    """Return the rows of the k nearest other samples, nearest first: (n, d) -> (n, k).
+
+    For very many samples a CPU uses an index of faiss if it is installed, which misses a few.
+    """
     x, n = x - x.mean(0), len(x)
+    if n >= INDEXED_ROWS and x.device.type == "cpu":
+        try:
+            return indexed_neighbors(x, k)
+        except ImportError:
+            warn(f"Finding the neighbors of {n} samples takes long; `pip install "
+                 "'reclust[neighbors]'` makes it several times as fast.")
     squares, neighbors = x.square().sum(-1), []
     for rows in torch.arange(n, device=x.device).split(max(1, values // n)):
         costs = torch.addmm(squares, x[rows], x.mT, alpha=-2)  # squared distance less |row|²
         costs[torch.arange(len(rows), device=x.device), rows] = torch.inf
         neighbors.append(costs.topk(min(k, n - 1), largest=False).indices)
     return torch.cat(neighbors)
+
+
+def indexed_neighbors(x: Tensor, k: int) -> Tensor:
+    """Do what `nearest_neighbors` does by comparing each sample with about a 32nd of the others."""
+    import faiss
+
+    rows, (n, d), lists = x.float().contiguous().numpy(), x.shape, int(4 * len(x) ** 0.5)
+    index = faiss.IndexIVFFlat(faiss.IndexFlatL2(d), d, lists)
+    index.cp.max_points_per_centroid, index.nprobe = 50, max(8, lists // 32)
+    index.train(rows)
+    index.add(rows)
+    found = index.search(rows, k + 1)[1]
+    itself = found == np.arange(n)[:, None]
+    itself[:, -1] |= ~itself.any(1)  # a copy may be nearer
+    return torch.from_numpy(found[~itself].reshape(n, k))

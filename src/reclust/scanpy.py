@@ -27,12 +27,6 @@ def cluster(adata: Any, n_clusters: Any, *, use_rep: str = "X_pca", key_added: s
         Name of the results.
     **parameters
         Of `Reclust`, such as ``random_state=0``.
-
-    Examples
-    --------
-    >>> import reclust.scanpy
-    >>> model = reclust.scanpy.cluster(adata, 8, random_state=0)  # doctest: +SKIP
-    >>> scanpy.pl.umap(adata, color="reclust")  # doctest: +SKIP
     """
     if use_rep == "X_pca" and use_rep not in adata.obsm:
         adata.obsm[use_rep] = _principal_components(adata.copy())

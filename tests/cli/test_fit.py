@@ -141,6 +141,14 @@ def test_a_finished_model_is_not_overwritten(tmp_path, capsys):
     assert (tmp_path / "out" / "model.reclust").read_bytes() != before
 
 
+def test_a_model_that_cannot_be_replaced_is_noticed_before_the_fit(table, tmp_path, monkeypatch, capsys):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "model.reclust").write_text("kept")
+    monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("model.reclust"))
+    assert main(["fit", str(table), "-k", "4", "--effort", "quick", "--overwrite", "-o", str(tmp_path / "out")]) == 1
+    assert "model.reclust is read-only" in capsys.readouterr().err and os.listdir(tmp_path / "out") == ["model.reclust"]
+
+
 @pytest.fixture
 def quick(tmp_path, monkeypatch):
     """Arguments of a short fit, in a folder with its data."""

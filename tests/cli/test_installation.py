@@ -11,15 +11,15 @@ from reclust.cli import installation, main
 
 
 def find(findings, area, name):
-    (one,) = [finding for finding in findings if (finding.area, finding.name) == (area, name)]
+    (one,) = [finding for finding in findings if (finding["area"], finding["name"]) == (area, name)]
     return one
 
 
 def test_versions_and_devices():
     findings = installation.examine()
-    assert find(findings, "versions", "reclust").note == __version__
-    assert find(findings, "devices", "cpu").state == "fine"
-    assert any(one.name.startswith("cuda") for one in findings)
+    assert find(findings, "versions", "reclust")["note"] == __version__
+    assert find(findings, "devices", "cpu")["state"] == "fine"
+    assert any(one["name"].startswith("cuda") for one in findings)
 
 
 def test_a_set_that_is_here_and_cannot_be_read_is_broken_not_missing(tmp_path, capsys):
@@ -44,20 +44,20 @@ def test_missing_extras_come_with_their_command(monkeypatch):
     asked = ["numpy>=1", "matplotlib>=3.7; extra == 'plot'", "no-such-package>=1; extra == 'nothing'", "reclust[plot]; extra == 'plot'"]
     monkeypatch.setattr(metadata, "requires", lambda name: asked)
     findings = installation.examine()
-    assert find(findings, "extras", "nothing").note == "without no-such-package: pip install 'reclust[nothing]'"
+    assert find(findings, "extras", "nothing")["note"] == "without no-such-package: pip install 'reclust[nothing]'"
     if installation._version("matplotlib"):
-        assert find(findings, "extras", "plot").state == "fine"
+        assert find(findings, "extras", "plot")["state"] == "fine"
 
 
 def test_a_missing_core_package_is_broken(monkeypatch):
     monkeypatch.setattr(installation, "_requirements", lambda: {"": ["no-such-package"]})
     found = find(installation.examine(), "versions", "no-such-package")
-    assert found.state == "broken" and found.note == "not installed: pip install no-such-package"
+    assert found["state"] == "broken" and found["note"] == "not installed: pip install no-such-package"
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_without_a_gpu_it_says_so():
-    assert "runs on the CPU" in find(installation.examine(), "devices", "cuda").note
+    assert "runs on the CPU" in find(installation.examine(), "devices", "cuda")["note"]
 
 
 def test_data_sets_are_listed_and_checked(tmp_path, capsys):

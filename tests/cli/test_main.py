@@ -27,6 +27,7 @@ from reclust.studies import PlannedRun, Store, Study, published
     (["study", "status"], "no store studies.sqlite"),
     (["study", "run", "acc-table", "--data", "nowhere"], "no folder nowhere"),
     (["table", "nowhere.sqlite"], "no store nowhere.sqlite"),
+    (["--import", "./x.py", "fit", "x.npy", "-k", "2"], "No module named './x'"),
 ])
 def test_errors_are_one_line(given, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -128,6 +128,9 @@ def test_tables_and_figures_of_a_study(tmp_path, monkeypatch, capsys):
     (tmp_path / "own.toml").write_text(write_study(tiny_study(name="own", algorithms=("dec",), variants=(Variant("none"), Variant("brb", reclust.BRB(1))))))
     assert main(["study", "run", "own.toml", "--store", "s.sqlite", "--quiet", "--device", "cpu", "--baselines"]) == 0
     capsys.readouterr()
+    (tmp_path / "report.html").write_text("my thesis")
+    assert main(["report", "s.sqlite"]) == 1 and "is no report of reclust" in capsys.readouterr().err
+    assert (tmp_path / "report.html").read_text() == "my thesis"
     assert main(["table", "s.sqlite"]) == 0
     shown = capsys.readouterr().out
     assert "own, ACC" in shown and "+BRB" in shown and "\033" not in shown

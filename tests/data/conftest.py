@@ -141,16 +141,10 @@ def _idx(parts: Parts, _: int) -> list[bytes]:
     return [idx_gz(array) for part in parts for array in part]
 
 
-def _usps(parts: Parts, form: int) -> list[bytes]:
+def _usps(parts: Parts, _: int) -> list[bytes]:
     # Values half way between two bytes, so that neither text nor float32 can round them to a neighbour.
     scaled = [((images.reshape(-1, 256) + 0.5) / 255.5, labels) for images, labels in parts]
-    if form == 0:
-        return [libsvm_bz2(np.round(values * 2 - 1, 6), labels) for values, labels in scaled]
-    h5py, out = pytest.importorskip("h5py"), io.BytesIO()
-    with h5py.File(out, "w") as file:
-        for name, (values, labels) in zip(("train", "test"), scaled, strict=True):
-            file[f"{name}/data"], file[f"{name}/target"] = values.astype(np.float32), labels
-    return [out.getvalue()]
+    return [libsvm_bz2(np.round(values * 2 - 1, 6), labels) for values, labels in scaled]
 
 
 def _optdigits(parts: Parts, form: int) -> list[bytes]:

@@ -97,3 +97,10 @@ def test_tables_of_other_libraries_are_read_alike(library):
     pytest.importorskip("pyarrow")
     table = module.from_pandas(frame) if library == "polars" else module.Table.from_pandas(frame)
     np.testing.assert_allclose(accept(table).array, accept(frame).array)
+
+
+@pytest.mark.parametrize("common", ["Mrs", "Mrs of", ""])
+@pytest.mark.filterwarnings("error")
+def test_text_whose_common_words_are_in_every_row_is_left_out(common):
+    encoder = TableEncoder.fit(pd.DataFrame({"name": [f"{common} A{i} B{i} C{i}x" for i in range(N)], "x": rng.normal(size=N)}))
+    assert encoder.left_out == ("name",)

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from reclust.data import DataError, Dataset, load, read
 
-ORIGINALS = {"mnist": 0, "usps": 0, "optdigits": 0, "gtsrb": 0, "cifar10": 0, "cifar100_20": 0, "usps-hdf5": 1, "optdigits-zip": 1}
+ORIGINALS = {"mnist": 0, "usps": 0, "optdigits": 0, "gtsrb": 0, "cifar10": 0, "cifar100_20": 0, "optdigits-zip": 1}
 OWN = ["npy", "npz", "compressed npz", "sparse npz", "csv", "parquet", "h5", "png"]
 CHECKED = ("mnist", "gtsrb", "cifar10", "cifar100_20", "compressed npz")
 """Formats whose checksums find every flipped bit in the content."""
@@ -44,8 +44,8 @@ def whole_or_error(get, path: Path, expected: Dataset, *, complete: bool = True)
 @pytest.mark.filterwarnings("ignore:loadtxt")
 @pytest.mark.parametrize("case", ORIGINALS)
 def test_original_files(case, tiny, tmp_path):
-    if case in ("gtsrb", "usps-hdf5"):
-        pytest.importorskip("PIL" if case == "gtsrb" else "h5py")
+    if case == "gtsrb":
+        pytest.importorskip("PIL")
     name = case.partition("-")[0]
     paths = tiny(name).write(tmp_path, form=ORIGINALS[case])
     expected = load(name, folder=tmp_path, download=False)

@@ -136,7 +136,7 @@ def test_sparse_rows_stay_sparse_and_are_densified_by_the_batch(kind):
     np.testing.assert_array_equal(found.take([1, 3]).rows(slice(None)), dense[[1, 3]])
 
 
-@pytest.mark.parametrize("kind", ["csr_matrix", "csr_array", "csc_array", "coo_matrix", "bsr_array", "dia_array"])
+@pytest.mark.parametrize("kind", ["csr_matrix", "csr_array", "csc_array", "coo_matrix"])
 @pytest.mark.parametrize("compressed", [True, False])
 def test_sparse_rows_come_back_from_a_file_of_scipy(kind, compressed, tmp_path):
     dense = np.where(TABLE > 0.5, TABLE, 0)
@@ -152,8 +152,7 @@ def test_sparse_rows_come_back_from_a_file_of_scipy(kind, compressed, tmp_path):
 @pytest.mark.extras
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("form, part, values", [
-    ("csr", "indices", [0, 9]), ("csr", "indices", [0, -1]), ("csr", "indptr", [0, 9, 2]), ("csr", "indptr", [0, 1, 9]), ("csc", "indices", [0, 10**8]),
-    ("bsr", "indices", [0, 9])])
+    ("csr", "indices", [0, 9]), ("csr", "indices", [0, -1]), ("csr", "indptr", [0, 9, 2]), ("csr", "indptr", [0, 1, 9]), ("csc", "indices", [0, 10**8])])
 def test_a_wrong_index_of_a_sparse_matrix_writes_nowhere(form, part, values, tmp_path):
     matrix = sparse.eye_array(2, format=form)
     arrays = {"format": form.encode(), "shape": [2, 2], "data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
@@ -174,7 +173,7 @@ def test_a_text_of_hdf5_cannot_claim_more_than_the_file(options, tmp_path):
     with open(tmp_path / "x.h5", "r+b") as file:
         file.seek(place)
         file.write(b"\xff" * 4)
-    with pytest.raises(DataError, match="damaged" if "compression" in options else "claims to hold 4294967295"):
+    with pytest.raises(DataError, match="damaged" if "compression" in options else "claims to hold 42949"):
         read(tmp_path / "x.h5")
 
 
@@ -336,5 +335,26 @@ def test_ids_of_every_kind_become_numbers_or_texts():
                       (np.array([b"a", b"b", b"c"]), ["a", "b", "c"]), (np.array([3, 1, 2]), [3, 1, 2])):
         frame = pandas.DataFrame(TABLE[:3], index=ids)
         assert read(frame).ids.tolist() == said
-    with pytest.raises(DataError, match="one for each sample"):
+    with pytest.raises(DataError, match=r"needed: \(10,\)"):
         read(TABLE, ids=np.zeros((10, 2)))
+
+
+def test_hdf5_arrays_that_hold_neither_numbers_nor_text_are_not_read(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    for kind in (np.dtype([("name", h5py.string_dtype()), ("number", "<i4")]), np.dtype((h5py.string_dtype(), (3,)))):
+        with h5py.File(tmp_path / "x.h5", "w") as file:
+            file["data"] = TABLE
+            file.create_dataset("ids", (10,), kind)
+        with pytest.raises(DataError, match="/ids holds neither numbers nor text"):
+            read(tmp_path / "x.h5")
+
+
+def test_matrices_of_scipy_are_read_in_forms_that_take_no_more_memory(tmp_path):
+    rows = sparse.random(20, 6, density=0.3, random_state=0)
+    for form in ("csr", "csc", "coo"):
+        sparse.save_npz(tmp_path / "x.npz", rows.asformat(form))
+        np.testing.assert_array_equal(read(tmp_path / "x.npz").samples.toarray(), rows.toarray())
+    for form in ("bsr", "dia"):
+        sparse.save_npz(tmp_path / "x.npz", rows.asformat(form))
+        with pytest.raises(DataError, match="save the matrix as CSR, CSC or COO"):
+            read(tmp_path / "x.npz")

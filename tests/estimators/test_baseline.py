@@ -29,11 +29,12 @@ def test_the_baseline_is_k_means_on_the_standardized_samples(monkeypatch):
 
 def test_no_more_of_the_samples_becomes_dense_for_it_than_it_looks_at(monkeypatch):
     monkeypatch.setattr("reclust.estimators.baseline.MAX_NUMBERS", 50 * 12)
+    monkeypatch.setattr("reclust.estimators.baseline.rows_at_once", lambda *_: 6)
     seen, load = [], Preparation.network_input
-    monkeypatch.setattr(Preparation, "network_input", lambda self, rows: seen.append(rows.shape[0]) or load(self, rows))
+    monkeypatch.setattr(Preparation, "network_input", lambda self, rows, *on: seen.append(rows.shape[0]) or load(self, rows, *on))
     preparation = Preparation.fit(accept(X), standardize=True)
     made = k_means_baseline(sparse.csr_matrix(X), preparation, 4, seed=0, device=torch.device("cpu"))
-    assert max(seen) == 6 and sum(seen) == 50 + 120, "of 12 numbers each, in eight parts; then all, to be labelled"
+    assert max(seen) == 6 and sum(seen) == 50 + 120, "of 12 numbers each; then all, to be labelled"
     assert reclust.metrics.ari(made.labels_, Y) > 0.9
 
 

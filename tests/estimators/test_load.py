@@ -410,3 +410,13 @@ def test_models_from_before_there_were_lenses_are_still_read(tmp_path):
 def test_a_model_of_another_machine_loads_where_its_device_is_not(tmp_path):
     path = sealed(tmp_path, "model", lambda h, t: h["parameters"]["mapping"].update(device="cuda:7"))
     assert reclust.load(path).device == "auto" and (reclust.load(path).predict(X) == reclust.load(tmp_path / "good").predict(X)).all()
+
+
+def test_headers_of_many_lists_are_refused(tmp_path):
+    X, _ = blobs(40)
+    model = reclust.Reclust(3, effort="quick", random_state=0).fit(X)
+    model.save(tmp_path / "a.reclust")
+    header, tensors = tensor_file.read(tmp_path / "a.reclust", "model")
+    tensor_file.write(tmp_path / "a.reclust", "model", header | {"more": [[]] * 2**20}, tensors)
+    with pytest.raises(ValueError, match="too many lists"):
+        reclust.load(tmp_path / "a.reclust")

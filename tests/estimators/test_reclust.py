@@ -186,3 +186,17 @@ def test_clusters_of_very_different_size_in_principal_components():
     X = PCA(10, random_state=0).fit_transform(rng.normal(size=(300, 40)) + rng.normal(size=(5, 40))[y] * 2)
     assert kind_of(accept(X)) == "embeddings" and kind_of(accept(X * np.arange(1, 11))) == "table"
     assert metrics.ari(y, Reclust(5, random_state=0).fit_predict(X)) > 0.98
+
+
+def test_more_columns_than_rows():
+    wide, _ = blobs(60)
+    X = wide @ np.random.default_rng(0).normal(size=(wide.shape[1], 100)) + np.random.default_rng(1).normal(size=(60, 100))
+    for changes in ({}, {"effort": "normal"}):
+        assert metrics.ari(quick(**changes).fit(X).labels_, blobs(60)[1]) > 0.9
+
+
+def test_new_samples_have_the_columns_of_the_fit():
+    pd = pytest.importorskip("pandas")
+    model = quick().fit(pd.DataFrame(X[:, :3], columns=list("abc")).assign(kind=np.array(["u", "v"])[Y % 2]))
+    with pytest.raises(ValueError, match=r"X has shape \(150, 3\), but the fit had 4 columns"):
+        model.predict(X[:, :3])

@@ -76,3 +76,10 @@ def test_class_words_by_hand():
     weight = {cluster: {word: n / sum(own.values()) * np.log(1 + 4 / totals[word]) for word, n in own.items()} for cluster, own in counts.items()}
     assert class_words(texts, labels) == {cluster: sorted(own, key=lambda word: -own[word]) for cluster, own in weight.items()}
     assert class_words(["the", "and"], np.array([0, 1])) == {}
+
+
+def test_columns_named_like_the_facts_change_none(model):
+    frame = TABLE.rename(columns={"age": "size", "noise": "share", "channel": "cluster", "member": "description"})
+    named = Reclust(3, effort="quick", random_state=0, device="cpu").fit(frame)
+    pd.testing.assert_series_equal(named.describe(frame)["share"], model.describe(TABLE)["share"])
+    assert named.describe(frame).index.tolist() == [0, 1, 2] and named.describe(frame)["description"][0].startswith("cluster=")

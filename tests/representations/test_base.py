@@ -8,7 +8,6 @@ from torch import nn
 from torch.nn.utils import parametrizations
 
 from reclust import BRB, Autoencoder, Target, value
-from reclust.representations.autoencoder import EncoderDecoder
 from reclust.representations.base import build_network, encoder_blocks
 
 X = blobs(80)[0].astype(np.float32)
@@ -30,7 +29,7 @@ def test_networks_are_built_without_the_callers_random_state():
     @value
     class Building(Autoencoder):
         def build(self, sample_shape, n_clusters):
-            return EncoderDecoder(Drawing(), nn.Linear(4, 12))
+            return nn.ModuleDict({"encoder": Drawing(), "decoder": nn.Linear(4, 12)})
 
     before = torch.get_rng_state()
     first, second = (build_network(Building(), (12,), 4, torch.float32) for _ in range(2))

@@ -20,9 +20,8 @@ from reclust.studies import (
     names,
     published,
 )
-from reclust.studies.study import change
 from reclust.training.settings import settings_per_replica
-from reclust.utils.values import to_json
+from reclust.utils.values import change, to_json
 from studies.tiny import tiny_study
 
 EVERY_STUDY = [form for name in names() for form in (name, f"{name}-mini")]

@@ -1,7 +1,6 @@
 """The command line; parsing imports neither numpy nor torch, each command what it needs."""
 
 import argparse
-import importlib
 import os
 import sys
 import warnings
@@ -40,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.modules:
             sys.path.insert(0, os.getcwd())
         for module in arguments.modules:
-            importlib.import_module(module)
+            __import__(module)
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: tell(  # without a line of code
                 f"reclust: warning: {message}", sys.stderr)
@@ -53,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader closed the pipe, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (ValueError, LookupError, OSError, ImportError, RuntimeError) as error:
+    except (ValueError, LookupError, OSError, ImportError, RuntimeError, MemoryError) as error:
         if arguments.traceback:
             raise
         message = error.args[0] if isinstance(error, KeyError) and error.args else error

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ..data import Dataset
     from ..training.monitors.base import Snapshot
 
+GENERATOR = b'<meta name="generator" content="reclust">'
+LABEL_COLUMNS = ("id", "cluster", "confidence")
 PROGRESS_SECONDS = 30.0  # between two progress lines if stderr is not a terminal
 OPTIONS: dict[str, dict[str, Any]] = {
     "--algorithms": {"nargs": "+", "metavar": "NAME", "help": "only these algorithms"},
@@ -94,8 +96,15 @@ def check_paths(inputs: Iterable[str], outputs: Iterable[str | Path | None],
             raise FileExistsError(f"{path} is an input or another output of this command and "
                                   "would be overwritten: choose another name.")
         taken.add(output)
-        if output.parent != made:
+        if output.parent != made or made.exists():
             check_writable(path)
+
+
+def is_ours(file: Path) -> bool:
+    """Return whether a file has the columns of labels.csv, or is a page of this library."""
+    with open(file, "rb") as content:
+        start = content.read(200)
+    return start.splitlines()[:1] == [",".join(LABEL_COLUMNS).encode()] or GENERATOR in start
 
 
 def read_data(arguments: argparse.Namespace) -> Dataset:

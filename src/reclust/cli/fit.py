@@ -17,7 +17,7 @@ from ..utils.exceptions import printable
 from ..utils.files import csv_text, exclusive_lock, write_text
 from ..utils.progress import duration
 from . import common
-from .common import DATA, PREPARATION, add_command, add_options, read_data, show
+from .common import DATA, LABEL_COLUMNS, PREPARATION, add_command, add_options, read_data, show
 
 if TYPE_CHECKING:
     from ..data import Dataset
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 OWN_FILES = ("labels.csv", "quick-labels.csv", "model.reclust", "fit.checkpoint",
              "fit.checkpoint.previous", "fit.lock")
-GENERATOR = b'<meta name="generator" content="reclust">'
-LABEL_COLUMNS = ("id", "cluster", "confidence")
 TIMES_QUICK = {"normal": 7, "high": 40}  # how long fits took, to within a factor of two
 CHECKPOINT_SECONDS = 20.0  # writing a large network after every epoch would be slow
 
@@ -113,22 +111,22 @@ def _fit_into(folder: Path, model: Any, dataset: Dataset, arguments: argparse.Na
     labels_file, model_file = folder / "labels.csv", folder / "model.reclust"
     quick_file = folder / "quick-labels.csv"
     taken = [file for file in (labels_file, quick_file, folder / "report.html")
-             if file.exists() and not _is_ours(file)]
+             if file.exists() and not common.is_ours(file)]
     if model_file.exists() and not checkpoint.exists():  # the last file that a fit writes
         taken.append(model_file)
     if taken and is_first and not arguments.overwrite:
         raise FileExistsError(f"{taken[0]} exists: use another folder (-o), or --overwrite.")
     monitors = [] if sys.stderr.isatty() else [common.ProgressLines().monitor]
+    started = time.monotonic()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit gives the same warnings
         if model.n_clusters == "auto":
             model.set_params(n_clusters=_suggestion(arguments, dataset))
             if is_first and not arguments.json:
                 common.tell(model.n_clusters.answer, sys.stdout)
-    started = time.monotonic()
     try:
         if not (checkpoint.seeds() or arguments.json or is_initialized()):
-            _first_answer(model, dataset, quick_file)
+            _first_answer(model, dataset, quick_file, started)
         model.fit(dataset, checkpoint=checkpoint, monitors=monitors)
     except UnusableCheckpoint:
         if not arguments.overwrite:
@@ -152,7 +150,7 @@ def _fit_into(folder: Path, model: Any, dataset: Dataset, arguments: argparse.Na
     return 0 if complete else 3
 
 
-def _first_answer(model: Any, dataset: Dataset, file: Path) -> None:
+def _first_answer(model: Any, dataset: Dataset, file: Path, started: float) -> None:
     """Write the labels of a quick fit, and say how long the fit will take."""
     import numpy as np
     from sklearn.base import clone
@@ -161,16 +159,17 @@ def _first_answer(model: Any, dataset: Dataset, file: Path) -> None:
 
     if getattr(model, "effort", "quick") == "quick":
         return
-    started = time.monotonic()
+    quick_started = time.monotonic()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit gives the same warnings
         quick = clone(model).set_params(effort="quick").fit(dataset)
-    seconds = time.monotonic() - started
+    seconds = time.monotonic() - quick_started
     write_text(file, csv_text(_label_rows(quick, dataset)))
     sizes, encoder = ", ".join(map(str, np.bincount(quick.labels_))), quick.preparation_.encoder
     without_networks = encoder is not None and mostly_categories(encoder.features)
     times = 1.5 if without_networks else TIMES_QUICK[model.effort]
-    common.tell(f"first answer, after {duration(seconds)}: clusters of {sizes}, in {file}\n"
+    after = duration(time.monotonic() - started)
+    common.tell(f"first answer, after {after}: clusters of {sizes}, in {file}\n"
                 f"the fit takes about {duration(times * seconds)}", sys.stdout)
 
 
@@ -283,13 +282,6 @@ def _label_rows(model: Any, dataset: Dataset) -> list[tuple[Any, ...]]:
     ids = range(len(labels)) if samples.ids is None else samples.ids
     rows = zip(ids, labels, map("{:.3f}".format, confidence), strict=True)
     return [LABEL_COLUMNS, *rows]
-
-
-def _is_ours(file: Path) -> bool:
-    """Return whether a file has the columns of labels.csv, or is a page of this library."""
-    with open(file, "rb") as content:
-        start = content.read(200)
-    return start.splitlines()[:1] == [",".join(LABEL_COLUMNS).encode()] or GENERATOR in start
 
 
 def _suggestion(arguments: argparse.Namespace, dataset: Dataset, **options: Any) -> KSuggestion:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib import metadata
-from typing import Any, NamedTuple
+from typing import Any
 
 from .. import data
 from ..utils.exceptions import require
@@ -72,30 +72,23 @@ def _state(name: str, folder: str | os.PathLike[str] | None, *, download: bool) 
     return {"name": name, "state": "complete", "samples": len(dataset), "note": dataset.licence}
 
 
-class Check(NamedTuple):
-    """A line of `reclust doctor`; state is "fine", "missing" for optional things, or "broken"."""
-
-    area: str
-    name: str
-    state: str
-    note: str
-
-
-Found = Iterator[tuple[str, str, str]]  # name, state and note
+# Name, state ("fine", "missing" for optional things, or "broken") and note of each check.
+Found = Iterator[tuple[str, str, str]]
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
     checks = examine()
-    show([check._asdict() for check in checks], as_json=arguments.json)
-    broken = [check.name for check in checks if check.state == "broken"]
+    show(checks, as_json=arguments.json)
+    broken = [check["name"] for check in checks if check["state"] == "broken"]
     if not arguments.json:
         print(f"\nbroken: {', '.join(broken)}" if broken else "\nnothing is broken")
     return 1 if broken else 0
 
 
-def examine() -> list[Check]:
+def examine() -> list[dict[str, str]]:
     areas = {"versions": _versions(), "devices": _devices(), "extras": _extras()}
-    return [Check(area, *check) for area, checks in areas.items() for check in checks]
+    return [{"area": area, "name": name, "state": state, "note": note}
+            for area, checks in areas.items() for name, state, note in checks]
 
 
 def _versions() -> Found:

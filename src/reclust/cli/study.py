@@ -289,6 +289,9 @@ def _report(arguments: argparse.Namespace) -> None:
     from ..studies.html.report import report
 
     common.check_paths([arguments.store], [arguments.output])
+    output = Path(arguments.output)
+    if output.is_file() and output.stat().st_size and not common.is_ours(output):
+        raise FileExistsError(f"{output} is no report of reclust: choose another name (-o).")
     with studies.StoreReader(arguments.store) as store:
         report(store, arguments.output, data=arguments.folder, title=arguments.title,
                figures=arguments.figures, progress=progress())

@@ -2,7 +2,6 @@
 
 import math
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,9 +18,10 @@ from .encoding import TableEncoder
 from .errors import listed
 from .formats.arrays import NUMERIC
 from .formats.images import holds_images
-from .formats.memory import as_numpy, is_arrow_or_polars, is_dataframe
+from .formats.memory import as_numpy, is_arrow_or_polars, is_dataframe, is_instance
 from .formats.tables import check_finite, numbers_of
 from .reading import read
+from .scaling import map_chunks
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,9 @@ def _encode(table: Any, names: Sequence[str] | None, ids: np.ndarray | None,
             encoder: TableEncoder | None) -> SampleSet:
     if not is_dataframe(table):
         pandas = require("pandas", purpose="Tables of mixed columns")
+        wanted = len(names or encoder.names)  # type: ignore[union-attr]
+        if table.shape[1:] != (wanted,):
+            raise ValueError(f"X has shape {table.shape}, but the fit had {wanted} columns.")
         table = pandas.DataFrame(table, columns=names or encoder.names)  # type: ignore[union-attr]
     if encoder is None:
         encoder = TableEncoder.fit(table)
@@ -93,10 +96,8 @@ def load_input(X: Any, image_shape: Sequence[int] | None = None) -> Dataset | No
         return read(X, size=image_shape if holds_images(X) else None)
     if isinstance(X, DataLoader):
         return load_input(X.dataset)
-    anndata = sys.modules.get("anndata")  # imported already if X is an AnnData
-    is_anndata = anndata is not None and isinstance(X, anndata.AnnData)
-    known = isinstance(X, TorchDataset) or is_anndata or is_dataframe(X) or is_arrow_or_polars(X)
-    return read(X) if known else None
+    has_names = is_dataframe(X) or is_arrow_or_polars(X) or is_instance(X, "anndata", "AnnData")
+    return read(X) if has_names or isinstance(X, TorchDataset) else None
 
 
 def as_array(X: Any) -> Any:
@@ -139,8 +140,11 @@ def _check_numbers(X: Any, names: Sequence[str] | None, min_samples: int) -> Any
             return check_array(X, accept_sparse="csr", dtype=kinds, allow_nd=is_images,
                                ensure_min_samples=min_samples, input_name="X")
         # `check_array` would change the filters of warnings, of which all threads share one list.
-        X = X if X.dtype in kinds else X.astype(np.float64)
-        assert_all_finite(X, input_name="X")
+        halves = isinstance(X, np.memmap) and X.dtype == np.float16  # a file, perhaps a large one
+        X = X if halves or X.dtype in kinds else X.astype(np.float64)
+        for _ in map_chunks(lambda rows: assert_all_finite(
+                X[rows].astype(np.float32) if halves else X[rows], input_name="X"), X):
+            pass
         return X
     except ValueError:
         if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":  # name the columns

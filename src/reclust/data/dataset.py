@@ -1,7 +1,5 @@
 """The Dataset class, and `assemble`, which checks samples, labels and ids for it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -80,14 +78,14 @@ class Dataset:
         return self.samples
 
     @property
-    def train(self) -> Dataset:
+    def train(self) -> "Dataset":
         return self._part(TRAIN, "train")
 
     @property
-    def test(self) -> Dataset:
+    def test(self) -> "Dataset":
         return self._part(TEST, "test")
 
-    def take(self, index: Any) -> Dataset:
+    def take(self, index: Any) -> "Dataset":
         """Select samples by a slice, integers or a mask, with their labels, split and ids."""
         fields = ("samples", "labels", "split", "ids")
         values = {name: getattr(self, name) for name in fields}
@@ -99,7 +97,7 @@ class Dataset:
         """Return the samples at `index` as a dense array in memory."""
         return np.asarray(dense_rows(self.samples, index))
 
-    def _part(self, which: int, name: str) -> Dataset:
+    def _part(self, which: int, name: str) -> "Dataset":
         part = np.flatnonzero(self.split == which)
         if self.split is None or not len(part):
             raise DataError(f"{self.name} has no {name} part; give `split` (0 train, 1 test).")
@@ -122,7 +120,7 @@ def assemble(*, samples: Any, labels: Any = None, ids: Any = None, split: Any = 
     depths = {np.dtype(np.uint8): 255.0, np.dtype(np.uint16): 65535.0}
     return Dataset(
         samples=checked, image_shape=image_shape, labels=integers,
-        ids=None if ids is None else as_names(np.asarray(ids), where),
+        ids=None if ids is None else as_names(np.asarray(ids)),
         split=None if split is None else as_split(split, where), feature_names=feature_names,
         name=name, files=files, n_clusters=None if integers is None else len(np.unique(integers)),
         max_value=max_value or depths.get(getattr(checked, "dtype", None), 1.0))
@@ -178,10 +176,8 @@ def as_integers(labels: NDArray[Any], where: str) -> NDArray[np.int64]:
     return labels.astype(np.int64)
 
 
-def as_names(ids: NDArray[Any], where: str = "X") -> NDArray[Any]:
+def as_names(ids: NDArray[Any]) -> NDArray[Any]:
     """Return numbers as they are, anything else as text, which model files can store."""
-    if ids.ndim != 1:
-        raise DataError(f"{where}: ids of shape {ids.shape}; needed: one for each sample.")
     return ids if ids.dtype.kind in NUMERIC else as_text(ids)
 
 

@@ -1,7 +1,5 @@
 """Tables of mixed columns as numbers, learned in `fit` and repeated in `predict`."""
 
-from __future__ import annotations
-
 import datetime
 import re
 from dataclasses import replace
@@ -78,7 +76,7 @@ class CategoryColumn:
     marked: bool = False
 
     @classmethod
-    def learn(cls, name: str, text: Any) -> CategoryColumn | None:
+    def learn(cls, name: str, text: Any) -> "CategoryColumn | None":
         shares = text.value_counts(normalize=True)
         shares = shares[(shares >= RARE) & (shares * len(text) > 1.5)][:MAX_LEVELS]
         levels, known = sorted(shares.index), float(shares.sum())
@@ -116,14 +114,17 @@ class TextColumn:
     marked: bool = False
 
     @classmethod
-    def learn(cls, name: str, text: Any) -> TextColumn | None:
+    def learn(cls, name: str, text: Any) -> "TextColumn | None":
         words = TfidfVectorizer(max_features=MAX_WORDS, min_df=2)
         try:
             weights = words.fit_transform(text)
-        except ValueError:  # no word is common
+            topics = TruncatedSVD(min(TOPICS, weights.shape[1]), random_state=0)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                spread = topics.fit_transform(weights).std(0)
+        except ValueError:  # at most one word is common
             return None
-        topics = TruncatedSVD(min(TOPICS, weights.shape[1]), random_state=0)
-        spread = topics.fit_transform(weights).std(0)
+        if spread.max() < 1e-9:  # all rows have the same words
+            return None
         return cls(name, tuple(words.get_feature_names_out()), tuple(words.idf_.tolist()),
                    tuple(map(tuple, topics.components_.tolist())), float(np.hypot.reduce(spread)))
 
@@ -153,7 +154,7 @@ class TableEncoder:
     left_out: tuple[str, ...] = ()
 
     @classmethod
-    def fit(cls, frame: Any) -> TableEncoder:
+    def fit(cls, frame: Any) -> "TableEncoder":
         numbered = set(row_numbers(frame))
         learned = {str(name): None if name in numbered else _learn(str(name), frame[name])
                    for name in frame}
@@ -220,10 +221,12 @@ def _mark(columns: list[Any], frame: Any) -> tuple[Any, ...]:
     x, y = ((a - a.mean(0)) / np.where(a.std(0) > 0, a.std(0), inf) for a in (x, y))
     numbers = np.arange(len(columns))
     owner = np.concatenate([numbers.repeat([part.shape[1] for part in parts]), numbers])
-    correlations = np.where(owner == numbers[:, None], 0, np.abs(x.T @ y)) / sqrt(len(frame))
-    related = (correlations.max(1) > SURPRISE) & (gaps.mean(0) >= RARE)
-    return tuple(replace(column, marked=bool(marked))
-                 for column, marked in zip(columns, related, strict=True))
+    related = set()
+    for i in np.flatnonzero(gaps.mean(0) >= RARE):  # one by one: there may be many columns
+        correlations = np.where(owner == i, 0, np.abs(x[:, i] @ y)) / sqrt(len(frame))
+        if correlations.max() > SURPRISE:
+            related.add(i)
+    return tuple(replace(column, marked=i in related) for i, column in enumerate(columns))
 
 
 def _plain(cells: Any) -> Any:

@@ -6,14 +6,7 @@ from pathlib import Path
 
 
 class DataError(ValueError):
-    """Raised for data that is missing, damaged or of the wrong kind.
-
-    Examples
-    --------
-    >>> from reclust.data import DataError
-    >>> issubclass(DataError, ValueError)
-    True
-    """
+    """Raised for data that is missing, damaged or of the wrong kind."""
 
 
 @contextmanager

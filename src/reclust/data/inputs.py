@@ -1,7 +1,5 @@
 """Samples as training reads them: taken by row number, scaled, on the training device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -44,7 +42,7 @@ class Inputs(Protocol):
 
     def normalize(self, x: Tensor) -> Tensor: ...
 
-    def to(self, device: torch.device, dtype: torch.dtype) -> Inputs: ...
+    def to(self, device: torch.device, dtype: torch.dtype) -> "Inputs": ...
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ class ResidentInputs:
     def normalize(self, x: Tensor) -> Tensor:
         return x if self.shift is None or self.scale is None else (x - self.shift) / self.scale
 
-    def to(self, device: torch.device, dtype: torch.dtype) -> ResidentInputs:
+    def to(self, device: torch.device, dtype: torch.dtype) -> "ResidentInputs":
         tensors = {name: t.to(device, dtype) for name, t in vars(self).items() if t is not None}
         return replace(self, **tensors)
 
@@ -129,7 +127,7 @@ class StreamedInputs:
     def normalize(self, x: Tensor) -> Tensor:
         return x if self.shift is None or self.scale is None else (x - self.shift) / self.scale
 
-    def to(self, device: torch.device, dtype: torch.dtype) -> StreamedInputs:
+    def to(self, device: torch.device, dtype: torch.dtype) -> "StreamedInputs":
         moved = {name: None if tensor is None else tensor.to(device, dtype)
                  for name, tensor in (("shift", self.shift), ("scale", self.scale))}
         return replace(self, device=device, dtype=dtype, **moved)  # type: ignore[arg-type]

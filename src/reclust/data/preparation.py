@@ -15,9 +15,10 @@ from .encoding import TableEncoder
 from .errors import listed
 from .inputs import Inputs, ResidentInputs, StreamedInputs
 from .lens import Lens
-from .scaling import CHUNK_SIZE, IDENTITY, Scaling, are_components, to_unit_range, z_score
+from .scaling import IDENTITY, Scaling, are_components, map_chunks, to_unit_range, z_score
 
 MIN_ROWS = 5  # fewer new rows may be unusual by chance
+CPU = torch.device("cpu")
 FAR = 10  # median distance from the mean, in standard deviations, that suggests other units
 
 
@@ -69,8 +70,8 @@ class Preparation:
     def channels(self) -> int | None:
         return None if self.image_shape is None else self.image_shape[2]
 
-    def inputs(self, X: Any, *, limit: float = math.inf) -> Inputs:
-        """Prepare all of X for training, in memory or streamed if larger than `limit` bytes."""
+    def inputs(self, X: Any, device: torch.device = CPU, *, limit: float = math.inf) -> Inputs:
+        """Prepare all of X for training on a device, streamed if larger than `limit` bytes."""
         shift = scale = None
         if self.image_shape is not None:
             shift, scale = torch.from_numpy(self.second.shift), torch.from_numpy(self.second.scale)
@@ -78,13 +79,26 @@ class Preparation:
         def load(raw: np.ndarray) -> np.ndarray:
             return self.before_augmentation(raw, np.float32)
 
-        if 4 * X.shape[0] * math.prod(self.sample_shape or X.shape[1:]) > limit:
-            return StreamedInputs(X, load, shift, scale)
-        return ResidentInputs(torch.from_numpy(load(dense_rows(X, slice(None)))), shift, scale)
+        shape = X.shape[0], *(self.sample_shape or X.shape[1:])
+        if 4 * math.prod(shape) > limit:
+            return StreamedInputs(X, load, shift, scale).to(device, torch.float32)
+        samples = torch.empty(shape, device=device)
 
-    def network_input(self, X: np.ndarray) -> Tensor:
+        def put(rows: slice) -> None:
+            samples[rows] = torch.from_numpy(load(dense_rows(X, rows)))
+
+        for _ in map_chunks(put, X, math.prod(shape[1:]) / math.prod(X.shape[1:])):
+            pass
+        return ResidentInputs(samples, shift, scale).to(device, torch.float32)
+
+    def network_input(self, X: np.ndarray, device: torch.device = CPU) -> Tensor:
         """Prepare rows of X without augmentation, (B, *sample_shape) in float64."""
-        return torch.from_numpy(self.second(self.before_augmentation(dense_rows(X, slice(None)))))
+        raw = dense_rows(X, slice(None))
+        if self.image_shape is not None:
+            return torch.from_numpy(self.second(self.before_augmentation(raw))).to(device)
+        x = torch.from_numpy(np.array(raw)).to(device).double()  # scaled there, which is faster
+        shift, scale = (torch.from_numpy(part).to(x) for part in vars(self.first).values())
+        return (x - shift) / scale
 
     def before_augmentation(self, raw: np.ndarray, dtype: type = np.float64) -> np.ndarray:
         if self.image_shape is None:
@@ -94,7 +108,7 @@ class Preparation:
 
     def warn_if_units_differ(self, samples: SampleSet) -> None:
         """Warn about new samples whose values are on another scale than those of the fit."""
-        few = min(1000, max(100, CHUNK_SIZE // samples.n_features))  # fewer of a wide table
+        few = min(1000, max(100, 2**22 // samples.n_features))  # fewer of a wide table
         rows = dense_rows(samples.array, slice(None, None, max(1, samples.n_samples // few)))
         if self.image_shape is not None:
             low, high = self.first.shift.item(), (self.first.shift + self.first.scale).item()

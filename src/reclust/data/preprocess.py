@@ -27,14 +27,6 @@ class Prepared:
         Images (n, channels, height, width) as float32 in [0, 1], or a table (n, d).
     mean, std : array
         Of shape (channels, 1, 1) for images and (d,) for tables.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from reclust.data import prepare, read
-    >>> prepared = prepare(read(np.random.default_rng(0).normal(size=(20, 3))))
-    >>> prepared.standardized(slice(0, 5)).shape
-    (5, 3)
     """
 
     samples: Samples
@@ -93,7 +85,7 @@ def prepare(dataset: Dataset, *, size: tuple[int, int] | None = None, equalized:
         chunk = np.moveaxis(np.asarray(raw[rows]), 3, 1)
         chunk = scale(equalize(chunk) if equalized else chunk, max_value)
         images[rows] = lens(resize_bilinear(chunk, size))
-        moments.add(chunk if statistics == "before_resize" else images[rows])
+        moments.merge(*moments.of(chunk if statistics == "before_resize" else images[rows]))
     return _prepared(images, moments.scaling())
 
 

@@ -12,7 +12,7 @@ from scipy import sparse
 from ..utils.exceptions import require, warn
 from .dataset import Dataset, as_integers, as_split, assemble
 from .errors import DataError, check_size
-from .formats.arrays import bytes_of, load_array, map_npy, open_hdf5, read_npz
+from .formats.arrays import bytes_of, check_texts, load_array, map_npy, open_hdf5, read_npz
 from .formats.csv import read_csv
 from .formats.images import UNSUPPORTED, OnError, holds_images, read_images
 from .formats.memory import TABLE_OPTIONS, ReadOptions, from_anndata, from_memory
@@ -95,8 +95,11 @@ def _from_path(path: Path, options: ReadOptions) -> dict[str, Any]:
             return _pick(arrays, options, path)
     if suffix == ".h5ad":
         anndata = require("anndata", purpose="Reading .h5ad files", extra="anndata")
-        with open_hdf5(path) as arrays:  # refuses links to other files
-            check_size(path, sum(map(bytes_of, arrays.values())), path.stat().st_size)
+        with open_hdf5(path) as found:  # refuses links to other files
+            check_size(path, sum(map(bytes_of, found.values())), path.stat().st_size)
+            for array in found.values():
+                if array.dtype.kind == "O" and array.compression != "lzf":
+                    check_texts(array)
         return from_anndata(anndata.read_h5ad(path), options)
     advice = "needed: .npy, .npz, .csv, .tsv, .txt (also .gz), .parquet, .h5, .hdf5, .h5ad, images"
     if suffix in _SPREADSHEETS:

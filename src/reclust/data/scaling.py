@@ -1,8 +1,10 @@
 """Scaling learned from the training samples: per feature for tables, per channel for images."""
 
+import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,8 @@ from scipy import sparse
 from .dataset import dense_rows
 
 CHUNK_SIZE = 2**22  # numbers that are converted to float64 at a time
+THREADS = min(8, os.cpu_count() or 1)  # that convert chunks
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,10 @@ class Scaling:
     def __call__(self, samples: np.ndarray, dtype: np.dtype | type = np.float64) -> np.ndarray:
         scaled = np.empty(samples.shape, dtype=dtype)
         for rows in chunks(samples):
-            scaled[rows] = (samples[rows].astype(np.float64) - self.shift) / self.scale
+            part = samples[rows].astype(np.float64)
+            part -= self.shift
+            part /= self.scale
+            scaled[rows] = part
         return scaled
 
 
@@ -46,8 +53,9 @@ def z_score(samples: Any, transform: Callable[[np.ndarray], np.ndarray] = IDENTI
     It multiplies their size by `growth`. `constant=inf` keeps new values of constant features at 0.
     """
     moments = Moments(axes)
-    for rows in chunks(samples, growth):
-        moments.add(transform(dense_rows(samples, rows)))
+    for part in map_chunks(lambda rows: moments.of(transform(dense_rows(samples, rows))), samples,
+                           growth):
+        moments.merge(*part)
     return moments.scaling(constant)
 
 
@@ -80,20 +88,26 @@ class Moments:
         self._count = 0
         self._unit, self._mean, self._squares = np.zeros(()), np.zeros(()), np.zeros(())
 
-    def add(self, chunk: NDArray[Any]) -> None:
+    def of(self, chunk: NDArray[Any]) -> tuple[int, NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return the count, unit, mean and sum of squared deviations of one chunk."""
         over: dict[str, Any] = {"axis": self.axes, "keepdims": True}
         part = chunk.astype(np.float64)
-        unit = np.maximum(self._unit, np.abs(part).max(**over))
+        unit = np.maximum(part.max(**over), -part.min(**over))
         unit = np.where(unit > 0, unit, 1.0)
-        part, ratio = part / unit, self._unit / unit
-        mean, squares = self._mean * ratio, self._squares * ratio**2
-        new_mean = part.mean(**over)
-        new_count = part.size // new_mean.size
-        delta, total = new_mean - mean, self._count + new_count
-        self._mean = mean + delta * (new_count / total)
-        self._squares = (squares + ((part - new_mean) ** 2).sum(**over)
-                         + delta**2 * (self._count * new_count / total))
-        self._count, self._unit = total, unit
+        part /= unit
+        mean = part.mean(**over)
+        part -= mean
+        return part.size // mean.size, unit, mean, np.square(part, out=part).sum(**over)
+
+    def merge(self, count: int, unit: NDArray[Any], mean: NDArray[Any],
+              squares: NDArray[Any]) -> None:
+        common = np.maximum(self._unit, unit)
+        old, new = self._unit / common, unit / common
+        delta, total = mean * new - self._mean * old, self._count + count
+        self._mean = self._mean * old + delta * (count / total)
+        self._squares = (self._squares * old**2 + squares * new**2
+                         + delta**2 * (self._count * count / total))
+        self._count, self._unit = total, common
 
     def scaling(self, constant: float = 1.0) -> Scaling:
         """Return the z-score; the scale is `constant` where all numbers are equal."""
@@ -102,6 +116,12 @@ class Moments:
         rounding = np.where(spread > 0, self._unit, constant)
         scale = np.where(spread > 1e-14, spread * self._unit, rounding)
         return Scaling((self._mean * self._unit)[0], scale[0])
+
+
+def map_chunks(function: Callable[[slice], T], samples: Any, growth: float = 1.0) -> Iterator[T]:
+    """Apply a function to slices of rows in threads, in order: numpy itself uses one of them."""
+    with ThreadPoolExecutor(THREADS) as pool:
+        yield from pool.map(function, chunks(samples, growth))
 
 
 def chunks(samples: Any, growth: float = 1.0) -> Iterator[slice]:

@@ -1,7 +1,5 @@
 """The number of clusters: the one on which many fast clusterings agree."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import nan
@@ -78,7 +76,7 @@ class KSuggestion:
         return near_one or not self.at_k < self.chance + MARGIN
 
     @property
-    def larger(self) -> KSuggestion | None:
+    def larger(self) -> "KSuggestion | None":
         """The numbers above `k`, if agreement on one of them is nearly perfect as well."""
         start = self.ks.index(self.k) + 1
         if not (self.agreement[start:] >= NEARLY_PERFECT).any():

@@ -1,13 +1,14 @@
 """Samples that belong nowhere: far from every cluster for its shape."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from sklearn.utils.extmath import randomized_svd
+from torch import Tensor
 
-AXES = 20  # principal components in which shapes of clusters are estimated
+AXES = (20, 30)  # fewest and most principal components in which shapes are estimated
+AXIS_ROWS = 8  # rows that each of them needs
 OUTLYING = 6.0  # score from which a sample belongs nowhere
 
 
@@ -29,10 +30,12 @@ class ClusterShapes:
     scale: np.ndarray
 
     @classmethod
-    def fit(cls, x: np.ndarray, labels: np.ndarray, k: int) -> ClusterShapes:
+    def fit(cls, x: np.ndarray, labels: np.ndarray, k: int) -> "ClusterShapes":
         """Fit rows (n, D) and their clusters (n,)."""
         center = x.mean(0)
-        axes = randomized_svd(x - center, min(AXES, *x.shape), random_state=0)[2]
+        _, scales, axes = randomized_svd(x - center, min(AXES[1], *x.shape), random_state=0)
+        large = (scales**2 > np.square(x - center).sum() / x.shape[1]).sum()  # above the mean
+        axes = axes[: max(2, min(max(AXES[0], large), len(x) // AXIS_ROWS))]
         z = (x - center) @ axes.T
         p, sizes = len(axes), np.maximum(np.bincount(labels, minlength=k), 1)
         means = np.eye(k)[labels].T @ z / sizes[:, None]
@@ -49,15 +52,18 @@ class ClusterShapes:
         rest = np.square(x - center).sum(1).mean() - np.square(z).sum(1).mean()
         shapes = cls(center, axes, means, np.stack(whitening), np.array(offsets),
                      np.array([rest if rest > 1e-9 else np.inf]), np.array([0.0, 1.0]))
-        low, middle, high = np.percentile(shapes.score(x), (25, 50, 75))
+        low, middle, high = np.percentile(shapes.score(torch.from_numpy(x)), (25, 50, 75))
         scale = np.array([middle, max(high - middle, middle - low, 1e-12)])
         return cls(**{**vars(shapes), "scale": scale})
 
-    def score(self, x: np.ndarray) -> np.ndarray:
+    def score(self, x: Tensor) -> Tensor:
         """Return how far rows (n, D) are from all clusters: 0 for a typical one, (n,)."""
-        z = (x - self.center) @ self.axes.T
-        distances = [np.square((z - mean) @ whitening.T).sum(1) + offset for mean, whitening, offset
-                     in zip(self.means, self.whitening, self.offsets, strict=True)]
-        rest = np.square(x - self.center).sum(1) - np.square(z).sum(1)
-        left_out = np.maximum(rest, 0) / self.rest * (x.shape[1] - len(self.axes))
-        return (np.min(distances, axis=0) + left_out - self.scale[0]) / self.scale[1]
+        center, axes, means, whitening, offsets, rest, scale = (
+            torch.from_numpy(part).to(x) for part in vars(self).values())
+        z = (x - center) @ axes.T
+        shapes = zip(means, whitening, offsets, strict=True)
+        distances = torch.stack([((z - mean) @ white.T).square().sum(1) + offset
+                                 for mean, white, offset in shapes])
+        outside = (x - center).square().sum(1) - z.square().sum(1)
+        left_out = outside.clamp(min=0) / rest * (x.shape[1] - len(axes))
+        return (distances.amin(0) + left_out - scale[0]) / scale[1]

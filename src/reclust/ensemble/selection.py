@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -75,10 +75,8 @@ class Candidates:
         return {replica: self.models[replica].assign(z) for replica, z in embeddings.items()}
 
 
-class Selector(Protocol):
-    """A label-free score of replicas, (r,); higher is better, minus infinity for failed ones."""
-
-    def __call__(self, candidates: Candidates) -> Tensor: ...
+# A label-free score of replicas, (r,); higher is better, minus infinity for failed ones.
+Selector = Callable[[Candidates], Tensor]
 
 
 def choose_replica(result: Result, inputs: Inputs, select: Selector) -> tuple[list[float], int]:

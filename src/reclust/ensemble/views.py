@@ -19,8 +19,8 @@ def _weighted_by_correlation(z: np.ndarray) -> np.ndarray:
     """Give columns more weight that many others resemble."""
     z = np.clip(z, -2, 2)
     scaled = standardized(z)
-    correlation = scaled.T @ scaled / len(z)
-    return z * np.square(correlation).sum(0) ** 0.25
+    squares = np.einsum("nd,nd->d", np.linalg.multi_dot([scaled, scaled.T, scaled]), scaled)
+    return z * (squares / len(z) ** 2) ** 0.25  # the sum of squared correlations
 
 
 VIEWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -56,10 +56,7 @@ def scaled_views(x: np.ndarray, scales: np.ndarray | None = None) -> dict[str, n
 
 
 def principal_components(x: np.ndarray, most: int) -> np.ndarray:
-    """Center rows, and rotate them to their `most` leading principal components if they have more.
-
-    (n, d) -> (n, min(d, most))
-    """
+    """Center rows, and rotate them to at most `most` principal components: -> (n, min(d, most))."""
     x = x - x.mean(0)
     if x.shape[1] <= most:
         return x
@@ -68,4 +65,4 @@ def principal_components(x: np.ndarray, most: int) -> np.ndarray:
         return x @ axes[:, : -most - 1 : -1]
     values, axes = np.linalg.eigh(x @ x.T)
     scaled = axes * np.sqrt(np.clip(values, 0, None))
-    return scaled[:, : -most - 1 : -1]
+    return scaled[:, : -most - 1 : -1].copy()  # torch takes no array that is reversed

@@ -7,19 +7,14 @@ from .deep_clustering import DeepClustering
 class DEC(DeepClustering):
     """Deep embedded clustering: sharpen soft assignments, without reconstruction while clustering.
 
-    Parameters
-    ----------
-    n_clusters, **options
-        As in `DeepClustering`, which also lists the attributes.
+    Parameters and attributes are those of `DeepClustering`.
 
     Examples
     --------
-    >>> from sklearn.datasets import make_blobs
     >>> from reclust import DEC
-    >>> X, _ = make_blobs(60, 5, random_state=0)
-    >>> model = DEC(3, pretrain_epochs=1, epochs=2, intervention=None, random_state=0).fit(X)
-    >>> model.labels_.shape
-    (60,)
+    >>> X = [[0.0, 1.0], [0.1, 1.0], [5.0, 2.0], [5.1, 2.0]]
+    >>> DEC(2, pretrain_epochs=1, epochs=2, intervention=None, random_state=0).fit(X).labels_.shape
+    (4,)
     """
 
     _default_objective = DECObjective()
@@ -28,19 +23,14 @@ class DEC(DeepClustering):
 class IDEC(DeepClustering):
     """Improved deep embedded clustering: DEC plus reconstruction. A good first choice.
 
-    Parameters
-    ----------
-    n_clusters, **options
-        As in `DeepClustering`, which also lists the attributes.
+    Parameters and attributes are those of `DeepClustering`.
 
     Examples
     --------
-    >>> from sklearn.datasets import make_blobs
     >>> from reclust import IDEC
-    >>> X, _ = make_blobs(60, 5, random_state=0)
-    >>> model = IDEC(3, pretrain_epochs=1, epochs=2, intervention=None, random_state=0).fit(X)
-    >>> model.predict(X[:5]).shape
-    (5,)
+    >>> X = [[0.0, 1.0], [0.1, 1.0], [5.0, 2.0], [5.1, 2.0]]
+    >>> IDEC(2, pretrain_epochs=1, epochs=2, intervention=None, random_state=0).fit(X).labels_.shape
+    (4,)
     """
 
     _default_objective = IDECObjective()
@@ -49,19 +39,14 @@ class IDEC(DeepClustering):
 class DCN(DeepClustering):
     """Deep clustering network: reconstruction plus the distance to the assigned center.
 
-    Parameters
-    ----------
-    n_clusters, **options
-        As in `DeepClustering`, which also lists the attributes.
+    Parameters and attributes are those of `DeepClustering`.
 
     Examples
     --------
-    >>> from sklearn.datasets import make_blobs
     >>> from reclust import DCN
-    >>> X, _ = make_blobs(60, 5, random_state=0)
-    >>> model = DCN(3, pretrain_epochs=1, epochs=2, intervention=None, random_state=0).fit(X)
-    >>> model.predict_proba(X).shape[0]
-    60
+    >>> X = [[0.0, 1.0], [0.1, 1.0], [5.0, 2.0], [5.1, 2.0]]
+    >>> DCN(2, pretrain_epochs=1, epochs=2, intervention=None, random_state=0).fit(X).labels_.shape
+    (4,)
     """
 
     _default_objective = DCNObjective()

@@ -13,11 +13,11 @@ from .. import draws
 from ..data.preparation import Preparation
 from ..interventions.reclustering.kmeans import KMeans
 from ..objectives import nearest
+from ..utils.device import rows_at_once
 
 MAX_ROWS = 50_000  # samples that k-means uses; the others are assigned to the nearest center
 MAX_NUMBERS = 2**26  # numbers that k-means uses, so that wide sparse rows do not fill the memory
 TRIED_ROWS = 1000  # samples on which both scalings of a table are tried
-CHUNK = 4096
 
 
 @dataclass(frozen=True)
@@ -40,28 +40,28 @@ def k_means_baseline(X: Any, preparation: Preparation, k: int, *, seed: int,
                      device: torch.device) -> Baseline:
     n, key = X.shape[0], draws.fold(draws.key(seed, device=device), "baseline")
     width = math.prod(preparation.sample_shape or X.shape[1:])
-    chunk = max(1, min(CHUNK, MAX_NUMBERS // 8 // width))
+    chunk = rows_at_once(device, width)
 
-    def flat(rows: np.ndarray) -> Iterator[Tensor]:
-        for start in range(0, len(rows), chunk):
-            part = preparation.network_input(X[rows[start : start + chunk]])
-            yield part.flatten(1).float().to(device)
+    def flat(rows: np.ndarray | None = None) -> Iterator[Tensor]:
+        for start in range(0, n if rows is None else len(rows), chunk):
+            part = slice(start, start + chunk)
+            x = preparation.network_input(X[part if rows is None else rows[part]], device)
+            yield x.flatten(1).float()
 
     count = min(MAX_ROWS, max(2 * k, MAX_NUMBERS // width))
-    rows = draws.permutation(key, n)[:count].sort().values.cpu().numpy()
-    some = torch.cat(list(flat(rows)))
+    some = torch.cat(list(flat(draws.subset(key, n, count).cpu().numpy())))
     weights = _weights(preparation, width).to(some)
     if structure(some * weights, k, key) <= structure(some, k, key):
         weights = torch.ones_like(weights)
     centers = KMeans()(some * weights, k, key)
-    labels, inertia = [], 0.0
-    for samples in flat(np.arange(n)):
+    labels, inertia = np.empty(n, dtype=np.int32), 0.0
+    for start, samples in zip(range(0, n, chunk), flat(), strict=True):
         weighted = samples * weights
-        labels.append(nearest(weighted, centers))
-        inertia += float((weighted - centers[labels[-1]]).double().pow(2).sum())
+        own = nearest(weighted, centers)
+        labels[start : start + chunk] = own.cpu().numpy()
+        inertia += float((weighted - centers[own]).double().pow(2).sum())
     unweighted = torch.where(weights > 0, centers / weights, 0)
-    return Baseline(torch.cat(labels).cpu().numpy(), unweighted.cpu().numpy(), inertia,
-                    weights.cpu().numpy())
+    return Baseline(labels, unweighted.cpu().numpy(), inertia, weights.cpu().numpy())
 
 
 def _weights(preparation: Preparation, width: int) -> Tensor:

@@ -63,8 +63,6 @@ class DeepClustering(FittedClustering):
     augment : {"auto", "affine", "color", "noise"}, callable or None, default="auto"
         Random views of samples: "affine" for images, "color" for color images, "noise" for tables,
         or a function (x (..., B, *sample_shape), keys (..., B)) -> x. "auto" is the preset's.
-    image_shape : (int, int) or (int, int, int), optional
-        Height, width and channels of images given as flat rows.
     lens : Lens, "auto" or None, default="auto"
         Enlarges small images or removes brightness. "auto" is the preset's.
     standardize : bool, default=True
@@ -76,15 +74,10 @@ class DeepClustering(FittedClustering):
         `NormalizedInformation()`, with other presets `SharedInformation()`.
     consensus : bool, default=False
         Also let the replicas vote on every sample.
-    device, precision : str, default="auto"
-        See `Execution`. Predictions are always computed in float64.
-    random_state : int, RandomState or None, default=None
-    progress : bool, optional
-        Show progress bars; by default only in a terminal.
     time_budget : float, optional
         Seconds after which training stops with what it has.
-    min_clusters, max_clusters : int, optional
-        Range for "auto"; by default 2 to the root of half the samples.
+    image_shape, device, precision, random_state, progress, min_clusters, max_clusters
+        As in `Reclust`.
 
     Attributes
     ----------
@@ -195,10 +188,7 @@ class DeepClustering(FittedClustering):
                  every: int | None = None) -> Result:
         """Train the representation only, for `fit(X, start=…)` of this and other estimators.
 
-        Parameters
-        ----------
-        X, checkpoint, every
-            As in `fit`.
+        The parameters are those of `fit`.
         """
         _, recipe, _, inputs, _ = self._prepare(X)
         if recipe.settings.pretraining is None:

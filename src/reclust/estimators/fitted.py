@@ -1,7 +1,6 @@
 """Prediction, embedding and saving, shared by all fitted estimators."""
 
-from __future__ import annotations
-
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -33,7 +32,7 @@ from ..training.history import Curve
 from ..training.result import Model, Result
 from ..training.settings import Execution
 from ..utils import choices
-from ..utils.device import choose_device, resident_limit
+from ..utils.device import choose_device, resident_limit, rows_at_once
 from ..utils.exceptions import collected_warnings, warn
 from ..utils.threads import threads_for
 from ..utils.values import check_int
@@ -42,7 +41,8 @@ from .model_file import write_model
 from .reporting import Reporting
 from .suggest_k import suggest
 
-TREE_ROWS, SHAPE_ROWS, CHUNK = 10_000, 2_000, 4_096
+TREE_ROWS, SHAPE_ROWS = 10_000, 2_000
+ON_CPU = 4096  # rows up to which small networks predict on the CPU, whatever they trained on
 
 
 def check_labels(y: Any, samples: SampleSet) -> np.ndarray:
@@ -66,7 +66,7 @@ def _keep_warnings(fit: Callable[..., Any]) -> Callable[..., Any]:
     """Let `fit` leave the messages of its warnings in `warnings_`."""
 
     @wraps(fit)
-    def fit_and_keep(self: FittedClustering, *args: Any, **options: Any) -> Any:
+    def fit_and_keep(self: "FittedClustering", *args: Any, **options: Any) -> Any:
         with collected_warnings() as messages:
             try:
                 fit(self, *args, **options)
@@ -87,7 +87,7 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
     precision: choices.PrecisionName = "auto"
     progress: bool | None = None
     time_budget: float | None = None
-    subclasses: ClassVar[dict[str, type[FittedClustering]]] = {}  # by their name in files
+    subclasses: "ClassVar[dict[str, type[FittedClustering]]]" = {}  # by their name in files
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -130,16 +130,9 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         return self._embed(array).astype(kind, copy=False)
 
     def cut(self, n_clusters: int) -> np.ndarray:
-        """Return labels of the fitted samples at another number of clusters, without a new fit.
+        """Return labels of the fitted samples, (n,), at another number of clusters, without a fit.
 
-        Parameters
-        ----------
-        n_clusters : int
-            Fewer merges clusters that are similar, more divides them.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
+        Fewer merges clusters that are similar, more divides them.
         """
         check_is_fitted(self, "tree_")
         if n_clusters == self.n_clusters_:
@@ -184,8 +177,7 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
 
     def _inputs(self, samples: SampleSet, preparation: Preparation) -> Inputs:
         device = choose_device(self.device)
-        inputs = preparation.inputs(samples.array, limit=resident_limit(device))
-        return inputs.to(device, torch.float32)
+        return preparation.inputs(samples.array, device, limit=resident_limit(device))
 
     def _suggestion(self, samples: SampleSet, kind: str = "auto") -> KSuggestion | None:
         """Look for a number of clusters if `n_clusters` is "auto", or else check it."""
@@ -220,21 +212,39 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         return Execution(device=self.device, precision=self.precision, time_budget=self.time_budget)
 
     def map_samples(self, X: Any, function: Callable[[Model, Tensor], Tensor]) -> np.ndarray:
-        step = 4096 if self._model.representation.stacks else 512
-        batches = (self.preparation_.network_input(X[start : start + step])
-                   for start in range(0, X.shape[0], step))
-        return self.map_batches(batches, function)
+        """Apply `function(model, embeddings)` to samples in float64."""
+        return self._mapped(X, lambda model, x: (function(model, model.embed(x)),))[0]
 
     def map_batches(self, batches: Iterable[Tensor],
                     function: Callable[[Model, Tensor], Tensor]) -> np.ndarray:
         """Apply `function(model, embeddings)` to batches of network input in float64."""
-        model, device = self._model, torch.device("cpu")
-        if not model.representation.stacks:  # large networks use the GPU
-            device = choose_device(self.device)
-            model = model.to(device, torch.float64)
+        model, device = self._model_for(0)
         with torch.autocast(device.type, enabled=False):
             return torch.cat([function(model, model.embed(batch.to(device))).cpu()
                               for batch in batches]).numpy()
+
+    def _model_for(self, n_samples: int) -> tuple[Model, torch.device]:
+        """Return the model in float64 and its device: a GPU for large networks and many samples."""
+        if self._model.representation.stacks and n_samples <= ON_CPU:
+            return self._model, torch.device("cpu")
+        device = choose_device(self.device)
+        return self._model.to(device, torch.float64), device
+
+    def _mapped(self, X: Any, function: Callable[[Model, Tensor], tuple[Tensor, ...]]
+                ) -> list[np.ndarray]:
+        """Apply a function to model and network input, in parts; each result is held only once."""
+        model, device = self._model_for(n := X.shape[0])
+        width = math.prod(self.preparation_.sample_shape or X.shape[1:])
+        step = rows_at_once(device, width) if model.representation.stacks else 512
+        results = list[np.ndarray]()
+        for start in range(0, n, step):
+            with torch.autocast(device.type, enabled=False):
+                x = self.preparation_.network_input(X[start : start + step], device)
+                parts = [part.cpu().numpy() for part in function(model, x)]
+            results = results or [np.empty((n, *part.shape[1:]), part.dtype) for part in parts]
+            for result, part in zip(results, parts, strict=True):
+                result[start : start + step] = part
+        return results
 
     def _embed(self, X: Any) -> np.ndarray:
         return self.map_samples(X, lambda model, z: z)
@@ -274,18 +284,23 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
 
     def assign(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the clusters of accepted samples and the probabilities of these, (n,) each."""
-        labels, probabilities = self.map_samples(X, lambda model, z: torch.stack(
-            [model.assign(z), self.soft_labels(model, z).max(-1).values], 1)).T
-        return labels.astype(np.int64), probabilities
+        def label(model: Model, x: Tensor) -> tuple[Tensor, Tensor]:
+            z = model.embed(x)
+            return model.assign(z), self.soft_labels(model, z).amax(-1).float()
+
+        labels, probabilities = self._mapped(X, label)
+        return labels, probabilities
 
     def _label(self, X: Any, n_clusters: int, seed: int) -> None:
         """Label the samples, drop empty clusters, and compute what a fitted model holds besides."""
-        labels, self.probabilities_ = self.assign(X)
-        nonempty, self.labels_ = np.unique(labels, return_inverse=True)
+        self.labels_, self.probabilities_ = self.assign(X)
+        nonempty = np.flatnonzero(np.bincount(self.labels_))
+        if len(nonempty) < n_clusters:
+            self.labels_ = np.searchsorted(nonempty, self.labels_)
         self._keep_clusters(nonempty)
         self.reference_ = Reference.draw(self, X, self.labels_)
-        order = draws.permutation(draws.fold(draws.key(0), "shapes"), X.shape[0])
-        rows = order[:SHAPE_ROWS].sort().values.numpy()
+        key = draws.fold(draws.key(0), "shapes")
+        rows = draws.subset(key, X.shape[0], SHAPE_ROWS).numpy()
         x = self.preparation_.network_input(X[rows]).flatten(1).numpy()
         self.shapes_ = ClusterShapes.fit(x, self.labels_[rows], self.n_clusters_)
         self.outlier_score_ = self._outlier_score(X)
@@ -298,14 +313,11 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         self._grow_tree(X)
 
     def _outlier_score(self, X: Any) -> np.ndarray:
-        parts = range(0, X.shape[0], CHUNK)
-        return np.concatenate([self.shapes_.score(self.preparation_.network_input(
-            X[start : start + CHUNK]).flatten(1).numpy()) for start in parts])
+        return self._mapped(X, lambda _, x: (self.shapes_.score(x.flatten(1)).float(),))[0]
 
     def _grow_tree(self, X: Any) -> None:
         """Find the tree for `cut`, and the leaf of each sample."""
-        order = draws.permutation(draws.fold(draws.key(0), "tree"), X.shape[0])
-        rows = order[:TREE_ROWS].sort().values.numpy()
+        rows = draws.subset(draws.fold(draws.key(0), "tree"), X.shape[0], TREE_ROWS).numpy()
         labels, k = self.labels_[rows], self.n_clusters_
         leaves, cluster_of = parts_of(torch.from_numpy(self._embed(X[rows])), labels, k)
         others = [candidate.labels[rows] for candidate in self.candidates_ if not candidate.failed]
@@ -320,7 +332,7 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
 
         def nearest_leaf(model: Model, z: Tensor) -> Tensor:
             own = model.assign(z)[:, None] == clusters.to(z.device)
-            return torch.cdist(z, leaves.to(z)).where(own, torch.inf).argmin(1)
+            return torch.cdist(z, leaves.to(z)).where(own, torch.inf).argmin(1).int()
 
         self.leaves_ = self.map_samples(X, nearest_leaf)
 
@@ -330,7 +342,7 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         self.cluster_centers_ = self._model.state["centers"].numpy().copy()
         self.n_clusters_ = len(clusters)
 
-    def restore(self, fitted: dict[str, Any]) -> FittedClustering:
+    def restore(self, fitted: dict[str, Any]) -> "FittedClustering":
         """Become the fitted estimator whose attributes were saved."""
         try:
             choose_device(self.device)

@@ -25,7 +25,7 @@ from ..representations.contrastive import Contrastive, SimCLR
 from ..training.self_label import SelfLabel
 from ..training.settings import Schedule, Settings, View, check_part
 from ..utils import choices
-from ..utils.values import integer, value
+from ..utils.values import change, integer, value
 
 
 @value
@@ -137,8 +137,7 @@ def paper_self_labeling(dataset: str, algorithm: Literal["dec", "idec", "dcn"]) 
     check_known("algorithm", algorithm, OBJECTIVES)
     strong = StrongViews(fill=MEAN_COLORS[dataset], flip=0.5)
     lr = 2.5e-4 if (dataset, algorithm) == ("cifar100_20", "dcn") else 1e-3
-    training = replace(PAPER_SELF_LABELING.training, lr=lr, views=("clean", strong))
-    return replace(PAPER_SELF_LABELING, training=training)
+    return change(PAPER_SELF_LABELING, {"training": {"lr": lr, "views": ("clean", strong)}})
 
 
 def paper_data(dataset: Dataset, *, images: Literal["resized", "native"] = "resized") -> Prepared:
@@ -199,23 +198,24 @@ def everyday(n_clusters: int, objective: Objective, *, channels: int | None = No
              representation: Representation | None = None, n_samples: int = 10_000) -> Settings:
     """Return the default of the estimators: a minute on two cores for 10,000 rows of 50 features.
 
-    Small data sets get smaller batches. `Embeddings` need a fifth of the epochs.
+    Small data sets get smaller batches, and those above 100,000 samples fewer epochs, so that the
+    number of steps stays the same. `Embeddings` need a fifth of the epochs.
     """
     if isinstance(representation, Contrastive):
         base = contrastive_protocol(n_clusters, objective, representation, channels=channels)
-        assert base.pretraining is not None and base.clustering is not None
-        return replace(base, pretraining=replace(base.pretraining, epochs=200),
-                       clustering=replace(base.clustering, epochs=100))
+        return change(base, {"pretraining": {"epochs": 200}, "clustering": {"epochs": 100}})
     batch_size = _batch_size(n_samples, steps=16)
     embedded = isinstance(representation, Embeddings)
     interval, pretraining, clustering = (4, 5, 12) if embedded else (10, 30, 60)
     if isinstance(representation, Neighbors):
         interval = 30  # about 500 steps: more frequent resets cost accuracy
+    fewer = max(1, n_samples / EVERYDAY_SAMPLES)
     return Settings(
         n_clusters, objective, representation or Autoencoder(hidden=(512, 256, 128)),
-        intervention=BRB(interval=interval),
-        pretraining=Schedule(epochs=pretraining, batch_size=batch_size, views=("clean",)),
-        clustering=Schedule(epochs=clustering, batch_size=batch_size),
+        intervention=BRB(interval=math.ceil(interval / fewer)),
+        pretraining=Schedule(epochs=math.ceil(pretraining / fewer), batch_size=batch_size,
+                             views=("clean",)),
+        clustering=Schedule(epochs=max(2, math.ceil(clustering / fewer)), batch_size=batch_size),
         first_centers=Recluster(subsample=100_000))
 
 
@@ -223,6 +223,7 @@ def everyday(n_clusters: int, objective: Objective, *, channels: int | None = No
 BEST_INTERVENTION = Every(20, (
     Exchange(), SoftReset(0.8, KaimingNoise()), Recluster(rows="first"), SplitMerge(rows="first"),
     ResetMomentum()))
+EVERYDAY_SAMPLES = 100_000  # above which `everyday` trains for fewer epochs
 MANY_SAMPLES = 30_000  # from this number on, `best` trains for fewer epochs, which have more steps
 # Augmentation of many gray images in `best`, stronger than published; on a CPU, where networks are
 # small, of all gray images and stronger still.
@@ -295,12 +296,9 @@ def recipe(preset: str, n_clusters: int, objective: Any, *, channels: int | None
         result = best(n_clusters, objective, **options, n_samples=n_samples, device=device)
     if not isinstance(representation, Neighbors):
         return result
-    settings = result.settings
-    pairs: tuple[View, ...] = ("clean", "neighbor")
-    assert settings.pretraining is not None and settings.clustering is not None
-    return replace(result, settings=replace(
-        settings, pretraining=replace(settings.pretraining, views=pairs, decay="cosine"),
-        clustering=replace(settings.clustering, views=pairs)))
+    pairs = {"views": ("clean", "neighbor")}
+    return change(result, {"settings": {
+        "pretraining": {**pairs, "decay": "cosine"}, "clustering": pairs}})
 
 
 def check_known(name: str, given: Any, known: Collection[str]) -> None:

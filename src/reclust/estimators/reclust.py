@@ -1,7 +1,5 @@
 """The default estimator: many clusterings vote, and one network learns the consensus."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Sequence
@@ -88,14 +86,10 @@ class Reclust(FittedClustering):
         score, the adjusted Rand index with the consensus.
     agreement_ : float
         Mean score of the members: 1 if all found the same clusters, near 0 if there are none.
-    baseline_ : Baseline
-        K-means on the same samples.
-    suggestion_, outlier_score_, tree_
+    baseline_, suggestion_, outlier_score_, tree_, ids_, warnings_
         As in `DeepClustering`.
-    n_clusters_, cluster_centers_, history_, result_, ids_
+    n_clusters_, cluster_centers_, history_, result_
         As in `DeepClustering`, for the network.
-    warnings_ : list of str
-        Messages of the warnings of the fit.
 
     Examples
     --------
@@ -121,7 +115,7 @@ class Reclust(FittedClustering):
     def fit(self, X: Any, y: Any = None, *,
             checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
             every: int | None = None, monitors: Sequence[Monitor] = (), embed: Any = None
-            ) -> Reclust:
+            ) -> "Reclust":
         """Cluster X.
 
         Parameters
@@ -153,10 +147,10 @@ class Reclust(FittedClustering):
         [seed] = self._seeds(1, checkpoint)
         with self._fitting(samples):
             self._check_features(X, samples, reset=True)
-            order = draws.permutation(draws.fold(draws.key(seed), "rows"), samples.n_samples)
             most = (QUICK_ROWS if not EFFORTS[self.effort].networks
                     else GPU_ROWS if device.type == "cuda" else MAX_ROWS)
-            rows = order[:most].sort().values.numpy()
+            key = draws.fold(draws.key(seed), "rows")
+            rows = draws.subset(key, samples.n_samples, most).numpy()
             some = replace(samples, array=samples.array[rows])
             inputs, augment = self._inputs(some, preparation), augmentation_for(samples)
             execution = self._execution()

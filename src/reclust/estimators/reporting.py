@@ -70,14 +70,6 @@ class Reporting:
         -------
         matplotlib Axes
             Axes are those of UMAP where umap-learn is installed, otherwise principal components.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import make_blobs
-        >>> from reclust import Reclust
-        >>> X, _ = make_blobs(60, 5, random_state=0)
-        >>> model = Reclust(3, effort="quick", random_state=0).fit(X)
-        >>> model.plot().figure.savefig("clusters.png")  # doctest: +SKIP
         """
         from ..report.plot import plot
 

@@ -2,7 +2,7 @@
 
 import os
 from contextlib import closing
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from ..training.monitors.evaluation import Evaluation
 from ..training.monitors.progress import Progress
 from ..training.result import Model
 from ..training.self_label import SelfLabel, logits, self_label
+from ..utils.values import change
 from .fitted import FittedClustering, check_labels
 
 
@@ -106,8 +107,7 @@ class SelfLabeling(FittedClustering):
             if preparation.channels == 3 and preparation.lens.light == "kept":
                 mean_color = np.broadcast_to(preparation.second.shift, (3, 1, 1)).ravel().tolist()
                 strong = StrongViews(fill=tuple(mean_color))
-        base = SelfLabel(threshold=self.threshold, evenness=self.evenness)
-        warmup = replace(base.warmup, epochs=self.warmup_epochs, batch_size=self.batch_size)
-        training = replace(base.training, epochs=self.epochs, lr=self.lr,
-                           batch_size=self.batch_size, views=("clean", strong))
-        return replace(base, warmup=warmup, training=training)
+        return change(SelfLabel(threshold=self.threshold, evenness=self.evenness), {
+            "warmup": {"epochs": self.warmup_epochs, "batch_size": self.batch_size},
+            "training": {"epochs": self.epochs, "lr": self.lr, "batch_size": self.batch_size,
+                         "views": ("clean", strong)}})

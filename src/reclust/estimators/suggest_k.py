@@ -21,6 +21,7 @@ from ..ensemble.recipes import EFFORTS, mostly_categories, scales
 from ..ensemble.views import standardized, table_views
 from ..geometry import nearest_neighbors
 from ..training.monitors.base import evenly_spread
+from ..training.monitors.progress import Progress
 from ..training.settings import Execution
 from ..training.train import train
 from ..utils.device import choose_device, resident_limit
@@ -78,10 +79,9 @@ def suggest(samples: SampleSet, kind: str, least: int, most: int | None, device:
     if not ks or ks[-1] > n:
         raise ValueError(f"No number of clusters is between {least} and {most} for {n} samples.")
     key = draws.fold(draws.key(seed), "suggest_k")
-    order = draws.permutation(key, n).numpy()
     features = samples.encoder.features if samples.encoder is not None else ()
     is_table = kind_of(samples, kind) == "table"
-    rows = np.sort(order[: MAX_ROWS if is_table else NETWORK_ROWS])
+    rows = draws.subset(key, n, MAX_ROWS if is_table else NETWORK_ROWS).numpy()
     some = replace(samples, array=samples.array[rows])
     measured = []
     with (threads_for(512 * len(rows) * samples.n_features),
@@ -90,7 +90,7 @@ def suggest(samples: SampleSet, kind: str, least: int, most: int | None, device:
             flat = flat_rows(some)
             agreement_on = _table_agreement(flat, features, seed, device)
         else:
-            views = _embeddings(some, seed, device)
+            views = _embeddings(some, seed, device, progress)
             agreement_on = partial(_view_agreement, views, seed, device)
         for k in ks:
             measured.append(agreement_on(k))
@@ -98,15 +98,12 @@ def suggest(samples: SampleSet, kind: str, least: int, most: int | None, device:
         found = KSuggestion(ks, np.array(measured), float("nan"), len(rows))
         if mostly_categories(features):
             return found
-        nulls: list[Callable[[int], float]] = []
-        for draw in range(DRAWS):
-            if is_table:
-                null = granularity.without_clusters(standardized(flat), draw)
-                nulls.append(_table_agreement(null, (), seed, device))
-            else:
-                nulls.append(partial(_view_agreement, {
-                    name: granularity.without_clusters(view, draw)
-                    for name, view in views.items()}, seed, device))
+        shuffled = granularity.without_clusters
+        nulls: list[Callable[[int], float]] = [
+            _table_agreement(shuffled(standardized(flat), draw), (), seed, device) if is_table
+            else partial(_view_agreement, {name: shuffled(view, draw) for name, view
+                                           in views.items()}, seed, device)
+            for draw in range(DRAWS)]
         found = replace(found, chance=max(on(found.k) for on in nulls))
         larger = found.larger
         if not found.clear and larger is not None:
@@ -139,7 +136,8 @@ def _view_agreement(views: Mapping[str, np.ndarray], seed: int, device: torch.de
     return agreement(granularity.labelings(views, k, seed, device, mixtures=False), k)
 
 
-def _embeddings(samples: SampleSet, seed: int, device: torch.device) -> dict[str, np.ndarray]:
+def _embeddings(samples: SampleSet, seed: int, device: torch.device,
+                progress: ProgressOption) -> dict[str, np.ndarray]:
     """Embed images and embeddings with neighbor networks: views (n, d)."""
     augment, effort, seeds = augmentation_for(samples), EFFORTS["normal"], range(seed, seed + 2)
     inputs: Inputs
@@ -148,15 +146,15 @@ def _embeddings(samples: SampleSet, seed: int, device: torch.device) -> dict[str
         networks = dict(recipes.embedding_settings(2, samples.n_samples, effort))
     else:
         preparation = Preparation.fit(samples, standardize=True, lens=lens_for(samples, device))
-        inputs = preparation.inputs(samples.array, limit=resident_limit(device))
-        inputs = inputs.to(device, torch.float32)
+        inputs = preparation.inputs(samples.array, device, limit=resident_limit(device))
         networks = {"images": recipes.image_settings(2, inputs, augment, effort)}
         seeds = range(seed, seed + NETWORKS)
     x = inputs.normalize(inputs.take(torch.arange(inputs.n_samples, device=device)))
     neighbors = None if augment is not None else nearest_neighbors(x, 10)
-    views = {}
+    bar, views = Progress(shown=False if callable(progress) else progress), {}
     for name, settings in networks.items():
         result = train(inputs, replace(settings, clustering=None), seeds=seeds,
+                       monitors=[getattr(progress, "monitor", bar)],
                        execution=Execution(device=str(device)))
         for replica in result.living:
             z = (result.model(replica).to(x.device, x.dtype).embed(x) if neighbors is None

@@ -102,12 +102,6 @@ class ByBlock(Step):
 
     def layers(self, blocks: Blocks) -> Iterator[tuple[Layer, float]]:
         """Yield the layers to change, each with its factor; frozen layers are left out."""
-        for block, keep in self._factors(blocks).items():
-            for layer in blocks[block]:
-                if layer.parameters and (self.norms or not isinstance(layer.module, init.NORMS)):
-                    yield layer, keep
-
-    def _factors(self, blocks: Blocks) -> dict[str, float]:
         if isinstance(self.keep, Mapping):
             factors = dict(self.keep)
         elif self.blocks is not None:
@@ -116,7 +110,10 @@ class ByBlock(Step):
             factors = {name: self.keep for name in blocks if name != "embedding"}
         for name in factors.keys() - blocks.keys():
             raise ValueError(f"No block named {name!r} to reset, only {', '.join(blocks)}.")
-        return factors
+        for block, keep in factors.items():
+            for layer in blocks[block]:
+                if layer.parameters and (self.norms or not isinstance(layer.module, init.NORMS)):
+                    yield layer, keep
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """The target of an intervention: what it may see and change."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -39,7 +37,7 @@ class Peers:
     become: Callable[[Sequence[int]], None]
     # Embed augmented samples: rows (m,), key (), augmentation or None -> (r, m, d).
     embed_views: Callable[[Tensor, Tensor, Augmentation | None], Tensor]
-    only: Callable[[slice], Target]  # the target of some of the replicas
+    only: "Callable[[slice], Target]"  # the target of some of the replicas
 
 
 # Names under which PyTorch's optimizers keep means of gradients and of their squares.
@@ -118,7 +116,7 @@ class Target:
     def of(cls, encoder: nn.Module, centers: Tensor, optimizer: Optimizer | None = None, *,
            embed: Callable[[], Tensor], blocks: Mapping[str, nn.Module] | None = None,
            seed: int = 0, memory: dict[str, Tensor] | None = None,
-           moments: Collection[str] = MOMENTS) -> Target:
+           moments: Collection[str] = MOMENTS) -> "Target":
         """Make the target of one model in a custom training loop.
 
         Parameters
@@ -169,7 +167,7 @@ class Target:
             moments=_OptimizerState(optimizer, centers, moments),
             step_counts=_OptimizerState(optimizer, centers, ("step",)))
 
-    def at(self, *values: int | str) -> Target:
+    def at(self, *values: int | str) -> "Target":
         """Return a copy whose key is derived from these values, such as the epoch."""
         return replace(self, key=draws.fold(self.key, *values))
 

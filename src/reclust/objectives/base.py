@@ -85,11 +85,12 @@ class Staged:
     """Mixin for objectives of a stage after clustering, whose epochs are recorded as `stage`."""
 
     stage: ClassVar[str]
-    relabels = False
+    relabels = False  # by `targets`, which `loss` then gets
 
-    def targets(self, state: State, z: Tensor) -> Tensor:
-        """Compute what `loss` gets for each sample in the coming epoch: (B, d) -> (B, ...)."""
-        raise NotImplementedError
+
+def membership(labels: Tensor, k: int) -> Tensor:
+    """One-hot encode labels as booleans: (..., B) -> (..., B, k)."""
+    return labels.unsqueeze(-1) == torch.arange(k, device=labels.device)
 
 
 def squared_distances(z: Tensor, centers: Tensor) -> Tensor:

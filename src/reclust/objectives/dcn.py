@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ..utils.values import choice, number, value
-from .base import State, nearest
+from .base import State, membership, nearest
 
 INITIAL_COUNT = 100.0
 
@@ -64,8 +64,7 @@ class DCNObjective:
 
     def update(self, state: State, z: Tensor) -> State:
         # Fixed shapes, unlike boolean indexing, so that vmap and CUDA graphs can run it.
-        clusters = torch.arange(len(state["centers"]), device=z.device)
-        member = (self.assign(state, z).unsqueeze(-1) == clusters).to(z.dtype)
+        member = membership(self.assign(state, z), len(state["centers"])).to(z.dtype)
         new = member.sum(0)
         mean = member.T @ z / new.clamp(min=1).unsqueeze(-1)
         if self.rate == "constant":

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 
 from ..utils.values import number, value
-from .base import State, TrainedCenters
+from .base import State, TrainedCenters, membership
 
 
 def cosines(z: Tensor, centers: Tensor) -> Tensor:
@@ -131,8 +131,7 @@ class SeCuObjective(_Prototypes):
     def members(self, state: State, z: Tensor) -> Tensor:
         """One-hot labels by the similarity averaged over views: (V, B, d) -> (B, k)."""
         labels = (cosines(z, state["centers"]).mean(0) + state["dual"]).argmax(-1)
-        clusters = torch.arange(len(state["centers"]), device=z.device)
-        return (labels.unsqueeze(-1) == clusters).to(z.dtype)
+        return membership(labels, len(state["centers"])).to(z.dtype)
 
     def loss(self, state: State, z: Tensor) -> Tensor:
         member = self.members(state, z).detach()

@@ -8,7 +8,7 @@ from torch.nn.functional import cross_entropy
 
 from .. import draws
 from ..utils.values import choice, number, value
-from .base import GradientOnly, Staged, State, nearest
+from .base import GradientOnly, Staged, State, membership, nearest
 
 HEAD = frozenset({"head_weight", "head_bias"})
 Labels = Literal["epoch", "step"]
@@ -19,11 +19,6 @@ SHARPNESS = 20.0  # roughly the margin between a center's logit for its own clas
 def logits(state: State, z: Tensor) -> Tensor:
     """Apply the linear head: (..., B, d) -> (..., B, k)."""
     return z @ state["head_weight"].mT + state["head_bias"].unsqueeze(-2)
-
-
-def membership(labels: Tensor, k: int) -> Tensor:
-    """One-hot encode labels as booleans: (..., B) -> (..., B, k)."""
-    return labels.unsqueeze(-1) == torch.arange(k, device=labels.device)
 
 
 def surest(confidence: Tensor, member: Tensor) -> Tensor:
@@ -108,6 +103,7 @@ class SelfLabelObjective(_WithHead):
         return self.labels == "epoch"
 
     def targets(self, state: State, z: Tensor) -> Tensor:
+        """Compute what `loss` gets for each sample in the coming epoch: (B, d) -> (B, k)."""
         return logits(state, z).softmax(-1)
 
     def loss(self, state: State, z: Tensor, targets: Tensor | None = None) -> Tensor:

@@ -50,6 +50,7 @@ def describe(model: FittedModel, samples: SampleSet) -> list[dict[str, Any]]:
         covered = np.logical_and.reduce([part.rows for part in rule]) if rule else ~inside & inside
         both = (covered & inside).sum()
         described.append({
+            **_values(x[inside], features),  # columns may have the names of these facts
             "cluster": cluster, "size": len(members), "share": len(members) / len(labels),
             "description": in_words(rule, features) + _mostly(x, inside, features, rule)
             + _words(x, inside, samples.encoder) if features else ", ".join(words.get(cluster, ())),
@@ -57,7 +58,7 @@ def describe(model: FittedModel, samples: SampleSet) -> list[dict[str, Any]]:
             "precision": both / max(1, covered.sum()) if features else np.nan,
             "confidence": float(confidence[members].mean()),
             "typical": ids[order[:MEMBERS]].tolist(),
-            "doubtful": ids[order[::-1][:MEMBERS]].tolist(), **_values(x[inside], features)})
+            "doubtful": ids[order[::-1][:MEMBERS]].tolist()})
     return described
 
 

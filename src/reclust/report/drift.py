@@ -29,8 +29,8 @@ class Reference:
              means: np.ndarray | None = None) -> "Reference":
         """Take some of the samples (n, ...), whose clusters are labels (n,)."""
         width = int(np.prod(model.preparation_.sample_shape or X.shape[1:]))
-        order = draws.permutation(draws.fold(draws.key(0), "drift"), len(labels))
-        rows = np.sort(order[: min(MAX_ROWS, max(1, MAX_NUMBERS // width))].numpy())
+        count = min(MAX_ROWS, max(1, MAX_NUMBERS // width))
+        rows = draws.subset(draws.fold(draws.key(0), "drift"), len(labels), count).numpy()
         x = model.preparation_.network_input(X[rows]).flatten(1).numpy()
         own, some = np.ones(len(rows)), labels[rows]
         if means is None:

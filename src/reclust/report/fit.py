@@ -85,8 +85,8 @@ class FitSample:
     def draw(cls, model: FittedModel, samples: SampleSet, y: Any) -> "FitSample":
         X, n = samples.array, len(model.labels_)
         used = np.flatnonzero(model.candidates_[0].labels >= 0)
-        order = draws.permutation(draws.fold(draws.key(0), "report"), len(used))
-        rows = np.sort(used[order[:MAX_SAMPLES].numpy()])
+        key = draws.fold(draws.key(0), "report")
+        rows = used[draws.subset(key, len(used), MAX_SAMPLES).numpy()]
         if X.shape[0] != n or (
                 model.map_samples(X[rows], Model.assign) != model.labels_[rows]).any():
             raise ValueError(f"A report needs the {n} samples that the model was fitted on, in the "

@@ -79,7 +79,7 @@ class KMeansComparison:
 
 def compare(model: FittedModel, X: Any, rows: np.ndarray) -> KMeansComparison:
     """Compare on at most `SAMPLES` of these rows of X, the data that the model was fitted on."""
-    rows = np.sort(rows[draws.permutation(_key("rows"), len(rows)).numpy()[:SAMPLES]])
+    rows = rows[draws.subset(_key("rows"), len(rows), SAMPLES).numpy()]
     x = model.preparation_.network_input(X[rows]).flatten(1).float()
     z = torch.from_numpy(model.map_samples(X[rows], lambda _, z: z))
     labelings = [torch.from_numpy(labels[rows].astype(np.int64))

@@ -1,7 +1,6 @@
 from .autoencoder import (
     Autoencoder as Autoencoder,
     Embeddings as Embeddings,
-    EncoderDecoder as EncoderDecoder,
     OwnAutoencoder as OwnAutoencoder,
 )
 from .base import (
@@ -10,7 +9,6 @@ from .base import (
 )
 from .contrastive import (
     Contrastive as Contrastive,
-    EncoderProjector as EncoderProjector,
     OwnSimCLR as OwnSimCLR,
     SimCLR as SimCLR,
     nt_xent as nt_xent,

@@ -2,7 +2,7 @@
 
 import math
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
@@ -11,16 +11,10 @@ from .base import WithEncoder
 from .layers import BatchNormReLU, Linear, LinearReLU, mean_squared_error, uninitialized
 
 
-class EncoderDecoder(nn.Module):
-    """Two modules: x -> z -> reconstruction of x."""
-
-    def __init__(self, encoder: nn.Module, decoder: nn.Module) -> None:
-        super().__init__()
-        self.encoder, self.decoder = encoder, decoder
-
-
 class Reconstruction(WithEncoder):
-    def loss(self, net: EncoderDecoder, views: Tensor, z: Tensor) -> Tensor:
+    """Shared part of autoencoders, whose networks have an `encoder` and a `decoder`."""
+
+    def loss(self, net: Any, views: Tensor, z: Tensor) -> Tensor:
         output = net.decoder(z.flatten(0, 1))
         return mean_squared_error(output, views.reshape(output.shape))
 
@@ -48,10 +42,11 @@ class Autoencoder(Reconstruction):
     embedding: int | None = integer(default=None, least=1, optional=True)
     batch_norm: bool = False
 
-    def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> EncoderDecoder:
+    def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> nn.ModuleDict:
         sizes = (math.prod(sample_shape), *self.hidden, self.embedding or n_clusters)
         encoder = nn.Sequential(nn.Flatten(), *self._layers(sizes))
-        return EncoderDecoder(encoder, nn.Sequential(*self._layers(sizes[::-1])))
+        decoder = nn.Sequential(*self._layers(sizes[::-1]))
+        return nn.ModuleDict({"encoder": encoder, "decoder": decoder})
 
     def _layers(self, sizes: tuple[int, ...]) -> list[nn.Module]:
         *hidden, last = pairwise(sizes)
@@ -112,5 +107,5 @@ class OwnAutoencoder(Reconstruction):
     decoder: nn.Module
     weights: Literal["fresh", "given"] = choice("fresh", "given", default="fresh")
 
-    def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> EncoderDecoder:
-        return EncoderDecoder(self.encoder, self.decoder)
+    def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> nn.ModuleDict:
+        return nn.ModuleDict({"encoder": self.encoder, "decoder": self.decoder})

@@ -3,7 +3,7 @@
 import copy
 from collections import OrderedDict
 from itertools import pairwise
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -30,16 +30,8 @@ def nt_xent(projected: Tensor, temperature: float | Tensor) -> Tensor:
         return nn.functional.cross_entropy(similarity.masked_fill(itself, -torch.inf), partner)
 
 
-class EncoderProjector(nn.Module):
-    """Two modules: x -> z -> input of the contrastive loss."""
-
-    def __init__(self, encoder: nn.Module, projector: nn.Module) -> None:
-        super().__init__()
-        self.encoder, self.projector = encoder, projector
-
-
 class Contrastive(WithEncoder):
-    """Shared part of contrastive representations; see `SimCLR` for the fields."""
+    """Shared part of representations with an `encoder` and a `projector`; see `SimCLR`."""
 
     temperature: float
     reduction: Literal["mean", "sum"]
@@ -47,14 +39,14 @@ class Contrastive(WithEncoder):
     stacks: ClassVar[bool] = False
     compares_samples: ClassVar[bool] = True
 
-    def encode_views(self, net: EncoderProjector, views: Tensor) -> Tensor:
+    def encode_views(self, net: Any, views: Tensor) -> Tensor:
         z = self._apply(net.encoder, views)
         if self.encoding == "apart and again" and net.training:
             with torch.no_grad():
                 net.encoder(views[0])
         return z
 
-    def loss(self, net: EncoderProjector, views: Tensor, z: Tensor) -> Tensor:
+    def loss(self, net: Any, views: Tensor, z: Tensor) -> Tensor:
         if len(z) != 2:
             raise ValueError("The contrastive loss compares two views of each sample, got "
                              f"{len(z)}: use Schedule(views=('augmented', 'augmented')).")
@@ -66,10 +58,10 @@ class Contrastive(WithEncoder):
             return encode_together(part, views)
         return torch.stack([part(view) for view in views])
 
-    def blocks(self, net: EncoderProjector) -> dict[str, tuple[str, ...]]:
+    def blocks(self, net: Any) -> dict[str, tuple[str, ...]]:
         return {**super().blocks(net), "projector": layers_of(net, "projector")}
 
-    def decaying(self, net: EncoderProjector) -> frozenset[str]:
+    def decaying(self, net: Any) -> frozenset[str]:
         return decaying_weights(net.encoder, prefix="encoder.")
 
 
@@ -111,15 +103,16 @@ class SimCLR(Contrastive):
     reduction: Literal["mean", "sum"] = choice("mean", "sum", default="mean")
     encoding: ContrastiveEncoding = choice(*get_args(ContrastiveEncoding), default="together")
 
-    def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> EncoderProjector:
+    def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> nn.ModuleDict:
         backbone = self.backbone.build(sample_shape)
         sizes = (int(backbone.features), *self.hidden, self.embedding)  # type: ignore[arg-type]
         *hidden, last = mlp(sizes, batch_norm=True)
         parts = OrderedDict(backbone=backbone, mlp=nn.Sequential(*hidden), embedding=last)
         projector = mlp((self.embedding, *self.projector), batch_norm=self.projector_norm)
-        return EncoderProjector(nn.Sequential(parts), nn.Sequential(*projector))
+        return nn.ModuleDict({"encoder": nn.Sequential(parts),
+                              "projector": nn.Sequential(*projector)})
 
-    def blocks(self, net: EncoderProjector) -> dict[str, tuple[str, ...]]:
+    def blocks(self, net: Any) -> dict[str, tuple[str, ...]]:
         stages = [name for name, _ in net.encoder.get_submodule("backbone").named_children()]
         places = {**{stage: f"encoder.backbone.{stage}" for stage in stages},
                   "mlp": "encoder.mlp", "embedding": "encoder.embedding", "projector": "projector"}
@@ -156,7 +149,7 @@ class OwnSimCLR(Contrastive):
     reduction: Literal["mean", "sum"] = choice("mean", "sum", default="mean")
     encoding: ContrastiveEncoding = choice(*get_args(ContrastiveEncoding), default="together")
 
-    def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> EncoderProjector:
+    def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> nn.ModuleDict:
         projector = self.projector
         if projector is None:
             encoder = copy.deepcopy(self.encoder).eval()  # given modules are left unchanged
@@ -164,10 +157,9 @@ class OwnSimCLR(Contrastive):
             with torch.no_grad():
                 width = try_forward("encoder", encoder, x).shape[-1]
             projector = nn.Sequential(*mlp((width, 2048, 128), batch_norm=False))
-        return EncoderProjector(self.encoder, projector)
+        return nn.ModuleDict({"encoder": self.encoder, "projector": projector})
 
-    def initial_weights(self, net: EncoderProjector, key: Tensor,
-                        dtype: torch.dtype) -> dict[str, Tensor]:
+    def initial_weights(self, net: Any, key: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
         weights = super().initial_weights(net, key, dtype)
         if self.weights == "given" and self.projector is None:
             drawn = initial_weights(net.projector, draws.fold(key, "projector"), dtype=dtype)

@@ -19,18 +19,6 @@ def convert(state: Mapping[str, Tensor], representation: SimCLR = SimCLR(),
     Layers are matched by order and shape: first the backbone as torchvision orders it, then the
     MLP, then the projector.
 
-    Parameters
-    ----------
-    state : mapping of str to Tensor
-        Its state dict.
-    representation, sample_shape : SimCLR and tuple of int, default=SimCLR(), (3, 32, 32)
-        The architecture, and the shape of an image.
-
-    Returns
-    -------
-    dict of str to Tensor
-        Parameters and buffers of ``representation.build(sample_shape, n_clusters)``.
-
     Examples
     --------
     >>> from reclust import ResNet, SimCLR

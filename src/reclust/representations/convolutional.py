@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad, relu
 
 from ..utils.values import integer, integers, value
-from .autoencoder import EncoderDecoder, Reconstruction
+from .autoencoder import Reconstruction
 from .base import check_images, layers_of
 from .layers import Linear, LinearReLU, uninitialized
 
@@ -148,7 +148,7 @@ class ConvAutoencoder(Reconstruction):
     residuals: int = integer(default=0)
     embedding: int | None = integer(default=None, least=1, optional=True)
 
-    def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> EncoderDecoder:
+    def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> nn.ModuleDict:
         check_images("ConvAutoencoder", sample_shape)
         channels, *side = sample_shape
         sizes = [(*side, channels)]
@@ -163,7 +163,8 @@ class ConvAutoencoder(Reconstruction):
         decoder = OrderedDict(spread=uninitialized(LinearReLU, embedding, flat),
                               image=nn.Unflatten(1, sizes[-1]), **up,
                               shown=_MoveAxis(-1, -3), flat=nn.Flatten())
-        return EncoderDecoder(nn.Sequential(encoder), nn.Sequential(decoder))
+        return nn.ModuleDict({"encoder": nn.Sequential(encoder),
+                              "decoder": nn.Sequential(decoder)})
 
     def _down(self, large: tuple[int, ...], small: tuple[int, ...]) -> nn.Sequential:
         convolution = Convolution(large[-1], small[-1], 2)
@@ -176,7 +177,7 @@ class ConvAutoencoder(Reconstruction):
     def _residuals(self, width: int) -> list[nn.Module]:
         return [Residual(width) for _ in range(self.residuals)]
 
-    def blocks(self, net: EncoderDecoder) -> dict[str, tuple[str, ...]]:
+    def blocks(self, net: Any) -> dict[str, tuple[str, ...]]:
         names = {name: layers_of(net, f"encoder.{name}")
                  for name, _ in net.encoder.named_children()}
         return {block: layers for block, layers in names.items() if layers}

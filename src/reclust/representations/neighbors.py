@@ -2,7 +2,7 @@
 
 import math
 from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -10,14 +10,6 @@ from torch import Tensor, nn
 from ..utils.values import choice, integer, integers, number, value
 from .base import WithEncoder, encode_together
 from .layers import Linear, LinearReLU, uninitialized
-
-
-class Encoder(nn.Module):
-    """One module: x -> z."""
-
-    def __init__(self, encoder: nn.Module) -> None:
-        super().__init__()
-        self.encoder = encoder
 
 
 @value
@@ -49,21 +41,22 @@ class Neighbors(WithEncoder):
     temperature: float = number(default=0.5, above=0)
     compares_samples: ClassVar[bool] = True
 
-    def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> Encoder:
+    def build(self, sample_shape: tuple[int, ...], n_clusters: int) -> nn.ModuleDict:
         *hidden, last = pairwise((math.prod(sample_shape), *self.hidden, self.embedding))
         layers = [uninitialized(LinearReLU, *sizes) for sizes in hidden]
-        return Encoder(nn.Sequential(nn.Flatten(), *layers, uninitialized(Linear, *last)))
+        encoder = nn.Sequential(nn.Flatten(), *layers, uninitialized(Linear, *last))
+        return nn.ModuleDict({"encoder": encoder})
 
-    def encode(self, net: Encoder, x: Tensor) -> Tensor:
+    def encode(self, net: Any, x: Tensor) -> Tensor:
         return self._scaled(net.encoder(x))
 
-    def encode_views(self, net: Encoder, views: Tensor) -> Tensor:
+    def encode_views(self, net: Any, views: Tensor) -> Tensor:
         return self._scaled(encode_together(net.encoder, views))
 
     def _scaled(self, z: Tensor) -> Tensor:
         return nn.functional.normalize(z, dim=-1) if self.kernel == "cosine" else z
 
-    def loss(self, net: Encoder, views: Tensor, z: Tensor) -> Tensor:
+    def loss(self, net: Any, views: Tensor, z: Tensor) -> Tensor:
         """Return the cross-entropy of finding the last view of each sample among all others."""
         z = z.to(torch.promote_types(z.dtype, torch.float32))
         first, second = z[0], z[-1]

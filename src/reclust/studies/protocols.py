@@ -1,7 +1,5 @@
 """Protocols: how a study prepares its data and the settings that its variants change."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -18,7 +16,7 @@ from ..objectives import Objective
 from ..representations import Autoencoder, Representation, ResNet, SimCLR
 from ..training.self_label import SelfLabel
 from ..training.settings import Schedule, Settings
-from ..utils.values import choice, integer, integers, value
+from ..utils.values import change, choice, integer, integers, value
 
 Folder = str | Path | None
 ALL_CLUSTERS = {**presets.CLUSTERS, **presets.CONTRASTIVE_CLUSTERS}
@@ -30,7 +28,7 @@ class Sample:
 
     inputs: Prepared
     classes: np.ndarray
-    held_out: Sample | None = None
+    held_out: "Sample | None" = None
 
 
 @runtime_checkable
@@ -60,7 +58,7 @@ class StudyProtocol(Protocol):
         """Return the self-labeling that follows the clustering, if any."""
         return None
 
-    def mini(self) -> StudyProtocol:
+    def mini(self) -> "StudyProtocol":
         """Return a protocol for the bundled digits that takes minutes on two cores."""
 
 
@@ -107,13 +105,11 @@ class AutoencoderProtocol(StudyProtocol):
         n_clusters = self.n_clusters or len(self.classes) or _n_clusters(dataset, presets.CLUSTERS)
         channels = None if family is None else SETS[family].image_shape[0]
         base = presets.paper_protocol(n_clusters, objective, channels=channels)
-        assert base.pretraining is not None and base.clustering is not None
-        pretraining = replace(base.pretraining, epochs=self.pretraining_epochs,
-                              batch_size=self.batch_size)
-        settings = replace(
-            base, representation=Autoencoder(hidden=self.hidden), intervention=None,
-            pretraining=pretraining if pretrained else None,
-            clustering=replace(base.clustering, epochs=self.epochs, batch_size=self.batch_size))
+        pretraining = {"epochs": self.pretraining_epochs, "batch_size": self.batch_size}
+        settings = change(base, {
+            "representation": Autoencoder(hidden=self.hidden), "intervention": None,
+            "pretraining": pretraining if pretrained else None,
+            "clustering": {"epochs": self.epochs, "batch_size": self.batch_size}})
         return settings if self.reading == "text" else presets.as_program(settings)
 
     def sample(self, dataset: str, folder: Folder) -> Sample:
@@ -122,7 +118,7 @@ class AutoencoderProtocol(StudyProtocol):
     def size(self, dataset: str) -> int:
         return self.rows or (sum(SETS[dataset].counts) if dataset in SETS else 10_000)
 
-    def mini(self) -> AutoencoderProtocol:
+    def mini(self) -> "AutoencoderProtocol":
         return replace(self, pretraining_epochs=10, epochs=20, batch_size=64, hidden=(64, 64, 32),
                        side=8, n_clusters=None, light="kept", least_side=None)
 
@@ -186,9 +182,8 @@ class ContrastiveProtocol(StudyProtocol):
         if family in presets.CONTRASTIVE_CLUSTERS:
             published = presets.paper_self_labeling(family, algorithm)  # type: ignore[arg-type]
         else:
-            published = presets.PAPER_SELF_LABELING
-            views = replace(published.training, views=("clean", "augmented"))
-            published = replace(published, training=views)
+            published = change(presets.PAPER_SELF_LABELING,
+                               {"training": {"views": ("clean", "augmented")}})
         shorter = self.labeling_epochs / published.training.epochs
         epochs = max(1, round(shorter * published.warmup.epochs))
         warmup, training = (
@@ -203,7 +198,7 @@ class ContrastiveProtocol(StudyProtocol):
     def size(self, dataset: str) -> int:
         return self.rows or (SETS[dataset].counts[0] if dataset in SETS else 10_000)
 
-    def mini(self) -> ContrastiveProtocol:
+    def mini(self) -> "ContrastiveProtocol":
         small = replace(self.representation, backbone=ResNet(width=4), hidden=(32, 16),
                         embedding=16, projector=(32, 16))
         return replace(self, pretraining_epochs=4, epochs=8, batch_size=64, representation=small,

@@ -1,11 +1,9 @@
 """Studies as values: which runs to compute, in groups that train stacked, and the keys of both."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, is_dataclass, replace
+from dataclasses import MISSING, dataclass, field, replace
 from itertools import product
 from typing import Any, get_args
 
@@ -15,7 +13,7 @@ from ..objectives import DECObjective
 from ..training.self_label import SelfLabel
 from ..training.settings import Schedule, Settings, check_part
 from ..utils.choices import PrecisionName
-from ..utils.values import choice, integer, integers, to_json, value
+from ..utils.values import change, choice, integer, integers, to_json, value
 from .measures import LABEL_FREE, MEASURES
 from .protocols import AutoencoderProtocol, StudyProtocol
 from .store.store import PlannedRun
@@ -46,7 +44,7 @@ class Pretraining:
 
     @classmethod
     def of(cls, dataset: str, protocol: StudyProtocol, settings: Settings, seeds: tuple[int, ...],
-           precision: PrecisionName) -> Pretraining:
+           precision: PrecisionName) -> "Pretraining":
         """Drop what only matters after pretraining, so that more groups share it."""
         assert settings.pretraining is not None
         plain = Settings(
@@ -239,7 +237,7 @@ class Study:
         return Group(key, dataset, protocol, settings, seeds, runs, pretraining, self.precision,
                      self.measures, self.evaluate_every, clustering, labeling, self.scores)
 
-    def program(self) -> Study:
+    def program(self) -> "Study":
         """Return the study in the reading of the authors' program, under a name of its own."""
         protocol = replace(self.protocol, reading="program")  # type: ignore[type-var, call-arg]
         if isinstance(protocol, AutoencoderProtocol) and all(
@@ -253,11 +251,11 @@ class Study:
         return replace(self, name=f"{self.name}-program", protocol=protocol, variants=variants,
                        precision="tf32")
 
-    def in_tf32(self) -> Study:
+    def in_tf32(self) -> "Study":
         """Return the study in the precision of the authors' program, under a name of its own."""
         return replace(self, name=f"{self.name}-tf32", precision="tf32")
 
-    def mini(self) -> Study:
+    def mini(self) -> "Study":
         """Return a small study of the bundled digits that takes minutes on two cores."""
         small = self.protocol.mini()
         variants = tuple(_shorter(_sooner(variant), self.protocol, small)
@@ -266,13 +264,6 @@ class Study:
         return replace(
             self, name=f"{self.name}-mini", datasets=("digits",), seeds=self.seeds[:2],
             pretraining_seeds=(), protocol=small, variants=variants)
-
-
-def change(value: Any, changes: Mapping[str, Any]) -> Any:
-    """Replace fields of a value; a mapping changes fields of the value in that field."""
-    return replace(value, **{
-        name: change(current, new) if is_dataclass(current := getattr(value, name, None))
-        and isinstance(new, Mapping) else new for name, new in changes.items()})
 
 
 def _settings(base: Settings, variant: Variant) -> Settings:

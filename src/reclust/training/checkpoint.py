@@ -1,7 +1,5 @@
 """Training state on disk, from which an interrupted run continues exactly."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import re
@@ -52,8 +50,8 @@ class Checkpoint:
     all_seeds: tuple[int, ...] = ()
 
     @classmethod
-    def at(cls, checkpoint: Checkpoint | str | os.PathLike[str] | None,
-           every: int | None = None) -> Checkpoint | None:
+    def at(cls, checkpoint: "Checkpoint | str | os.PathLike[str] | None",
+           every: int | None = None) -> "Checkpoint | None":
         """Make a checkpoint from a path: a file if it has a suffix, otherwise a folder."""
         if checkpoint is None or isinstance(checkpoint, Checkpoint):
             return checkpoint
@@ -63,11 +61,11 @@ class Checkpoint:
             path = path / "fit.checkpoint"
         return cls(path, 10 if every is None else every)
 
-    def for_group(self, part: slice, seeds: Sequence[int]) -> Checkpoint:
+    def for_group(self, part: slice, seeds: Sequence[int]) -> "Checkpoint":
         group = self.named(f"{part.start or 0}-{part.stop or ''}")
         return dataclasses.replace(group, all_seeds=self.all_seeds or tuple(seeds))
 
-    def named(self, suffix: str) -> Checkpoint:
+    def named(self, suffix: str) -> "Checkpoint":
         return dataclasses.replace(self, path=Path(f"{self.path}.{suffix}"))
 
     @property
@@ -141,7 +139,7 @@ class TrainingState:
                           tensors | pack_history(self.history), previous=checkpoint.previous)
 
     @classmethod
-    def read(cls, checkpoint: Checkpoint, identity: str) -> TrainingState:
+    def read(cls, checkpoint: Checkpoint, identity: str) -> "TrainingState":
         header, tensors = checkpoint.read()
         version = str(header.get("version", __version__))[:50]
         if version != __version__:

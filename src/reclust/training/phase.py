@@ -177,4 +177,4 @@ class Phase:
         z = self.embedder.embed()
         # Weights may be finite and still too large for finite embeddings.
         self._record_failures(z.isfinite().all(-1).all(-1).cpu().numpy())
-        return self.embedder.assign(z).cpu().numpy()
+        return self.embedder.assign(z).int().cpu().numpy()

@@ -10,9 +10,7 @@ from torch import Tensor, nn
 from .. import draws
 from ..data.inputs import Inputs
 from ..objectives import Objective
-from ..representations.autoencoder import EncoderDecoder
 from ..representations.base import try_forward
-from ..representations.contrastive import EncoderProjector
 from ..utils.device import forbid_global_draws
 from .engine.batches import Batches
 from .engine.replicas import Replicas
@@ -53,10 +51,11 @@ def check_data_and_parts(replicas: Replicas, settings: Sequence[Settings], input
 
 
 def _try_second_half(net: nn.Module, x: Tensor, z: Tensor) -> None:
-    if isinstance(net, EncoderProjector):
-        try_forward("projector", net.projector, z)
-    if isinstance(net, EncoderDecoder):
-        decoded = try_forward("decoder", net.decoder, z)
+    parts: Any = net if isinstance(net, nn.ModuleDict) else {}
+    if "projector" in parts:
+        try_forward("projector", parts["projector"], z)
+    if "decoder" in parts:
+        decoded = try_forward("decoder", parts["decoder"], z)
         if decoded.numel() != x.numel():
             raise ValueError(f"The decoder turned embeddings {tuple(z.shape)} into "
                              f"{tuple(decoded.shape)}: a sample needs {x[0].numel()} values.")

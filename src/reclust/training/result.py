@@ -1,7 +1,5 @@
 """Trained replicas, with their settings and provenance."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import os
@@ -36,12 +34,12 @@ class Model:
     objective: Objective
     state: State
 
-    def to(self, device: torch.device | str, dtype: torch.dtype) -> Model:
+    def to(self, device: torch.device | str, dtype: torch.dtype) -> "Model":
         state = {name: tensor.to(device, dtype if tensor.is_floating_point() else None)
                  for name, tensor in self.state.items()}
         return replace(self, network=copy.deepcopy(self.network).to(device, dtype), state=state)
 
-    def only(self, clusters: Tensor) -> Model:
+    def only(self, clusters: Tensor) -> "Model":
         state = {name: tensor[clusters] if name in self.objective.per_cluster else tensor
                  for name, tensor in self.state.items()}
         return replace(self, state=state)
@@ -147,7 +145,7 @@ class Result:
         """Replicas that did not fail."""
         return [replica for replica in range(len(self)) if replica not in self.failed]
 
-    def only(self, which: int | slice | list[int]) -> Result:
+    def only(self, which: int | slice | list[int]) -> "Result":
         """Select some replicas. `seconds` stay those of all replicas that trained together."""
         rows = np.atleast_1d(np.arange(len(self))[which])
         stacks: dict[str, Any] = {kind: {
@@ -179,7 +177,7 @@ class Result:
         tensor_file.write(path, "result", *self.pack())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Result:
+    def load(cls, path: str | os.PathLike[str]) -> "Result":
         """Read a file written by `save`."""
         header, tensors = tensor_file.read(path, "result")
         with tensor_file.explain_errors(path):
@@ -198,7 +196,7 @@ class Result:
         return header, tensors | pack_history(self.history)
 
     @classmethod
-    def unpack(cls, header: dict[str, Any], tensors: dict[str, Tensor]) -> Result:
+    def unpack(cls, header: dict[str, Any], tensors: dict[str, Tensor]) -> "Result":
         settings = list(from_json(header["settings"]))
         result = cls(
             settings=settings * len(header["seeds"]) if len(settings) == 1 else settings,

@@ -11,7 +11,8 @@ from ..data import Prepared
 from ..data.augmentation.strong import StrongViews
 from ..data.inputs import Inputs
 from ..objectives import HeadObjective, SelfLabelObjective
-from ..objectives.self_label import Head, Labels, logits, membership
+from ..objectives.base import membership
+from ..objectives.self_label import Head, Labels, logits
 from ..utils.exceptions import warn
 from ..utils.values import choice, number, value
 from .checkpoint import Checkpoint

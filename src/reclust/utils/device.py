@@ -33,6 +33,12 @@ def resident_limit(device: torch.device) -> float:
     return torch.cuda.mem_get_info(device)[0] / 2 if device.type == "cuda" else 2**29
 
 
+def rows_at_once(device: torch.device, width: int) -> int:
+    """Return how many rows to take at once: they fit a CPU's cache, or fill a GPU."""
+    most, numbers = (4096, 2**23) if device.type == "cpu" else (2**16, 2**25)
+    return max(1, min(most, numbers // width))
+
+
 def memory_limit(device: torch.device) -> float:
     """Return how many bytes networks may use: a GPU raises when full, a CPU's process is killed."""
     known = device.type == "cpu" and "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ())

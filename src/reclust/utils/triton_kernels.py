@@ -1,8 +1,9 @@
 """GPU kernels that fuse several operations of torch; `kernels.py` has the same in torch."""
 
-from __future__ import annotations
-
 import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 
 BLOCK = 1024
 NORM_BLOCK = 8192
+LEAVES = 32  # tensors of each kind that one launch takes
 
 
 @triton.jit
@@ -155,31 +157,70 @@ def _columns(kernel: Any, *tensors: Tensor, like: Tensor, **constants: float) ->
 
 
 @triton.jit
-def _squared_norm(gradient, sums, size, stride, first, BLOCK: tl.constexpr, STEP: tl.constexpr,
+def _which(starts, block):
+    """Return which of several tensors a block of a launch belongs to, given their first blocks."""
+    found = 0
+    for i in tl.static_range(1, len(starts)):
+        found += (block >= starts[i]).to(tl.int32)
+    return found
+
+
+@triton.jit
+def _number(numbers, which):
+    found = numbers[0].to(tl.int64)
+    for i in tl.static_range(1, len(numbers)):
+        found = tl.where(which == i, numbers[i].to(tl.int64), found)
+    return found
+
+
+@triton.jit
+def _pointer(pointers, which):
+    return _number(pointers, which).to(pointers[0].dtype)
+
+
+@triton.jit
+def _squared_norm(gradients, sizes, starts, sums, stride, BLOCK: tl.constexpr, STEP: tl.constexpr,
                   EXACT: tl.constexpr):
     replica, block = tl.program_id(1).to(tl.int64), tl.program_id(0)
+    which = _which(starts, block)
+    gradient, size = _pointer(gradients, which), _number(sizes, which)
     total = tl.zeros((STEP,), EXACT)
     for start in range(0, BLOCK, STEP):
-        at = block * BLOCK + start + tl.arange(0, STEP)
+        at = (block - _number(starts, which)) * BLOCK + start + tl.arange(0, STEP)
         value = tl.load(gradient + replica * size + at, at < size, other=0).to(EXACT)
         total += value * value
-    tl.store(sums + replica * stride + first + block, tl.sum(total, 0))
+    tl.store(sums + replica * stride + block, tl.sum(total, 0))
 
 
 def squared_norms(gradients: list[Tensor]) -> Tensor:
     # Partial sums are stored and added afterwards: atomics would add in another order each time.
-    sizes = [gradient[0].numel() for gradient in gradients]
-    blocks = [triton.cdiv(size, NORM_BLOCK) for size in sizes]
-    replicas, total = len(gradients[0]), sum(blocks)
-    like = gradients[0]
-    exact = torch.promote_types(like.dtype, torch.float32)
-    sums = torch.empty(replicas, total, device=like.device, dtype=exact)
-    first = 0
-    for gradient, size, count in zip(gradients, sizes, blocks, strict=True):
-        _squared_norm[(count, replicas)](gradient.contiguous(), sums, size, total, first,
-                                         BLOCK=NORM_BLOCK, STEP=1024, EXACT=_exact(like))
-        first += count
-    return sums.sum(1)
+    exact, sums = torch.promote_types(gradients[0].dtype, torch.float32), []
+    for part in _launches([(gradient.contiguous(),) for gradient in gradients]):
+        (tensors,) = zip(*part, strict=True)
+        sizes, starts, blocks = _blocks(tensors, NORM_BLOCK)
+        own = torch.empty(len(tensors[0]), blocks, device=tensors[0].device, dtype=exact)
+        _squared_norm[(blocks, len(own))](tensors, sizes, starts, own, blocks, BLOCK=NORM_BLOCK,
+                                          STEP=1024, EXACT=_exact(gradients[0]))
+        sums.append(own.sum(1))
+    return sums[0] if len(sums) == 1 else torch.stack(sums).sum(0)
+
+
+def _launches(tensors: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
+    """Group tuples of tensors by dtypes, of which one launch takes up to LEAVES."""
+    groups = defaultdict(list)
+    for each in tensors:
+        groups[tuple(None if tensor is None else tensor.dtype for tensor in each)].append(each)
+    for group in groups.values():
+        for first in range(0, len(group), LEAVES):
+            yield group[first : first + LEAVES]
+
+
+def _blocks(tensors: Sequence[Tensor],
+            block: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Return sizes of one replica's tensors, their first blocks and the number of all blocks."""
+    sizes = tuple(tensor[0].numel() for tensor in tensors)
+    ends = list(accumulate(triton.cdiv(size, block) for size in sizes))
+    return sizes, (0, *ends[:-1]), ends[-1]
 
 
 @triton.jit
@@ -226,20 +267,25 @@ def squared_error_backward(output: Tensor, x: Tensor, grad: Tensor) -> Tensor:
 
 
 @triton.jit
-def _adam(weight, working, gradient, first, second, steps, lr, squared_norm, size,
+def _adam(weights, workings, gradients, firsts, seconds, counts, sizes, starts, lr, squared_norm,
           LOG_BETA1: tl.constexpr, LOG_BETA2: tl.constexpr, BETA1: tl.constexpr,
           BETA2: tl.constexpr, EPS: tl.constexpr, DECAY: tl.constexpr, CLIP: tl.constexpr,
           BLOCK: tl.constexpr):
-    replica = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    replica, block = tl.program_id(1).to(tl.int64), tl.program_id(0)
+    which = _which(starts, block)
+    size = _number(sizes, which)
+    at = (block - _number(starts, which)) * BLOCK + tl.arange(0, BLOCK)
     inside = at < size
     at += replica * size
+    weight, first, second = (_pointer(weights, which), _pointer(firsts, which),
+                             _pointer(seconds, which))
     dtype = weight.dtype.element_ty
     # In double precision, since 1 - beta2^t loses half of its digits at the first steps.
-    count, speed = tl.load(steps + replica).to(tl.float64), tl.load(lr)
+    count = tl.load(_pointer(counts, which) + replica).to(tl.float64)
+    speed = tl.load(lr)
     rate = (speed / (1 - tl.exp(count * LOG_BETA1))).to(dtype)
     root = tl.sqrt(1 - tl.exp(count * LOG_BETA2)).to(dtype)
-    g = tl.load(gradient + at, inside, other=0).to(dtype)
+    g = tl.load(_pointer(gradients, which) + at, inside, other=0).to(dtype)
     if CLIP > 0:
         norm = tl.sqrt(tl.load(squared_norm + replica))
         g *= tl.minimum(CLIP / (norm + 1e-6), 1).to(dtype)
@@ -253,20 +299,25 @@ def _adam(weight, working, gradient, first, second, steps, lr, squared_norm, siz
     tl.store(first + at, m, inside)
     tl.store(second + at, v, inside)
     tl.store(weight + at, w, inside)
-    if working is not None:
-        tl.store(working + at, w, inside)
+    if workings is not None:
+        tl.store(_pointer(workings, which) + at, w, inside)
 
 
-def adam_(weight: Tensor, working: Tensor | None, gradient: Tensor, first: Tensor, second: Tensor,
-          steps: Tensor, *, lr: Tensor, betas: tuple[float, float], eps: float, decay: float,
-          clip: tuple[float, Tensor] | None) -> None:
-    """Update weights (r, ...) at steps (r,); `clip`: largest norm, squared norms (r,)."""
-    size = weight[0].numel()
+def adam_(leaves: Iterable[tuple[Tensor | None, ...]], *, lr: Tensor, betas: tuple[float, float],
+          eps: float, decay: float, clip: tuple[float, Tensor] | None) -> None:
+    """Update leaves: weight (r, ...), copy in lower precision, gradient, moments and steps (r,).
+
+    clip: largest norm, squared norms (r,).
+    """
     largest, squared = (0.0, lr) if clip is None else clip
-    _adam[(triton.cdiv(size, BLOCK), len(weight))](
-        weight, working, gradient.contiguous(), first, second, steps, lr, squared, size,
-        LOG_BETA1=math.log(betas[0]), LOG_BETA2=math.log(betas[1]), BETA1=betas[0],
-        BETA2=betas[1], EPS=eps, DECAY=decay, CLIP=largest, BLOCK=BLOCK)
+    for part in _launches(leaves):
+        weights, workings, gradients, *state = zip(*part, strict=True)
+        sizes, starts, blocks = _blocks(weights, BLOCK)
+        _adam[(blocks, len(weights[0]))](
+            weights, None if workings[0] is None else workings,
+            tuple(gradient.contiguous() for gradient in gradients), *state, sizes, starts, lr,
+            squared, LOG_BETA1=math.log(betas[0]), LOG_BETA2=math.log(betas[1]), BETA1=betas[0],
+            BETA2=betas[1], EPS=eps, DECAY=decay, CLIP=largest, BLOCK=BLOCK)
 
 
 def _exact(like: Tensor) -> tl.dtype:

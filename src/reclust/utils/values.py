@@ -235,6 +235,15 @@ def import_all(package: str) -> None:
         getattr(module, name)
 
 
+def change(value: Any, changes: Mapping[str, Any]) -> Any:
+    """Replace fields of a value; a mapping changes fields of the value in that field."""
+    parts = {name: getattr(value, name, None) for name in changes}
+    return dataclasses.replace(value, **{
+        name: change(parts[name], new)
+        if isinstance(new, Mapping) and dataclasses.is_dataclass(parts[name]) else new
+        for name, new in changes.items()})
+
+
 def is_missing(cell: Any) -> bool:
     """Tell whether it is None, NaN or a missing value of pandas, which cannot be compared."""
     return not isinstance(cell, str) and str(cell) in ("None", "nan", "<NA>", "NaT")

@@ -6,6 +6,7 @@ import os
 import re
 import struct
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -224,6 +225,22 @@ def test_broken_files_are_all_named_or_left_out(tmp_path, caplog):
     found = read(tmp_path, on_error="skip")
     assert found.ids.tolist() == ["a.png", "c.png", "d.png"] and found.image_shape == (1, 16, 16)
     assert "3 of 6 images" in caplog.text and "e.png" in caplog.text
+
+
+def test_a_folder_that_may_not_be_opened_is_broken(tmp_path, monkeypatch, caplog):
+    (tmp_path / "locked").mkdir()
+    image.fromarray(noise(8, 8)).save(tmp_path / "a.png")
+    listed = Path.iterdir
+
+    def iterdir(path):
+        if path.name == "locked":
+            raise PermissionError(path)
+        return listed(path)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    with pytest.raises(DataError, match=r"1 of 2 images.*locked is .* a folder that may not be opened"):
+        read(tmp_path)
+    assert read(tmp_path, on_error="skip").ids.tolist() == ["a.png"] and "locked" in caplog.text
 
 
 def test_nothing_to_read_is_said(tmp_path):

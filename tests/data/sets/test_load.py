@@ -23,7 +23,7 @@ def test_the_paper_has_eight_sets_and_one_is_embedded():
     assert set(names()) == {*ORIGINALS, "digits"}
 
 
-@pytest.mark.parametrize(("name", "form"), [*((name, 0) for name in ORIGINALS), ("usps", 1), ("optdigits", 1)])
+@pytest.mark.parametrize(("name", "form"), [*((name, 0) for name in ORIGINALS), ("optdigits", 1)])
 def test_original_files_give_their_images(name, form, tiny, tmp_path):
     if name == "gtsrb":
         pytest.importorskip("PIL")

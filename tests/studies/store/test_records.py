@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from studies.invented import RESETS, fill
 
+from reclust.data import DataError
 from reclust.studies import Outcome, PlannedRun, Store, StoreReader
 from reclust.studies.store.records import compact, gathered
 
@@ -71,6 +72,8 @@ def test_the_same_stores_give_the_same_bytes_and_compacting_again_changes_nothin
 def test_fewer_curves_or_none(whole, tmp_path):
     compact([whole], tmp_path / "some.sqlite", curves=("accuracy",))
     compact([whole], tmp_path / "none.sqlite", curves=())
+    with pytest.raises(DataError, match=r"^The stores have no curves \['acuracy'\], only \['"):
+        compact([whole], tmp_path / "wrong.sqlite", curves=("acuracy",))
     with StoreReader(tmp_path / "some.sqlite") as some, StoreReader(tmp_path / "none.sqlite") as none:
         run = some.runs("acc-table")["run"][0]
         assert set(some.history(run)["clustering"]) == {"accuracy", "accuracy_after_reset", "fired"}

@@ -111,10 +111,7 @@ def perturbation_of(sample_shape: tuple[int, ...]) -> Augmentation:
 
 
 def inverse_map(angle: Tensor, shear: Tensor, dx: Tensor, dy: Tensor, scale: Tensor) -> Tensor:
-    """Map positions in the view to the image, (..., B, 2, 3): shear, scale, rotate, shift.
-
-    Angles (..., B) are in radians and shifts in pixels.
-    """
+    """Shear, scale, rotate (in radians), shift (by pixels): from view to image, (..., B, 2, 3)."""
     cos, sin, tan = angle.cos() / scale, angle.sin() / scale, shear.tan()
     xx, xy = cos - sin * tan, sin + cos * tan
     entries = (xx, xy, -xx * dx - xy * dy, -sin, cos, sin * dx - cos * dy)

@@ -32,6 +32,8 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]] | sparse.sparray:
         names, size = set(archive.files), path.stat().st_size
         check_size(path, sum(entry.file_size for entry in archive.zip.infolist()), size)
         if {"format", "shape", "data"} <= names and {"indices", "row", "offsets"} & names:
+            if archive["format"].astype(str).item() not in ("csr", "csc", "coo"):
+                raise DataError(f"{path}: save the matrix as CSR, CSC or COO.")
             check_size(path, 8 * int(archive["shape"].max()), size)
             return sparse.load_npz(path)
         return {name: archive[name] for name in archive.files}
@@ -70,23 +72,25 @@ def load_array(array: Any) -> NDArray[Any]:
     """Load an array of numbers or text, which HDF5 stores as objects."""
     if isinstance(array, np.ndarray):
         return array
-    path, parts, length = array.file.filename, [], 0
-    size = os.path.getsize(path)
-    check_size(path, bytes_of(array), size)
-    if array.dtype.kind != "O" or not array.ndim:
-        return np.asarray(array[()])
+    path, is_text = array.file.filename, array.dtype.kind == "O"
+    check_size(path, bytes_of(array), os.path.getsize(path))
+    if not is_text and array.dtype.kind not in NUMERIC + "S":
+        raise DataError(f"{path}: {array.name} holds neither numbers nor text.")
+    if is_text:
+        check_texts(array)
+    return np.asarray((array.asstr() if is_text else array)[()])
+
+
+def check_texts(array: Any) -> None:
+    """Raise if the texts of an array claim to be longer than its file: they are not compressed."""
+    path, claimed = array.file.filename, 0
     if array.chunks and 16 * math.prod(array.chunks) > _CHUNK:
         raise DataError(f"{path}: {array.name} holds more than {_CHUNK // 16} texts in a chunk; "
                         "save it in smaller chunks.")
     for references in _references(array):
-        longest = np.frombuffer(references, "<u4", len(references) // _REFERENCE * 4)[::4]
-        check_size(path, int(longest.max(initial=0)), size, times=1)
-    step = max(16, 2**26 // size)  # each text may be as long as the file
-    for start in range(0, len(array), step):
-        parts.append(array.asstr()[start : start + step])
-        length += sum(map(len, parts[-1].flat))
-        check_size(path, length, size, times=1)  # texts are not compressed
-    return np.concatenate(parts)
+        lengths = np.frombuffer(references, "<u4", len(references) // _REFERENCE * 4)[::4]
+        claimed += int(lengths.sum(dtype=np.int64))
+        check_size(path, claimed, os.path.getsize(path), times=1)
 
 
 def _references(array: Any) -> Iterator[bytes]:

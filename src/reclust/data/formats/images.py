@@ -107,14 +107,17 @@ def find_images(folder: Path) -> Iterator[Path]:
     waiting, seen = deque([folder]), set()
     while waiting:
         here = waiting.popleft()
-        place = here.stat()
+        try:
+            place = here.stat()
+            is_folder = {path: path.is_dir() for path in here.iterdir() if path.name[0] != "."}
+        except PermissionError:
+            yield here  # which is broken, like an image that cannot be read
+            continue
         if (place.st_dev, place.st_ino) in seen:
             continue
         seen.add((place.st_dev, place.st_ino))
-        for path in here.iterdir():
-            if path.name.startswith("."):
-                continue
-            if path.is_dir():  # links last, so that a folder keeps its own name
+        for path in is_folder:
+            if is_folder[path]:  # links last, so that a folder keeps its own name
                 (waiting.append if path.is_symlink() else waiting.appendleft)(path)
             elif path.suffix.lower() in SUFFIXES | UNSUPPORTED:
                 yield path
@@ -133,7 +136,7 @@ def _each(paths: Iterable[Path], read: Callable[[Path], T]) -> tuple[dict[Path, 
 def _header(path: Path) -> _Header:
     image = require("PIL.Image", purpose="Reading images")
     if path.exists() and not path.is_file():
-        raise DataError(f"{path} is no regular file.")
+        raise DataError(f"{path} is no regular file, or a folder that may not be opened.")
     with explain_read_errors(path), image.open(path, formats=list(FORMATS)) as opened:
         gray, deep = opened.mode in _GRAY, opened.mode.startswith("I")
         depth = 16 if deep or _has_alpha(opened) else 1 if gray else 4  # while it is converted

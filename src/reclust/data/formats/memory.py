@@ -46,14 +46,14 @@ def from_memory(source: Any, options: ReadOptions) -> dict[str, Any]:
                 require(library, purpose="Reading tables of pyarrow and polars")
             source = (source.collect() if hasattr(source, "collect") else source).to_pandas()
         return from_frame(source, **options.columns())._asdict()
-    if _is_instance(source, "anndata", "AnnData"):
+    if is_instance(source, "anndata", "AnnData"):
         return from_anndata(source, options)
     options.allow(source=f"a {type(source).__name__}, which holds samples without names")
     if sparse.issparse(source) or isinstance(source, np.ndarray):
         return {"samples": source}
-    if _is_instance(source, "torch", "Tensor"):
+    if is_instance(source, "torch", "Tensor"):
         return {"samples": as_numpy(source)}
-    if _is_instance(source, "torch.utils.data", "Dataset"):
+    if is_instance(source, "torch.utils.data", "Dataset"):
         return _from_torch(source)
     if isinstance(source, Sequence) and len(source):
         with explain_read_errors("The sequence"):
@@ -61,24 +61,24 @@ def from_memory(source: Any, options: ReadOptions) -> dict[str, Any]:
     raise DataError(f"Cannot read a {type(source).__name__}; needed: an array, DataFrame, path, ….")
 
 
-def _is_instance(source: Any, library: str, *names: str) -> bool:
+def is_instance(source: Any, library: str, *names: str) -> bool:
     """Test for a class without importing its library."""
     module = sys.modules.get(library)
     return module is not None and isinstance(source, tuple(getattr(module, name) for name in names))
 
 
 def is_dataframe(source: Any) -> bool:
-    return _is_instance(source, "pandas", "DataFrame")
+    return is_instance(source, "pandas", "DataFrame")
 
 
 def is_arrow_or_polars(source: Any) -> bool:
-    return (_is_instance(source, "pyarrow", "Table")
-            or _is_instance(source, "polars", "DataFrame", "LazyFrame"))
+    return (is_instance(source, "pyarrow", "Table")
+            or is_instance(source, "polars", "DataFrame", "LazyFrame"))
 
 
 def _from_torch(source: Any) -> dict[str, Any]:
     """Read all items of a torch Dataset: samples, or tuples of a sample and perhaps a label."""
-    is_iterable = _is_instance(source, "torch.utils.data", "IterableDataset")
+    is_iterable = is_instance(source, "torch.utils.data", "IterableDataset")
     items = list(source) if is_iterable else [source[i] for i in range(len(source))]
     paired = bool(items) and isinstance(items[0], (tuple, list))
     samples = [as_numpy(item[0] if paired else item) for item in items]
@@ -93,7 +93,7 @@ def _from_torch(source: Any) -> dict[str, Any]:
 
 
 def as_numpy(item: Any) -> NDArray[Any]:
-    if not _is_instance(item, "torch", "Tensor"):
+    if not is_instance(item, "torch", "Tensor"):
         return np.asarray(item)
     with explain_read_errors("The tensor"):
         tensor = item.detach().cpu()

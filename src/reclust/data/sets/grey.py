@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError, explain_read_errors
-from ..formats.arrays import open_hdf5
 from .known_set import Reader, SetPart
 
 _OPTDIGITS_FILES = ("optdigits.tra", "optdigits.tes")
@@ -35,13 +34,6 @@ def read_libsvm(path: Path) -> SetPart:
         values, labels = load_svmlight_file(str(path), n_features=256, dtype=np.float32,
                                             zero_based=False)
         return SetPart(_to_bytes((values.toarray() + 1) / 2, path), labels.astype(np.int64) - 1)
-
-
-def _read_usps_hdf5(path: Path) -> list[SetPart]:
-    """Read the groups `train` and `test`, each with `data` (n, 256) in 0..1 and `target` (n,)."""
-    with open_hdf5(path) as file:
-        return [SetPart(_to_bytes(file[f"{part}/data"][()].astype(np.float32), path),
-                        file[f"{part}/target"][()].astype(np.int64)) for part in ("train", "test")]
 
 
 def _to_bytes(values: NDArray[np.floating[Any]], path: Path) -> NDArray[np.uint8]:
@@ -74,8 +66,7 @@ def _read_digits(_: Sequence[Path]) -> list[SetPart]:
 READERS: dict[str, tuple[Reader, ...]] = {
     **dict.fromkeys(("mnist", "fmnist", "kmnist"), (lambda paths: [
         SetPart(*map(read_idx, part)) for part in (paths[:2], paths[2:])],)),
-    "usps": (lambda paths: [read_libsvm(path) for path in paths],
-             lambda paths: _read_usps_hdf5(paths[0])),
+    "usps": (lambda paths: [read_libsvm(path) for path in paths],),
     "optdigits": (lambda paths: [_parse_optdigits(path) for path in paths],
                   lambda paths: _read_optdigits_zip(paths[0])),
     "digits": (_read_digits,)}

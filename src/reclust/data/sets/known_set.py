@@ -29,7 +29,6 @@ class Form:
 
     files: tuple[RemoteFile, ...]
     read: Reader
-    exact: bool = True  # False if another program rounded pixels, whose sum differs slightly
     verify: bool = False  # checksums before reading, for formats that run code
 
 
@@ -63,7 +62,7 @@ class NamedSet:
             raise DataError(f"{where}: images {images.shape} {images.dtype}; {self.name} has "
                             f"{('n', *shape)} uint8 with labels 0..{self.n_clusters - 1}.")
 
-    def check_whole(self, parts: Sequence[SetPart], *, where: str, exact: bool) -> None:
+    def check_whole(self, parts: Sequence[SetPart], *, where: str) -> None:
         """Raise unless the parts are exactly this set, complete and unchanged."""
         for part in parts:
             self.check_images(part.images, part.labels, where=where)
@@ -72,7 +71,7 @@ class NamedSet:
             ("images", tuple(len(part.labels) for part in parts), self.counts),
             ("images per class", tuple(np.bincount(labels, minlength=self.n_clusters).tolist()),
              self.histogram)]
-        if exact and self.total is not None:
+        if self.total is not None:
             total = sum(int(part.images.sum(dtype=np.int64)) for part in parts)
             facts.append(("sum of pixels", total, self.total))
         for what, found, expected in facts:

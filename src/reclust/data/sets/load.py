@@ -39,14 +39,7 @@ SETS = _read_facts()
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the sets that `load` can download.
-
-    Examples
-    --------
-    >>> from reclust.data import names
-    >>> "mnist" in names()
-    True
-    """
+    """Return the names of the sets that `load` can download."""
     return tuple(SETS)
 
 
@@ -143,7 +136,7 @@ def _from_form(known: NamedSet, form: Form, paths: Sequence[Path]) -> Dataset:
         for file, path in zip(form.files, paths, strict=True):
             file.verify(path)
     parts = form.read(paths)
-    known.check_whole(parts, where=", ".join(map(str, paths)) or known.name, exact=form.exact)
+    known.check_whole(parts, where=", ".join(map(str, paths)) or known.name)
     ids = [part.ids for part in parts if part.ids is not None]
     whole = Dataset(
         name=known.name, image_shape=known.image_shape, files=tuple(map(str, paths)),
@@ -170,7 +163,7 @@ def _from_npz(name: str, path: Path) -> Dataset:
         parts = [SetPart(np.asarray(dataset.samples)[mask], dataset.labels[mask])
                  for mask in (first, ~first) if mask.any()]
         whole = replace(known, counts=(sum(known.counts),)) if len(parts) == 1 else known
-        whole.check_whole(parts, where=str(path), exact=True)
+        whole.check_whole(parts, where=str(path))
     else:
         known.check_images(np.asarray(dataset.samples), dataset.labels, where=str(path))
     return _described(dataset, known, len(np.unique(dataset.labels)))

@@ -1,7 +1,5 @@
 """The HTML report of a store: its content as plain data, then one page."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -9,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +22,6 @@ from ..figures.runs import over_one_epoch
 from ..store.reader import CELL, Status, StoreReader
 from ..study import Study
 from .run_details import Found, RunDetails, samples_in
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Plain = dict[str, Any]
 LABEL_CHANGE = "label_change"
@@ -209,7 +204,12 @@ def gallery(store: StoreReader, done: Callable[[], object]) -> dict[str, Any] | 
     for name, spec in FIGURES.items():
         try:
             text = {"name": name, "about": spec.about, "source": f"From {source(store, name)}."}
-            drawn.append({**text, **_picture(figure(store, name))})
+            drawing = figure(store, name)
+            width, height = (round(DPI * inches) for inches in drawing.get_size_inches())
+            # As an image, so that its identifiers and styles cannot clash with the page's.
+            content = base64.b64encode(rendered(drawing, ".svg")).decode()
+            drawn.append({**text, "width": width, "height": height,
+                          "picture": f"data:image/svg+xml;base64,{content}"})
         except MissingData:
             missing.append(name)
         except ImportError as error:  # without matplotlib
@@ -219,10 +219,3 @@ def gallery(store: StoreReader, done: Callable[[], object]) -> dict[str, Any] | 
         return None
     said = [f"Not drawn, no data: {', '.join(missing)}."] if missing else []
     return {"drawn": drawn, "said": said}
-
-
-def _picture(drawing: Figure) -> dict[str, Any]:
-    """Embed as an image, so that its identifiers and styles cannot clash with the page's."""
-    width, height = (round(DPI * inches) for inches in drawing.get_size_inches())
-    content = base64.b64encode(rendered(drawing, ".svg")).decode()
-    return {"width": width, "height": height, "picture": f"data:image/svg+xml;base64,{content}"}

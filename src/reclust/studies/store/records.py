@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ...data.errors import DataError
 from ...training.history import AFTER_RESET
 from ...utils.files import check_writable, write_bytes
 from ...utils.values import check_int
@@ -95,8 +96,9 @@ def compact(stores: Paths, path: str | os.PathLike[str], *, every: int = 10,
         whole = Path(folder) / path.name
         with gathered(stores) as reader, Store(whole) as store, store._transaction() as db:
             known = {name for (name,) in reader._db.execute("SELECT DISTINCT name FROM curves")}
-            for name in curves or () if known else ():
-                reader.check_known("curve", name, sorted(known))
+            missing = sorted({*(curves or known)} - known)
+            if missing and known:
+                raise DataError(f"The stores have no curves {missing}, only {sorted(known)}.")
             for table, some, order in tables:
                 insert(db, table, reader._db.execute(
                     f"SELECT * FROM {table} WHERE {some} ORDER BY {order}").fetchall())

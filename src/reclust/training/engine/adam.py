@@ -1,5 +1,6 @@
 """Adam for stacked replicas, each with its own gradient clipping and step count."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import chain
@@ -49,11 +50,13 @@ class Adam:
             self._step_in_torch(moved, squared)
         else:
             torch._foreach_add_([leaf.steps for leaf, _ in moved], 1)
+            groups = defaultdict(list)
             for leaf, gradient in moved:
-                clip = (self.clip_norm, squared) if leaf.clipped and squared is not None else None
-                self._triton.adam_(leaf.value, leaf.working, gradient, leaf.first, leaf.second,
-                                   leaf.steps, lr=self.lr, betas=BETAS, eps=EPS, decay=leaf.decay,
-                                   clip=clip)
+                groups[leaf.decay, leaf.clipped and squared is not None].append(
+                    (leaf.value, leaf.working, gradient, leaf.first, leaf.second, leaf.steps))
+            for (decay, clip), leaves in groups.items():
+                self._triton.adam_(leaves, lr=self.lr, betas=BETAS, eps=EPS, decay=decay,
+                                   clip=(self.clip_norm, squared) if clip else None)
         return None if squared is None else squared.sqrt()
 
     @torch.no_grad()

@@ -4,8 +4,6 @@ Draws depend on keys alone, so all ranks know the same batches, views and resets
 part of a batch, and sums over ranks put the parts together, so that objectives see the whole batch.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
