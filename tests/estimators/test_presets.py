@@ -139,8 +139,8 @@ def test_estimators_take_replicas_and_selection_from_the_preset():
             found(preset=wrong)
 
 
-@pytest.mark.parametrize(("n_samples", "batch_size"), [(20, 32), (300, 32), (1000, 64), (1797, 128), (4096, 256), (10**6, 256)])
-def test_small_sets_have_small_batches(n_samples, batch_size):
+@pytest.mark.parametrize(("n_samples", "batch_size"), [(20, 32), (300, 32), (1000, 64), (1797, 128), (4096, 256), (10**5, 256), (10**6, 512), (10**8, 65536)])
+def test_batches_grow_with_the_data(n_samples, batch_size):
     settings = IDEC(3)._recipe(None, n_samples).settings
     assert settings.pretraining.batch_size == settings.clustering.batch_size == batch_size
     assert IDEC(3, batch_size=7)._recipe(None, n_samples).settings.clustering.batch_size == 7

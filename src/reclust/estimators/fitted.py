@@ -114,7 +114,7 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         `outlier_score_`, is above 6.
         """
         array = self.check_input(X).array
-        labels = self.map_samples(array, Model.assign)
+        labels = self.map_samples(array, lambda model, z: model.assign(z).int())
         if outliers is not None:
             labels[self._outlier_score(array) > OUTLYING] = outliers
         return labels
@@ -286,7 +286,7 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         """Return the clusters of accepted samples and the probabilities of these, (n,) each."""
         def label(model: Model, x: Tensor) -> tuple[Tensor, Tensor]:
             z = model.embed(x)
-            return model.assign(z), self.soft_labels(model, z).amax(-1).float()
+            return model.assign(z).int(), self.soft_labels(model, z).amax(-1).float()
 
         labels, probabilities = self._mapped(X, label)
         return labels, probabilities
@@ -296,7 +296,7 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         self.labels_, self.probabilities_ = self.assign(X)
         nonempty = np.flatnonzero(np.bincount(self.labels_))
         if len(nonempty) < n_clusters:
-            self.labels_ = np.searchsorted(nonempty, self.labels_)
+            self.labels_ = np.searchsorted(nonempty, self.labels_).astype(np.int32)
         self._keep_clusters(nonempty)
         self.reference_ = Reference.draw(self, X, self.labels_)
         key = draws.fold(draws.key(0), "shapes")
