@@ -193,3 +193,11 @@ def test_escape_sequences_of_names_never_reach_a_terminal(tmp_path, monkeypatch,
     assert main(["study", "status", "--store", "s.sqlite", "--failures"]) == 1
     told = "".join(capsys.readouterr())
     assert told.count("evil") >= 4 and not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", told)
+
+
+def test_errors_without_words_are_named(monkeypatch, capsys):
+    def fails(arguments):
+        raise MemoryError
+
+    monkeypatch.setattr("reclust.cli.installation._doctor", fails)
+    assert main(["doctor"]) == 1 and capsys.readouterr().err == "reclust: error: MemoryError: \n"

@@ -358,3 +358,21 @@ def test_matrices_of_scipy_are_read_in_forms_that_take_no_more_memory(tmp_path):
         sparse.save_npz(tmp_path / "x.npz", rows.asformat(form))
         with pytest.raises(DataError, match="save the matrix as CSR, CSC or COO"):
             read(tmp_path / "x.npz")
+
+
+def test_short_texts_do_not_unpack_to_many_objects(tmp_path):
+    np.savez_compressed(tmp_path / "x.npz", X=TABLE, ids=np.full(4_000_000, b"a"))
+    with pytest.raises(DataError, match="claims to hold"):
+        read(tmp_path / "x.npz")
+
+
+def test_integer_ids_of_parquet_keep_their_digits_where_one_is_missing(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"id": [1712345678901234567, None, 3], "x": [1.0, 2, 3]}), tmp_path / "x.parquet")
+    assert read(tmp_path / "x.parquet", ids="id").ids.tolist()[::2] == ["1712345678901234567", "3"]
+
+
+def test_cells_that_hold_dictionaries_are_named():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(DataError, match="'more' holds a dict in each row"):
+        read(pandas.DataFrame({"x": [1.0, 2, 3], "more": [{"a": 1}, {}, {}]}))

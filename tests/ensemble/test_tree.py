@@ -45,7 +45,8 @@ def test_fitted_models_are_cut(model, tmp_path):
     X, _ = make_blobs(150, 5, centers=3, random_state=0)
     model.fit(X).save(tmp_path / "a.reclust")
     again = load(tmp_path / "a.reclust")
-    assert model.cut(model.n_clusters_) is model.labels_
+    own = model.cut(model.n_clusters_)
+    assert (own == model.labels_).all() and own is not model.labels_
     for k in range(1, len(model.tree_) + 2):
         labels = model.cut(k)
         assert len(np.unique(labels)) == k and (again.cut(k) == labels).all()

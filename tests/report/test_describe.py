@@ -83,3 +83,7 @@ def test_columns_named_like_the_facts_change_none(model):
     named = Reclust(3, effort="quick", random_state=0, device="cpu").fit(frame)
     pd.testing.assert_series_equal(named.describe(frame)["share"], model.describe(TABLE)["share"])
     assert named.describe(frame).index.tolist() == [0, 1, 2] and named.describe(frame)["description"][0].startswith("cluster=")
+
+
+def test_dates_beyond_the_calendar_are_years():
+    assert show_number(2020.5, "date") == "2020-07-01" and show_number(294247.0, "date") == "294,000"

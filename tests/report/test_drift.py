@@ -69,3 +69,9 @@ def test_mixed_tables_images_and_sparse_rows():
     assert MEAN in changed(IDEC(1, **small).fit(images).drift(images + 55))
     rows = sparse.random(50, 300, density=0.1, random_state=0, format="csr")
     assert len(IDEC(1, **small).fit(rows).drift(rows)) == 2
+
+
+def test_a_shift_beside_a_large_offset_is_found():
+    offset = np.array([2.4e9, 0, 0, 0, 0, 0])
+    model = Reclust(3, effort="quick", random_state=0).fit(HALF + offset)
+    assert "feature 0" in changed(model.drift(OTHER + offset + [10, 0, 0, 0, 0, 0]))

@@ -52,9 +52,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader closed the pipe, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (ValueError, LookupError, OSError, ImportError, RuntimeError, MemoryError) as error:
+    except Exception as error:
         if arguments.traceback:
             raise
+        expected = (ValueError, LookupError, OSError, ImportError, RuntimeError)
         message = error.args[0] if isinstance(error, KeyError) and error.args else error
-        print(f"reclust: error: {printable(str(message))}", file=sys.stderr)
+        kind = "" if isinstance(error, expected) and str(message) else f"{type(error).__name__}: "
+        print(f"reclust: error: {kind}{printable(str(message))}", file=sys.stderr)
         return 1

@@ -98,7 +98,7 @@ class CategoryColumn:
         text = _text(cells)
         codes = _pandas().Index(self.levels).get_indexer(text)
         codes = np.where(codes < 0, len(self.levels), codes)  # "other", or the shares
-        choices = np.vstack([np.eye(len(self.shares)), self.shares])
+        choices = np.vstack([np.eye(min(len(self.shares), MAX_LEVELS + 1)), self.shares])
         return choices[np.where(text.isna(), -1, codes)]  # type: ignore[no-any-return]
 
 

@@ -136,7 +136,7 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         """
         check_is_fitted(self, "tree_")
         if n_clusters == self.n_clusters_:
-            return self.labels_
+            return self.labels_.copy()
         most = len(self.tree_) + 1
         if not 1 <= check_int("n_clusters", n_clusters, 1) <= most:
             raise ValueError(f"The tree of this fit has 1 to {most} clusters, not {n_clusters}.")

@@ -28,11 +28,6 @@ def load(path: str | os.PathLike[str], *, representation: Representation | None 
     embed : function or model, optional
         Needed to predict texts, as in `Reclust.fit`.
 
-    Returns
-    -------
-    FittedClustering
-        Estimator of the class that was saved.
-
     Examples
     --------
     >>> import tempfile

@@ -83,6 +83,8 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
         shape = None if header["image_shape"] is None else tuple(header["image_shape"])
         # Early files of version 0.1 have neither a lens nor ids.
         lens = from_json(header["lens"]) if "lens" in header else Lens()
+        if shape and tuple(header["sample_shape"]) != lens.shape(*shape):
+            raise ValueError(f"its network is not made for images {shape}")
         centers, ids = arrays["baseline_centers"], header.get("ids")
         fitted: dict[str, Any] = {name: arrays[stored] for name, stored in ARRAYS.items()
                                   if stored in arrays}

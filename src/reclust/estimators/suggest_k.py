@@ -53,11 +53,6 @@ def suggest_k(X: Any, *, least: int = 2, most: int | None = None, kind: str = "a
     progress : bool or callable, optional
         Show a bar, by default in a terminal only; or a function of the share that is done.
 
-    Returns
-    -------
-    KSuggestion
-        The number, and the evidence for it.
-
     Examples
     --------
     >>> from sklearn.datasets import make_blobs
@@ -75,7 +70,8 @@ def suggest(samples: SampleSet, kind: str, least: int, most: int | None, device:
             seed: int, progress: ProgressOption = None) -> KSuggestion:
     """Do what `suggest_k` does for samples that were accepted."""
     n = samples.n_samples
-    ks = candidate_ks(n, max(2, check_int("the least number of clusters", least, 1)), most)
+    least = max(2, check_int("the least number of clusters", least, 1))
+    ks = candidate_ks(n, least, most and min(most, n))
     if not ks or ks[-1] > n:
         raise ValueError(f"No number of clusters is between {least} and {most} for {n} samples.")
     key = draws.fold(draws.key(seed), "suggest_k")

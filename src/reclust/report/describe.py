@@ -146,7 +146,7 @@ def _phrase(condition: Condition, feature: Feature) -> str:
 
 def show_number(number: float, kind: str) -> str:
     """Write three digits, and a date for a year with a fraction."""
-    if kind == "date":
+    if kind == "date" and 1 <= number < 9999:
         days = (number - int(number)) * 365.2425
         return f"{datetime(int(number), 1, 1) + timedelta(days=days):%Y-%m-%d}"
     return f"{float(f'{number:.3g}'):,.10g}"

@@ -42,7 +42,7 @@ class Reference:
         features = dense_rows(X, rows) if table else np.empty((len(rows), 0))
         return cls(np.bincount(labels, minlength=model.n_clusters_), means.astype(np.float32),
                    np.sort(own * np.linalg.norm(x - means[some], axis=1)),
-                   np.sort(features.astype(np.float32), axis=0))
+                   np.sort(features.astype(np.float64), axis=0))
 
 
 def drift(model: FittedModel, X: Any, fitted: Reference) -> Any:

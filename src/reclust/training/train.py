@@ -58,11 +58,6 @@ def train(data: Inputs | Prepared | Tensor | np.ndarray, settings: Settings | Se
         What clustering should learn, such as soft labels; ``objective.loss`` gets those of a batch
         as its third argument.
 
-    Returns
-    -------
-    Result
-        Weights, labels and history of all replicas.
-
     Examples
     --------
     >>> import numpy as np

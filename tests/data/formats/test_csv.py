@@ -190,3 +190,15 @@ def test_a_small_file_does_not_become_a_large_table(name, tmp_path):
     (tmp_path / name).write_bytes(gzip.compress(text) if name == "x.csv.gz" else text)
     with pytest.raises(DataError, match=rf"{name} has \d+ bytes but claims to hold"):
         read(tmp_path / name)
+
+
+@pytest.mark.parametrize("format", ["%.18e", "%9.3f", "%.2g"])
+def test_numbers_between_blanks_as_numpy_writes_them(format, tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 3)) * [1, 10, 100]
+    np.savetxt(tmp_path / "x.txt", X, fmt=format)
+    np.testing.assert_array_equal(read(tmp_path / "x.txt").samples, np.loadtxt(tmp_path / "x.txt"))
+
+
+def test_rows_may_end_with_a_comma_where_the_header_does_not(tmp_path):
+    found = read(csv(tmp_path, "size,price,age\n1.5,2,3,\n4.5,5,6,\n"))
+    assert found.feature_names == ("size", "price", "age") and found.samples.tolist() == [[1.5, 2, 3], [4.5, 5, 6]]

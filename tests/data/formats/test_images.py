@@ -327,3 +327,16 @@ def test_images_take_memory_by_their_depth(mode, tmp_path):
     if mode == "I;16":
         with pytest.raises(DataError, match="but claims to hold"):
             read(tmp_path)
+
+
+def test_tiles_larger_than_the_image_do_not_unpack(tmp_path):
+    content, side = zlib.compress(bytes(1024**2)), 1024
+    tags = [(256, 64), (257, 64), (258, 8), (259, 8), (262, 1), (277, 1), (322, side), (323, side), (324, 8), (325, len(content))]
+    content += b"\0" * (len(content) % 2)
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags)
+    file = b"II*\0" + struct.pack("<I", 8 + len(content)) + content + struct.pack("<H", len(tags)) + entries + bytes(4)
+    (tmp_path / "x.tif").write_bytes(file)
+    assert read(tmp_path).samples.shape[1:3] == (64, 64)
+    (tmp_path / "x.tif").write_bytes(file.replace(struct.pack("<HHII", 322, 4, 1, side), struct.pack("<HHII", 322, 4, 1, 2**20)))
+    with pytest.raises(DataError, match="claims to hold"):
+        read(tmp_path)

@@ -32,11 +32,13 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]] | sparse.sparray:
         names, size = set(archive.files), path.stat().st_size
         check_size(path, sum(entry.file_size for entry in archive.zip.infolist()), size)
         if {"format", "shape", "data"} <= names and {"indices", "row", "offsets"} & names:
-            if archive["format"].astype(str).item() not in ("csr", "csc", "coo"):
+            if archive["format"].tobytes() not in (b"csr", b"csc", b"coo"):
                 raise DataError(f"{path}: save the matrix as CSR, CSC or COO.")
             check_size(path, 8 * int(archive["shape"].max()), size)
             return sparse.load_npz(path)
-        return {name: archive[name] for name in archive.files}
+        arrays = {name: archive[name] for name in archive.files}
+        check_size(path, sum(map(_object_bytes, arrays.values())), size)
+        return arrays
 
 
 @contextmanager
@@ -65,7 +67,13 @@ def open_hdf5(path: Path) -> Iterator[dict[str, Any]]:
 
 def bytes_of(array: Any) -> int:
     """Return the size of an array of HDF5, of which a whole chunk is read at least."""
-    return int(max(array.nbytes, array.dtype.itemsize * math.prod(array.chunks or ())))
+    return int(max(array.nbytes, array.dtype.itemsize * math.prod(array.chunks or ()),
+                   _object_bytes(array)))
+
+
+def _object_bytes(array: Any) -> int:
+    """Return what texts and dates take in memory, each as an object of Python."""
+    return 0 if array.dtype.kind in NUMERIC else 64 * int(array.size)
 
 
 def load_array(array: Any) -> NDArray[Any]:

@@ -90,10 +90,12 @@ def _sniff(head: Sequence[str], path: Path, wanted: Sequence[str | None]) -> _Di
     if not lines:
         raise DataError(f"{path} is empty; needed: rows of numbers, with or without a header.")
     delimiter = _delimiter(lines)
-    cells = csv.reader(lines, delimiter=delimiter)
+    cells = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
     first, *rows = [[cell.strip() for cell in row] for row in cells]
     longer = {len(row) - len(first) for row in rows}
-    if len(first) > 1 and longer == {1}:  # R writes no name above the names of the rows
+    if longer == {1} and not any(row[-1] for row in rows):  # rows end with a delimiter
+        first.append("")
+    elif len(first) > 1 and longer == {1}:  # R writes no name above the names of the rows
         first.insert(0, "")
     elif longer and max(longer) > 0:
         raise DataError(
@@ -113,7 +115,9 @@ def _delimiter(lines: Sequence[str]) -> str:
         counts = [len(row) for row in csv.reader(lines[:2], delimiter=mark)]
         if 1 < counts[0] and counts[-1] - counts[0] in (0, 1):
             return mark
-    return ","
+    first, second = lines[0].split(), lines[min(1, len(lines) - 1)].split()
+    blanks = len(first) == len(second) > 1 and all(map(_is_number, second))
+    return " " if blanks and "," not in lines[0] else ","
 
 
 def _is_header(first: Sequence[str], rows: Sequence[Sequence[str]],

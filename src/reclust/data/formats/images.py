@@ -140,7 +140,9 @@ def _header(path: Path) -> _Header:
     with explain_read_errors(path), image.open(path, formats=list(FORMATS)) as opened:
         gray, deep = opened.mode in _GRAY, opened.mode.startswith("I")
         depth = 16 if deep or _has_alpha(opened) else 1 if gray else 4  # while it is converted
-        check_size(path, depth * opened.width * opened.height, path.stat().st_size)
+        tags = getattr(opened, "tag_v2", {})  # tiles of a TIFF may be larger than the image
+        pixels = max(opened.width * opened.height, tags.get(322, 1) * tags.get(323, 1))
+        check_size(path, depth * pixels, path.stat().st_size)
         if opened.mode == "F":
             raise DataError(f"{path} has floating-point pixels; save it with 8 or 16 bits.")
         # Without these, getexif() would decode the whole image.

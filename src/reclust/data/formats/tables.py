@@ -110,9 +110,9 @@ def _not_numeric(frame: Any, where: str) -> dict[str, str]:
                 isinstance(cell, (Real, Decimal, np.bool_)) for cell in cells):
             continue
         odd = next((cell for cell in cells if not isinstance(cell, Real)), None)
-        if isinstance(odd, (list, tuple, np.ndarray)):
-            raise DataError(f"{where}: {name!r} holds an array in each row; needed: a number. Give "
-                            f"the arrays themselves: numpy.stack(frame[{name!r}].to_list()).")
+        if isinstance(odd, (list, tuple, dict, set, np.ndarray)):
+            raise DataError(f"{where}: {name!r} holds a {type(odd).__name__} in each row, not a "
+                            f"number. Give arrays alone: numpy.stack(frame[{name!r}].to_list()).")
         wrong[str(name)] = f"such as {odd[:40]!r}" if isinstance(odd, str) else str(kind)
     return wrong
 
@@ -157,6 +157,9 @@ def read_parquet(path: Path, *, labels: str | None = None, ids: str | None = Non
         check_size(path, about.num_rows * sum(filter(None, sizes.values())) + pages, size)
         table = file.read(columns=list(columns))
         check_size(path, sum(map(_text_bytes, table.columns)), size)
+        for name in filter(None, (labels, ids)):  # pandas would make floats of them
+            if (cells := table[name]).null_count and types.is_integer(cells.type):
+                table = table.drop_columns([name]).append_column(name, cells.cast("string"))
         frame = table.to_pandas()
     return from_frame(frame, labels=labels, ids=ids, where=str(path))
 

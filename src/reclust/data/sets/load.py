@@ -59,11 +59,6 @@ def load(name: str, *, folder: str | os.PathLike[str] | None = None,
     download
         Download the original files if nothing is found.
 
-    Returns
-    -------
-    Dataset
-        Images as distributed, with labels, split and citation.
-
     Examples
     --------
     >>> from reclust.data import load
