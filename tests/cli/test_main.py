@@ -200,4 +200,4 @@ def test_errors_without_words_are_named(monkeypatch, capsys):
         raise MemoryError
 
     monkeypatch.setattr("reclust.cli.installation._doctor", fails)
-    assert main(["doctor"]) == 1 and capsys.readouterr().err == "reclust: error: MemoryError: \n"
+    assert main(["doctor"]) == 1 and capsys.readouterr().err == "reclust: error: MemoryError\n"

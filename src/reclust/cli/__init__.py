@@ -58,5 +58,5 @@ def main(argv: Sequence[str] | None = None) -> int:
         expected = (ValueError, LookupError, OSError, ImportError, RuntimeError)
         message = error.args[0] if isinstance(error, KeyError) and error.args else error
         kind = "" if isinstance(error, expected) and str(message) else f"{type(error).__name__}: "
-        print(f"reclust: error: {kind}{printable(str(message))}", file=sys.stderr)
+        print(f"reclust: error: {kind}{printable(str(message))}".rstrip(": "), file=sys.stderr)
         return 1

@@ -277,7 +277,7 @@ def _best_on_cpu(protocol: Settings, representation: Representation | None, chan
 
 
 def _batch_size(n_samples: int, *, steps: int) -> int:
-    """Return a power of two: 32 to 256 for about this number of steps per epoch, at most 1600."""
+    """Return a power of two for about `steps` per epoch: 32 to 256, more above 400,000 samples."""
     return 2 ** round(math.log2(max(n_samples / 1600, min(256, max(32, n_samples / steps)))))
 
 
