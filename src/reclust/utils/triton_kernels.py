@@ -167,15 +167,18 @@ def _which(starts, block):
 
 @triton.jit
 def _number(numbers, which):
-    found = numbers[0].to(tl.int64)
+    found = tl.zeros((), tl.int64) + numbers[0]  # a sum, because triton makes constants of ones
     for i in tl.static_range(1, len(numbers)):
-        found = tl.where(which == i, numbers[i].to(tl.int64), found)
+        found = tl.where(which == i, tl.zeros((), tl.int64) + numbers[i], found)
     return found
 
 
 @triton.jit
 def _pointer(pointers, which):
-    return _number(pointers, which).to(pointers[0].dtype)
+    found = pointers[0]
+    for i in tl.static_range(1, len(pointers)):
+        found = tl.where(which == i, pointers[i], found)
+    return found
 
 
 @triton.jit
