@@ -308,6 +308,17 @@ def uneven(measured: dict[str, Any]) -> str:
             "the true sizes, by k-means or from its probabilities, whichever is better.\n\n" + table(["set", "samples", *methods], rows))
 
 
+def cells(measured: dict[str, Any]) -> str:
+    methods = list(next(iter(measured.values()))["methods"])
+    rows = [[method, *(f"{seen['methods'][method]['ari']:.1f}" for seen in measured.values()),
+             " ".join(str(seen["methods"][method]["clusters"]) for seen in measured.values()),
+             f"{mean(seen['methods'][method]['seconds'] for seen in measured.values()):.0f}"] for method in methods]
+    suggested = ", ".join(str(seen["suggest_k"]) for seen in measured.values())
+    return ("Counts of 2,000 genes in 3,000 cells of eight types (50, 100, 150, 250, 400, 500, 650 and 900 cells), log-normalized, 50 principal "
+            f"components; ARI in percent. `suggest_k` finds {suggested}.\n\n" +
+            table(["method", *measured, "clusters", "seconds"], rows))
+
+
 def doubtful(measured: dict[str, Any]) -> str:
     sure = [seen["right_if_sure"] for seen in measured.values() if seen["right_if_sure"] is not None]
     rows = []
@@ -381,6 +392,7 @@ SECTIONS: list[tuple[str, str, str, Callable[[dict[str, Any]], str]]] = [
       for kind, more in (("tables", ""), ("texts", ""), ("images", " --sets digits optdigits usps mnist gtsrb --rows 10000"))),
     ("Probabilities and outliers", "doubtful", "benchmarks/doubtful.py tables.npz", doubtful),
     ("Clusters of uneven size", "uneven_images", "benchmarks/uneven.py images FOLDER --sets digits optdigits", uneven),
+    ("Simulated cells", "cells", "benchmarks/cells.py", cells),
     ("Import", "import_time", "benchmarks/import_time.py", import_time),
 ]
 

@@ -25,7 +25,7 @@ from reclust import (
 )
 from reclust.data.augmentation.affine import Affine
 from reclust.estimators import presets
-from reclust.interventions import GaussianMixture, KMedoids
+from reclust.interventions import GaussianMixture, KMedoids, MergedKMeans
 from reclust.training.engine.adam import Adam, Leaf
 from reclust.training.engine.compilation import Captured
 from reclust.training.self_label import self_label
@@ -163,7 +163,7 @@ def test_draws_are_the_same_bits():
         assert torch.equal(cpu, gpu.cpu())
 
 
-@pytest.mark.parametrize("method", [KMeans(), KMedoids(n_init=3), GaussianMixture(restarts=2)])
+@pytest.mark.parametrize("method", [KMeans(), MergedKMeans(), KMedoids(n_init=3), GaussianMixture(restarts=2)])
 def test_reclustering_finds_what_it_finds_on_the_cpu(method):
     z = draws.normal(draws.key([0, 1]), (500, 4), dtype=torch.float64)
     cpu, gpu = (method(z.to(device), 5, draws.key([2, 3], device=device)).cpu() for device in ("cpu", "cuda"))

@@ -36,6 +36,7 @@ from reclust import (
     TrainingFailed,
     train,
 )
+from reclust.interventions import MergedKMeans
 
 X, Y = blobs(n=120)
 FEW, _ = blobs(n=60)
@@ -131,7 +132,7 @@ def test_ones_own_modules():
 
 
 def test_the_intervention_is_brb_unless_said_otherwise_and_a_warning_tells_when_it_never_fires():
-    assert IDEC(10)._recipe().settings.intervention.steps == BRB().steps
+    assert IDEC(10)._recipe().settings.intervention.steps == BRB(method=MergedKMeans()).steps
     assert IDEC(10, intervention=None)._recipe().settings.intervention is None
     with pytest.warns(ReclustWarning, match="never fires within epochs=2") as seen:
         quick(epochs=2).fit(X)

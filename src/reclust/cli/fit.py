@@ -177,7 +177,9 @@ def _model(arguments: argparse.Namespace, *, images: bool) -> Any:
     from .. import estimators
 
     images = images or arguments.image_shape is not None
-    time_budget = None if arguments.minutes is None else 60 * arguments.minutes
+    options = {"image_shape": arguments.image_shape, "random_state": arguments.seed,
+               "device": arguments.device,
+               "time_budget": None if arguments.minutes is None else 60 * arguments.minutes}
     deep = arguments.augment != "auto" or not arguments.standardize or any(
         getattr(arguments, name) is not None
         for name in ("preset", "n_init", "pretrain_epochs", "epochs", "light"))
@@ -186,15 +188,12 @@ def _model(arguments: argparse.Namespace, *, images: bool) -> Any:
         raise ValueError("--effort is an option of reclust, --augment, --epochs, --light and the "
                          "like are options of dec, idec and dcn: they cannot be used together.")
     if algorithm == "reclust":
-        return estimators.Reclust(
-            arguments.n_clusters, effort=arguments.effort, image_shape=arguments.image_shape,
-            device=arguments.device, random_state=arguments.seed, time_budget=time_budget)
+        return estimators.Reclust(arguments.n_clusters, effort=arguments.effort, **options)
     model = getattr(estimators, algorithm.upper())(
         arguments.n_clusters, preset=arguments.preset or ("best" if images else "everyday"),
-        n_init=arguments.n_init, epochs=arguments.epochs, random_state=arguments.seed,
-        pretrain_epochs=arguments.pretrain_epochs, image_shape=arguments.image_shape,
+        n_init=arguments.n_init, epochs=arguments.epochs, standardize=arguments.standardize,
         augment=None if arguments.augment == "none" else arguments.augment,
-        standardize=arguments.standardize, device=arguments.device, time_budget=time_budget)
+        pretrain_epochs=arguments.pretrain_epochs, **options)
     if arguments.light is not None:
         model.set_params(lens=replace(model._recipe(3).lens, light=arguments.light))
     return model

@@ -130,13 +130,11 @@ def _extras() -> Found:
 def _requirements() -> dict[str, list[str]]:
     """Group required packages by extra, with "" for the core."""
     required: dict[str, list[str]] = {}
-    lines: list[str] = []
     with suppress(metadata.PackageNotFoundError):  # not installed, only on the path
-        lines = metadata.requires("reclust") or []
-    for line in lines:
-        extra, package = re.search(r"extra == ['\"]([\w-]+)", line), re.match(r"[\w.-]+", line)
-        if package and package[0] != "reclust" and "python_version" not in line:
-            required.setdefault(extra[1] if extra else "", []).append(package[0])
+        for line in metadata.requires("reclust") or []:
+            extra, package = re.search(r"extra == ['\"]([\w-]+)", line), re.match(r"[\w.-]+", line)
+            if package and package[0] != "reclust" and "python_version" not in line:
+                required.setdefault(extra[1] if extra else "", []).append(package[0])
     return required
 
 

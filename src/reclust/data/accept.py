@@ -122,11 +122,9 @@ def select_columns(dataset: Dataset, columns: Sequence[str]) -> Dataset:
     if more:
         warn(f"{dataset.name} has columns that were not in the fit; they are ignored: "
              f"{listed(more)}.")
-    samples = dataset.samples
-    if is_dataframe(samples):
-        samples = numbers_of(samples[list(columns)], dataset.name)
-    else:
-        samples = samples[:, [place[name] for name in columns]]
+    samples = (numbers_of(dataset.samples[list(columns)], dataset.name)
+               if is_dataframe(dataset.samples)
+               else dataset.samples[:, [place[name] for name in columns]])
     return replace(dataset, samples=samples, feature_names=tuple(columns))
 
 
@@ -156,8 +154,7 @@ def _channels_last(X: np.ndarray, image_shape: Sequence[int] | None) -> np.ndarr
     """Move channels from (n, channels, h, w) to the end; leave other layouts unchanged."""
     shape = X.shape[1:]
     if len(shape) == 3 and image_shape is not None:
-        known = tuple(image_shape)
-        return np.moveaxis(X, 1, -1) if shape != known == (*shape[1:], shape[0]) else X
+        return np.moveaxis(X, 1, -1) if shape != tuple(image_shape) == (*shape[1:], shape[0]) else X
     if len(shape) == 3 and channels_come_first(shape):
         return np.moveaxis(X, 1, -1)
     if len(shape) == 2 and image_shape is None and max(shape) > 4 * min(shape):

@@ -87,8 +87,7 @@ class Dataset:
 
     def take(self, index: Any) -> "Dataset":
         """Select samples by a slice, integers or a mask, with their labels, split and ids."""
-        fields = ("samples", "labels", "split", "ids")
-        values = {name: getattr(self, name) for name in fields}
+        values = {name: getattr(self, name) for name in ("samples", "labels", "split", "ids")}
         chosen: dict[str, Any] = {name: getattr(value, "iloc", value)[index]
                                   for name, value in values.items() if value is not None}
         return replace(self, **chosen)

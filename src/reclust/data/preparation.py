@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -75,10 +76,7 @@ class Preparation:
         shift = scale = None
         if self.image_shape is not None:
             shift, scale = torch.from_numpy(self.second.shift), torch.from_numpy(self.second.scale)
-
-        def load(raw: np.ndarray) -> np.ndarray:
-            return self.before_augmentation(raw, np.float32)
-
+        load = partial(self.before_augmentation, dtype=np.float32)
         shape = X.shape[0], *(self.sample_shape or X.shape[1:])
         if 4 * math.prod(shape) > limit:
             return StreamedInputs(X, load, shift, scale).to(device, torch.float32)

@@ -294,7 +294,7 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
     def _label(self, X: Any, n_clusters: int, seed: int) -> None:
         """Label the samples, drop empty clusters, and compute what a fitted model holds besides."""
         self.labels_, self.probabilities_ = self.assign(X)
-        nonempty = np.flatnonzero(np.bincount(self.labels_))
+        nonempty = torch.from_numpy(self.labels_).bincount().nonzero()[:, 0].numpy()
         if len(nonempty) < n_clusters:
             self.labels_ = np.searchsorted(nonempty, self.labels_).astype(np.int32)
         self._keep_clusters(nonempty)
@@ -332,7 +332,7 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
 
         def nearest_leaf(model: Model, z: Tensor) -> Tensor:
             own = model.assign(z)[:, None] == clusters.to(z.device)
-            return torch.cdist(z, leaves.to(z)).where(own, torch.inf).argmin(1).int()
+            return torch.cdist(z, leaves.to(z)).where(own, torch.inf).argmin(1).short()
 
         self.leaves_ = self.map_samples(X, nearest_leaf)
 

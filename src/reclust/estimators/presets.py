@@ -16,6 +16,7 @@ from ..ensemble.selection import NormalizedInformation, Selector, SharedInformat
 from ..interventions import BRB, Every, Intervention, KaimingNoise, Recluster, SoftReset
 from ..interventions.exchange import Exchange
 from ..interventions.reclustering.medoids import KMedoids
+from ..interventions.reclustering.merging import MergedKMeans
 from ..interventions.reclustering.recluster import RandomCenters
 from ..interventions.soft_reset import ResetMomentum
 from ..interventions.split_merge import SplitMerge
@@ -212,11 +213,11 @@ def everyday(n_clusters: int, objective: Objective, *, channels: int | None = No
     fewer = max(1, n_samples / EVERYDAY_SAMPLES)
     return Settings(
         n_clusters, objective, representation or Autoencoder(hidden=(512, 256, 128)),
-        intervention=BRB(interval=math.ceil(interval / fewer)),
+        intervention=BRB(interval=math.ceil(interval / fewer), method=MergedKMeans()),
         pretraining=Schedule(epochs=math.ceil(pretraining / fewer), batch_size=batch_size,
                              views=("clean",)),
         clustering=Schedule(epochs=max(2, math.ceil(clustering / fewer)), batch_size=batch_size),
-        first_centers=Recluster(subsample=100_000))
+        first_centers=Recluster(MergedKMeans(), subsample=100_000))
 
 
 # BRB among replicas: poor ones continue as copies of better ones with other clusters.

@@ -10,6 +10,7 @@ from .reclustering.kmeans import (
     KMeansPlusPlus as KMeansPlusPlus,
 )
 from .reclustering.medoids import KMedoids as KMedoids
+from .reclustering.merging import MergedKMeans as MergedKMeans
 from .reclustering.mixture import GaussianMixture as GaussianMixture
 from .reclustering.recluster import (
     NativeRecluster as NativeRecluster,

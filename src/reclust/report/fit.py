@@ -218,22 +218,18 @@ def _profiles(fit: FitSample, names: Any) -> Plain:
 
 def _number(model: FittedModel) -> Plain | None:
     found = getattr(model, "suggestion_", None)
-    if found is None:
-        return None
-    chance = None if np.isnan(found.chance) else found.chance
-    return {"ks": list(found.ks), "agreement": found.agreement.tolist(), "chance": chance,
-            "k": found.k, "words": found.answer}
+    return None if found is None else {
+        "ks": found.ks, "agreement": found.agreement, "chance": found.chance, "k": found.k,
+        "words": found.answer}
 
 
 def _tree(model: FittedModel) -> Plain | None:
     if not hasattr(model, "tree_"):  # files of version 0.1
         return None
-    leaves, sizes = np.unique(model.leaves_, return_counts=True)
-    counts = dict(zip(leaves.tolist(), sizes.tolist(), strict=True))
+    sizes = np.bincount(model.leaves_, minlength=len(model.tree_) + 1).tolist()
     clusters = dict(zip(model.leaves_.tolist(), model.labels_.tolist(), strict=True))
     return {"merges": model.tree_[:, :3].tolist(), "leaves": [
-        {"cluster": clusters.get(leaf), "size": counts.get(leaf, 0)}
-        for leaf in range(len(model.tree_) + 1)]}
+        {"cluster": clusters.get(leaf), "size": size} for leaf, size in enumerate(sizes)]}
 
 
 def _curves(fit: FitSample) -> Plain:

@@ -3,6 +3,7 @@
 import base64
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -43,11 +44,10 @@ def scene(columns: Mapping[str, Curve], rows: np.ndarray, *, classes: np.ndarray
     if not taken:
         return None
     shown = spread(len(rows), samples)
-    z = [points[shown].astype(np.float64) for _, points, _ in taken]
-    centers = [points.astype(np.float64) for _, _, points in taken]
-    clusters = [((points[:, None] - c) ** 2).sum(-1).argmin(1)
-                for points, c in zip(z, centers, strict=True)]
-    placed = [_standardized(points, c) for points, c in zip(z, centers, strict=True)]
+    pairs = [(points[shown].astype(np.float64), centers.astype(np.float64))
+             for _, points, centers in taken]
+    clusters = [((points[:, None] - centers) ** 2).sum(-1).argmin(1) for points, centers in pairs]
+    placed = [_standardized(points, centers) for points, centers in pairs]
     directions = _plane(np.concatenate([points for points, _ in placed]))
     flat = np.stack([np.concatenate(pair) @ directions for pair in placed])
     # Outliers are clipped to the border.
@@ -56,7 +56,7 @@ def scene(columns: Mapping[str, Curve], rows: np.ndarray, *, classes: np.ndarray
         "frames": [{"epoch": epoch, "reset": moment == 1} for (epoch, moment), _, _ in taken],
         "points": _as_bytes(np.clip(flat / reach * 127 + 128, 0, 255)),
         "clusters": _as_bytes(np.stack(clusters)), "rows": rows[shown],
-        "n_clusters": len(centers[0]), "classes": None if classes is None else classes[shown]}
+        "n_clusters": len(pairs[0][1]), "classes": None if classes is None else classes[shown]}
 
 
 def embedding_map(z: np.ndarray, centers: np.ndarray, labels: np.ndarray, rows: np.ndarray, *,
@@ -131,10 +131,9 @@ def contact_sheet(images: np.ndarray, shown: np.ndarray, labels: np.ndarray, *,
         members = np.flatnonzero(labels == cluster)
         entry: dict[str, Any] = {"size": len(members), "samples": samples}
         if classes is not None:
-            names, counts = np.unique(classes[members], return_counts=True)
-            most_frequent = np.argsort(-counts, kind="stable")[:3]
+            most_frequent = Counter(np.sort(classes[members])).most_common(3)
             entry |= {"classes": [str(name) for name in classes[samples]],
-                      "counts": [(str(names[i]), int(counts[i])) for i in most_frequent]}
+                      "counts": [(str(name), count) for name, count in most_frequent]}
         clusters.append(entry)
     step = -(-max(images.shape[-3:-1]) // THUMBNAIL)
     small = np.clip(images[..., ::step, ::step, :] * 255, 0, 255).astype(np.uint8)

@@ -113,7 +113,18 @@ class AutoencoderProtocol(StudyProtocol):
         return settings if self.reading == "text" else presets.as_program(settings)
 
     def sample(self, dataset: str, folder: Folder) -> Sample:
-        return _autoencoder_sample(self, dataset, folder, _modified_at(dataset, folder))
+        return _sample(self, dataset, folder, _modified_at(dataset, folder))
+
+    def _prepared(self, data: Dataset) -> Sample:
+        data = data.take(slice(self.rows))
+        if self.classes:
+            data = data.take(np.isin(np.asarray(data.labels), self.classes))
+        lens = Lens(self.least_side, self.light)
+        if lens.least_side is not None and self.side is None:
+            data = replace(data, resize_to=None)  # the lens resizes
+        inputs = (paper_data(data, images=self.images) if lens == Lens()
+                  else prepare(data, equalized=False, lens=lens))
+        return Sample(inputs, np.asarray(data.labels))
 
     def size(self, dataset: str) -> int:
         return self.rows or (sum(SETS[dataset].counts) if dataset in SETS else 10_000)
@@ -185,15 +196,25 @@ class ContrastiveProtocol(StudyProtocol):
             published = change(presets.PAPER_SELF_LABELING,
                                {"training": {"views": ("clean", "augmented")}})
         shorter = self.labeling_epochs / published.training.epochs
-        epochs = max(1, round(shorter * published.warmup.epochs))
         warmup, training = (
-            replace(stage, epochs=count, batch_size=min(stage.batch_size, 2 * self.batch_size))
-            for stage, count in ((published.warmup, epochs),
-                                 (published.training, self.labeling_epochs)))
+            replace(stage, epochs=max(1, round(shorter * stage.epochs)),
+                    batch_size=min(stage.batch_size, 2 * self.batch_size))
+            for stage in (published.warmup, published.training))
         return replace(published, warmup=warmup, training=training)
 
     def sample(self, dataset: str, folder: Folder) -> Sample:
-        return _contrastive_sample(self, dataset, folder, _modified_at(dataset, folder))
+        return _sample(self, dataset, folder, _modified_at(dataset, folder))
+
+    def _prepared(self, data: Dataset) -> Sample:
+        if data.split is None:
+            data = data.take(slice(self.rows))
+            return Sample(paper_data(data), np.asarray(data.labels))
+        train, test = data.train.take(slice(self.rows)), data.test.take(slice(self.rows))
+        inputs, test_inputs = paper_data(train), paper_data(test)
+        if self.reading == "text":
+            test_inputs = replace(test_inputs, mean=inputs.mean, std=inputs.std)
+        held_out = Sample(test_inputs, np.asarray(test.labels))
+        return Sample(inputs, np.asarray(train.labels), held_out)
 
     def size(self, dataset: str) -> int:
         return self.rows or (SETS[dataset].counts[0] if dataset in SETS else 10_000)
@@ -226,13 +247,6 @@ def _n_clusters(dataset: str, known: Mapping[str, int]) -> int:
     return known[family]
 
 
-def _load(dataset: str, side: int | None, folder: Folder) -> Dataset:
-    data = load(dataset, folder=folder)
-    if data.labels is None:
-        raise ValueError(f"{dataset} has no labels to score runs against.")
-    return data if side is None else replace(data, resize_to=(side, side))
-
-
 def _modified_at(dataset: str, folder: Folder) -> float | None:
     """Modification time of a user's file, so that a changed one is read again."""
     file = custom_file(dataset, folder=folder)
@@ -240,30 +254,10 @@ def _modified_at(dataset: str, folder: Folder) -> float | None:
 
 
 @lru_cache(maxsize=1)  # groups of one data set usually follow each other
-def _autoencoder_sample(protocol: AutoencoderProtocol, dataset: str, folder: Folder,
-                        modified_at: float | None) -> Sample:
-    data = _load(dataset, protocol.side, folder).take(slice(protocol.rows))
-    if protocol.classes:
-        data = data.take(np.isin(np.asarray(data.labels), protocol.classes))
-    lens = Lens(protocol.least_side, protocol.light)
-    if lens.least_side is not None and protocol.side is None:
-        data = replace(data, resize_to=None)  # the lens resizes
-    inputs = (paper_data(data, images=protocol.images) if lens == Lens()
-              else prepare(data, equalized=False, lens=lens))
-    return Sample(inputs, np.asarray(data.labels))
-
-
-@lru_cache(maxsize=1)
-def _contrastive_sample(protocol: ContrastiveProtocol, dataset: str, folder: Folder,
-                        modified_at: float | None) -> Sample:
-    data, rows = _load(dataset, protocol.side, folder), slice(protocol.rows)
-    if data.split is None:
-        data = data.take(rows)
-        return Sample(paper_data(data), np.asarray(data.labels))
-    train, test = data.train.take(rows), data.test.take(rows)
-    inputs = paper_data(train)
-    test_inputs = paper_data(test)
-    if protocol.reading == "text":
-        test_inputs = replace(test_inputs, mean=inputs.mean, std=inputs.std)
-    held_out = Sample(test_inputs, np.asarray(test.labels))
-    return Sample(inputs, np.asarray(train.labels), held_out)
+def _sample(protocol: AutoencoderProtocol | ContrastiveProtocol, dataset: str, folder: Folder,
+            modified_at: float | None) -> Sample:
+    data = load(dataset, folder=folder)
+    if data.labels is None:
+        raise ValueError(f"{dataset} has no labels to score runs against.")
+    side = protocol.side
+    return protocol._prepared(data if side is None else replace(data, resize_to=(side, side)))

@@ -16,6 +16,7 @@ from ..utils.choices import PrecisionName
 from ..utils.values import change, choice, integer, integers, to_json, value
 from .measures import LABEL_FREE, MEASURES
 from .protocols import AutoencoderProtocol, StudyProtocol
+from .store.reader import grouped
 from .store.store import PlannedRun
 
 # Part of every key. Keys leave out default values: increase it when a default changes, or when
@@ -195,11 +196,8 @@ class Study:
         groups: list[Group] = []
         for cell in product(self.datasets, self.algorithms, self.pretrained):
             base = self.protocol.settings(*cell[:2], pretrained=cell[2])
-            stackable: dict[str, list[tuple[Variant, Settings]]] = {}
-            for variant in self.variants:
-                settings = _settings(base, variant)
-                alike = canonical(replace(settings, intervention=None))
-                stackable.setdefault(alike, []).append((variant, settings))
+            pairs = [(variant, _settings(base, variant)) for variant in self.variants]
+            stackable = grouped(pairs, lambda pair: canonical(replace(pair[1], intervention=None)))
             groups += [self._group(*cell, stack) for variants in stackable.values()
                        for stack in self._stacks(variants)]
         known: dict[str, PlannedRun] = {}

@@ -21,6 +21,7 @@ from .monitors.base import Moment, Snapshot
 from .recorder import Recorder
 from .settings import Schedule
 
+LABELED_AT_ONCE = 2**20
 EXPLODING_NORM = 1000  # relative to `clip_norm`, above which a warning is given
 
 
@@ -174,7 +175,11 @@ class Phase:
 
     def label(self) -> np.ndarray:
         """Assign all samples, (r, n)."""
-        z = self.embedder.embed()
-        # Weights may be finite and still too large for finite embeddings.
-        self._record_failures(z.isfinite().all(-1).all(-1).cpu().numpy())
-        return self.embedder.assign(z).int().cpu().numpy()
+        inputs, labels, finite = self.context.inputs, [], torch.tensor(True)
+        for rows in torch.arange(inputs.n_samples, device=inputs.device).split(LABELED_AT_ONCE):
+            z = self.embedder.embed(rows)
+            # Weights may be finite and still too large for finite embeddings.
+            finite = finite.to(z.device) & z.isfinite().all(-1).all(-1)
+            labels.append(self.embedder.assign(z).int())
+        self._record_failures(finite.cpu().numpy())
+        return torch.cat(labels, dim=1).cpu().numpy()

@@ -40,6 +40,11 @@ def test_long_lines_of_names(tmp_path):
     assert found.samples.shape == (4, 9000) and found.feature_names == tuple(names)
 
 
+def test_cells_longer_than_the_csv_module_reads(tmp_path):
+    found = read(csv(tmp_path, "a,b\n1,2\n" + f"3,{'word ' * 40_000}\n"))
+    assert found.samples.shape == (2, 2)
+
+
 def test_labels_ids_dropped_columns_quotes_and_a_byte_order_mark(tmp_path):
     rows = "".join(f'"id, {i}",{a!r},x{i},{b!r},{c!r},"{label}"\n'
                    for i, ((a, b, c), label) in enumerate(zip(VALUES.tolist(), LABELS, strict=True)))

@@ -4,6 +4,7 @@ import csv
 import gzip
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from io import StringIO
 from itertools import islice
 from pathlib import Path
@@ -90,8 +91,7 @@ def _sniff(head: Sequence[str], path: Path, wanted: Sequence[str | None]) -> _Di
     if not lines:
         raise DataError(f"{path} is empty; needed: rows of numbers, with or without a header.")
     delimiter = _delimiter(lines)
-    cells = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
-    first, *rows = [[cell.strip() for cell in row] for row in cells]
+    first, *rows = _rows(lines, delimiter)
     longer = {len(row) - len(first) for row in rows}
     if longer == {1} and not any(row[-1] for row in rows):  # rows end with a delimiter
         first.append("")
@@ -109,10 +109,19 @@ def _sniff(head: Sequence[str], path: Path, wanted: Sequence[str | None]) -> _Di
     return _Dialect(delimiter, "," if commas else ".", names, header_lines)
 
 
+def _rows(lines: Sequence[str], delimiter: str) -> list[list[str]]:
+    """Cut lines into cells, up to one that is too long for the csv module, not for pandas."""
+    rows = []
+    with suppress(csv.Error):
+        for row in csv.reader(lines, delimiter=delimiter, skipinitialspace=True):
+            rows.append([cell.strip() for cell in row])
+    return rows
+
+
 def _delimiter(lines: Sequence[str]) -> str:
     """Return the first delimiter that cuts the first two lines into equally many cells."""
     for mark in [mark for mark in "\t;|" if mark in lines[0]]:
-        counts = [len(row) for row in csv.reader(lines[:2], delimiter=mark)]
+        counts = [len(row) for row in _rows(lines[:2], mark)]
         if 1 < counts[0] and counts[-1] - counts[0] in (0, 1):
             return mark
     first, second = lines[0].split(), lines[min(1, len(lines) - 1)].split()

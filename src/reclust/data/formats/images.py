@@ -88,18 +88,16 @@ def read_images(place: Path, *, size: Sequence[int] | None = None,
 
 def _paths(place: Path) -> list[Path]:
     paths = sorted(find_images(place)) if place.is_dir() else [place]
-    unsupported = [path for path in paths if path.suffix.lower() in UNSUPPORTED]
-    left_out = ""
-    if unsupported:
-        endings = ", ".join(sorted({path.suffix.lower() for path in unsupported}))
-        left_out = (f"{len(unsupported)} photos in {place} are left out because of their format "
-                    f"({endings}): convert them to JPEG or PNG first.")
-    if len(unsupported) == len(paths):
+    supported = [path for path in paths if path.suffix.lower() not in UNSUPPORTED]
+    endings = sorted({path.suffix.lower() for path in paths} & UNSUPPORTED)
+    left_out = (f"{len(paths) - len(supported)} photos in {place} are left out because of their "
+                f"format ({', '.join(endings)}): convert them to JPEG or PNG first.")
+    if not supported:
         raise DataError(f"{place} holds no images; looked for {', '.join(sorted(SUFFIXES))}. "
-                        + left_out)
-    if unsupported:
+                        + (left_out if endings else ""))
+    if endings:
         warn(left_out)
-    return [path for path in paths if path not in unsupported]
+    return supported
 
 
 def find_images(folder: Path) -> Iterator[Path]:

@@ -40,10 +40,8 @@ def from_frame(frame: Any, *, labels: str | None = None, ids: str | None = None,
     if not features.size:
         raise DataError(f"{where} is empty: its shape is {features.shape}.")
     plain = not _not_numeric(features, where) and not features.isna().any(axis=None)
-    if plain and not row_numbers(features):
-        values = numbers_of(features, where)
-    else:
-        values = features.reset_index(drop=True)
+    values = (numbers_of(features, where) if plain and not row_numbers(features)
+              else features.reset_index(drop=True))
     numbered = ids is None and type(frame.index).__name__ == "RangeIndex"
     return ReadTable(values, None if labels is None else frame[labels].to_numpy(),
                      None if numbered else (frame.index if ids is None else frame[ids]).to_numpy(),

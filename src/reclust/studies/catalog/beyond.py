@@ -33,10 +33,9 @@ def _variant(name: str, intervention: Intervention | None = BEST_INTERVENTION,
     return Variant(name, intervention, {**changes, "pretraining": pretraining})
 
 
-INDEPENDENT = _variant("independent", PAPER_INTERVENTIONS["brb"])
-EXCHANGING = _variant("exchange", every(EXCHANGE, RESET, RECLUSTER, MOMENTUM))
-SPLITTING = _variant("split and merge")
-USUAL = (INDEPENDENT, EXCHANGING, SPLITTING)
+USUAL = (_variant("independent", PAPER_INTERVENTIONS["brb"]),
+         _variant("exchange", every(EXCHANGE, RESET, RECLUSTER, MOMENTUM)),
+         _variant("split and merge"))
 MOVING = _variant("more motion", augment=MOTION)
 BRIEFLY = _variant("more motion", OFTEN, pretraining={"epochs": 60}, clustering={"epochs": 100},
                    augment=MOTION)

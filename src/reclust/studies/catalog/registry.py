@@ -29,10 +29,9 @@ def named(name: str) -> Study:
     return study if name == full else study.mini()
 
 
-def add(name: str, about: str, variants: tuple[Variant, ...], **fields: Any) -> Study:
+def add(name: str, about: str, variants: tuple[Variant, ...], **fields: Any) -> None:
     """Add a study to the catalog; tools/catalog.py updates what `reclust study list` shows."""
     _CATALOG[name] = Study(name, variants, about, **fields)
-    return _CATALOG[name]
 
 
 def every(*steps: Step, interval: int = 20) -> Every:

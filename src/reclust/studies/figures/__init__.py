@@ -23,7 +23,7 @@ __all__ = ["Choice", "FIGURES", "FigureSpec", "MissingData", "draw", "figure", "
 
 DRAW: dict[str, Callable[[Runs, Choice], Figure]] = {
     "learning-curves": curves.draw_learning_curves,
-    "analysis": partial(curves.draw_curves, curves.DISTANCES),
+    **dict.fromkeys(("analysis", "controls"), partial(curves.draw_curves, curves.DISTANCES)),
     "analysis-silhouette": partial(curves.draw_curves, (*curves.DISTANCES, "silhouette")),
     "relative-change": scores.draw_relative_change, "radar": scores.draw_radar,
     "distance-ratios": embeddings.draw_ratios, "voronoi": embeddings.draw_voronoi,
@@ -32,7 +32,6 @@ DRAW: dict[str, Callable[[Runs, Choice], Figure]] = {
     "embedding": embeddings.draw_embedding, "reset-closeup": embeddings.draw_closeup,
     **dict.fromkeys(("embedding-reset", "momentum-reset"), scores.draw_by_algorithm),
     **{f"{measure}-bars": partial(scores.draw_by_start, measure) for measure in ("nmi", "ari")},
-    "controls": partial(curves.draw_curves, curves.DISTANCES),
     "soft-reset-components": partial(curves.draw_curves, ("accuracy",)),
     "n-init": scores.draw_n_init,
 }

@@ -74,11 +74,10 @@ def frame(axes: Axes) -> None:
 
 def same_limits(several: list[Axes], moments: list[Moment], margin: float = 0.05) -> None:
     everything = np.concatenate([part for moment in moments for part in (moment.z, moment.centers)])
-    low, high = everything.min(0), everything.max(0)
-    space = margin * (high - low)
+    space = margin * np.ptp(everything, axis=0)
+    x, y = np.transpose([everything.min(0) - space, everything.max(0) + space])
     for axes in several:
-        axes.set_xlim(low[0] - space[0], high[0] + space[0])
-        axes.set_ylim(low[1] - space[1], high[1] + space[1])
+        axes.set(xlim=x, ylim=y)
 
 
 def draw_embedding(runs: Runs, choice: Choice) -> Figure:

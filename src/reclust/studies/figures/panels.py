@@ -84,8 +84,7 @@ def banded(axes: Axes, curves: pandas.DataFrame, column: str, variants: Sequence
         if wide.empty:
             continue
         scale = 100 if column in labels.PERCENT else 1
-        mean, runs = scale * wide.mean(axis=1), wide.count(axis=1)
-        spread = (scale * wide.std(axis=1, ddof=1) / np.sqrt(runs)).fillna(0.0)
+        mean, spread = scale * wide.mean(axis=1), scale * wide.sem(axis=1).fillna(0.0)
         # Epochs are measured at their end and the start is epoch -1: add one for epochs trained.
         epochs = wide.index.to_numpy() + 1
         style = "-" if variant == "brb" else labels.STYLES[i % len(labels.STYLES)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..store.reader import CELL, StoreReader
+from ..store.reader import CELL, StoreReader, grouped
 
 if TYPE_CHECKING:
     import pandas
@@ -107,10 +107,8 @@ class Runs:
         """Return these runs, each data set from the study that has most of it."""
         if not self.spec.by_dataset:
             return [self]
-        studies: dict[str, list[str]] = {}
-        for dataset in self.values("dataset"):
-            runs = Runs.select(self.reader, self.spec, replace(choice, datasets=(dataset,)))
-            studies.setdefault(runs.study, []).append(dataset)
+        studies = grouped(self.values("dataset"), lambda dataset: Runs.select(
+            self.reader, self.spec, replace(choice, datasets=(dataset,))).study)
         return [Runs.select(self.reader, self.spec,
                             replace(choice, study=study, datasets=tuple(datasets)))
                 for study, datasets in studies.items()]

@@ -3,8 +3,7 @@
 import base64
 import json
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import partial
 from typing import Any
@@ -19,7 +18,7 @@ from ...utils.version import __version__
 from ..figures import FIGURES, MissingData, figure, source
 from ..figures.panels import rendered
 from ..figures.runs import over_one_epoch
-from ..store.reader import CELL, Status, StoreReader
+from ..store.reader import CELL, Status, StoreReader, grouped
 from ..study import Study
 from .run_details import Found, RunDetails, samples_in
 
@@ -85,32 +84,19 @@ class _UniqueList:
         return self._positions[key]
 
 
-@dataclass(frozen=True)
-class _PhaseCurves:
-    positions: Mapping[str, int]
-    columns: Mapping[str, Curve]
-
-    @property
-    def lines(self) -> list[str]:
-        return [name for name in self.columns if name != "fired" and not name.endswith(AFTER_RESET)]
-
-    def of(self, runs: Sequence[str]) -> dict[str, Curve]:
-        positions = [self.positions[run] for run in runs if run in self.positions]
-        return {name: Curve(curve.epochs, curve.values[:, positions])
-                for name, curve in self.columns.items()} if positions else {}
-
-
 def _study(store: StoreReader, name: str, pools: Mapping[str, _UniqueList]) -> Plain:
     frame = store.runs(name)
     factors = [column for column in frame.columns if column not in _KNOWN]
     means = {tuple(entry[key] for key in CELL): entry
              for entry in store.means(name, measures=MEASURES)}
-    phases = _phases(store, name)
-    lines = 2 * len(means) * sum(len(phase.lines) for phase in phases.values())
-    points = int(np.clip(MAX_NUMBERS // max(1, lines), 12, MAX_POINTS))
-    planned: dict[tuple, list[Plain]] = {}
-    for row in frame.to_dict("records"):
-        planned.setdefault(tuple(row[key] for key in CELL), []).append(row)
+    phases = {}
+    for phase in store.phases(name):
+        if not (curves := store.curves(name, phase=phase)).empty:
+            table = curves.pivot(index="epoch", columns="run")
+            phases[phase] = {line: table[line] for line in table.columns.unique(level=0)}
+    lines = [line for tables in phases.values() for line in _lines(tables)]
+    points = int(np.clip(MAX_NUMBERS // max(1, 2 * len(means) * len(lines)), 12, MAX_POINTS))
+    planned = grouped(frame.to_dict("records"), lambda row: tuple(row[key] for key in CELL))
     cells = []
     for key, rows in planned.items():
         runs = [_run(store, row, pools) for row in rows]
@@ -163,31 +149,24 @@ def _settings_lines(stored: Any, name: str = "") -> list[tuple[str, str]]:
     return lines
 
 
-def _phases(store: StoreReader, study: str) -> dict[str, _PhaseCurves]:
-    phases = {}
-    for phase in store.phases(study):
-        frame = store.curves(study, phase=phase)
-        if not frame.empty:
-            table = frame.pivot(index="epoch", columns="run")
-            names = [name for name in frame.columns if name not in ("run", "epoch")]
-            columns = {name: Curve(table.index.to_numpy(), table[name].to_numpy(np.float64))
-                       for name in names}
-            runs = {run: position for position, run in enumerate(table[names[0]].columns)}
-            phases[phase] = _PhaseCurves(runs, columns)
-    return phases
+def _lines(names: Iterable[str]) -> list[str]:
+    return [name for name in names if name != "fired" and not name.endswith(AFTER_RESET)]
 
 
-def _series(runs: Sequence[str], phases: Mapping[str, _PhaseCurves], points: int,
+def _series(runs: Sequence[str], phases: Mapping[str, Mapping[str, Any]], points: int,
             grids: _UniqueList) -> Plain:
+    """Collect the curves of these runs from tables of epochs and runs, by phase and name."""
     series: Plain = {"curves": {}, "resets": []}
-    for phase, history in phases.items():
-        columns = history.of(runs)
+    for phase, tables in phases.items():
+        known = [run for run in runs if run in next(iter(tables.values()))]
+        columns = {name: Curve(table.index.to_numpy(), table[known].to_numpy(np.float64))
+                   for name, table in tables.items()} if known else {}
         if LABEL_CHANGE in columns:
             changes = columns[LABEL_CHANGE]
             measured = changes.epochs[np.isfinite(changes.values).any(axis=1)]
             comparable = over_one_epoch(changes.epochs, measured)
             columns[LABEL_CHANGE] = Curve(changes.epochs[comparable], changes.values[comparable])
-        for name in history.lines if columns else ():
+        for name in _lines(columns):
             line = page.curve(columns, name, limit=points)
             if line is not None:
                 grid = grids.position(tuple(line.pop("x").tolist()))

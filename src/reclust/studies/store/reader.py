@@ -6,9 +6,8 @@ import json
 import math
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -130,15 +129,14 @@ class StoreReader:
         _std (n - 1), _stderr and _best. The order in which runs finished does not matter.
         """
         by, measures = _listed(by), _listed(measures)
-        cells: dict[tuple, list[tuple]] = {}
-        for row in self.finished(study, by, measures):
-            cells.setdefault(row[: len(by)], []).append(row[len(by) :])
+        cells = grouped(self.finished(study, by, measures), lambda row: row[: len(by)])
         entries = []
         for cell, rows in cells.items():
             entry = {name: bool(part) if name == "pretrained" else part
                      for name, part in zip(by, cell, strict=True)}
             entry["runs"] = len(rows)
-            for name, values in zip(measures, zip(*rows, strict=True), strict=True):
+            columns = list(zip(*rows, strict=True))[len(by) :]
+            for name, values in zip(measures, columns, strict=True):
                 entry |= {f"{name}_{what}": number for what, number in spread(values).items()}
             entries.append(entry)
         return entries
@@ -207,7 +205,13 @@ class StoreReader:
         import pandas
 
         names, parts, columns, rows = names and _listed(names), [], {"run", "epoch"}, 0
-        for group, members in self._groups(study):
+        self._check_study(study)
+        found = self._db.execute(
+            "SELECT r.group_key, r.position, p.run FROM plan p JOIN runs r USING (run) "
+            "WHERE p.study = ? AND r.state = 'finished' ORDER BY r.group_key, r.position",
+            (study,)).fetchall()
+        for group, some in grouped(found, lambda row: row[0]).items():
+            members = {position: run for _, position, run in some}
             curves = self._curves(group, phase, names)
             wanted = {name: curve for name, curve in curves.items() if curve.values.ndim == 2}
             if wanted:
@@ -296,15 +300,6 @@ class StoreReader:
         return self._row(
             "SELECT group_key, position FROM runs WHERE run = ? AND state = 'finished'", run)
 
-    def _groups(self, study: str) -> Iterator[tuple[str, dict[int, str]]]:
-        self._check_study(study)
-        rows = self._db.execute(
-            "SELECT r.group_key, r.position, p.run FROM plan p JOIN runs r USING (run) "
-            "WHERE p.study = ? AND r.state = 'finished' ORDER BY r.group_key, r.position",
-            (study,)).fetchall()
-        for group, members in groupby(rows, key=lambda row: row[0]):
-            yield group, {position: run for _, position, run in members}
-
     def _curves(self, group: str, phase: str, names: Sequence[str] | None) -> dict[str, Curve]:
         some = "" if names is None else f"AND name IN ({marks(names)})"
         rows = self._db.execute(
@@ -331,6 +326,13 @@ def _measure(name: str) -> tuple[str, ...]:
 
 def _listed(names: str | Sequence[str]) -> Sequence[str]:
     return [names] if isinstance(names, str) else names
+
+
+def grouped(members: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
+    groups: dict[Any, list[Any]] = {}
+    for member in members:
+        groups.setdefault(key(member), []).append(member)
+    return groups
 
 
 def spread(values: Sequence[float | None]) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,7 +38,7 @@ def gathered(stores: Iterable[str | os.PathLike[str]], *,
     Of several runs for one seed of a cell, a finished one is planned, from the group with the
     fewest unfinished runs, the first in the order of the stores.
     """
-    plans: dict[str, dict[tuple, list[tuple]]] = {}
+    plans: dict[str, dict[tuple, list[tuple]]] = defaultdict(lambda: defaultdict(list))
     specs: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "gathered.sqlite") as store:
         for path in stores:
@@ -50,8 +50,7 @@ def gathered(stores: Iterable[str | os.PathLike[str]], *,
                     specs.setdefault(new, spec)
                     for _, _, run, group, *cell in reader._db.execute(
                             "SELECT * FROM plan WHERE study = ? ORDER BY position", (name,)):
-                        cells = plans.setdefault(new, {})
-                        cells.setdefault(tuple(cell), []).append((run, group))
+                        plans[new][tuple(cell)].append((run, group))
         rows = store._db.execute("SELECT run FROM runs WHERE state = 'finished'")
         finished = {run for (run,) in rows}
         unfinished = Counter(group for cells in plans.values() for runs in cells.values()

@@ -27,9 +27,7 @@ CONTRASTIVE = Layout(rows=("algorithm", "variant"), blocks=("algorithm",), show=
                      also=("pretrained",))
 # Tables of the studies that have others than the one of `Layout()`.
 STUDY_TABLES: dict[str, tuple[Maker, ...]] = {
-    "acc-table": MAIN,
-    "from-scratch": MAIN,
-    "without-augmentation": MAIN,
+    **dict.fromkeys(("acc-table", "from-scratch", "without-augmentation"), MAIN),
     "reclustering-methods": (BY_ALGORITHM,),
     "subsample-size": (replace(BY_ALGORITHM, average=""),),
     "sensitivity": (Layout(rows=("lr", "interval"), columns="keep", blocks=("lr",),

@@ -8,9 +8,9 @@ from operator import attrgetter
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from ..store.reader import CELL, StoreReader, spread
+from ..store.reader import CELL, StoreReader, grouped, spread
 from . import labels
-from .table import Cell, Row, Table, grouped, number, signed
+from .table import Cell, Row, Table, number, signed
 
 
 @dataclass(frozen=True)

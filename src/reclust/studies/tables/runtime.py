@@ -2,12 +2,12 @@
 
 import json
 from dataclasses import dataclass
-from math import fsum
+from statistics import fmean
 
 from .. import published
-from ..store.reader import CELL, StoreReader
+from ..store.reader import CELL, StoreReader, grouped
 from . import labels
-from .table import Cell, Row, Table, grouped, number
+from .table import Cell, Row, Table, number
 
 PARTS = ("reset", "embedding", "clustering", "momentum")  # of one firing of BRB
 INTERVAL = 20  # epochs over which the paper spreads the time of one firing
@@ -36,30 +36,27 @@ class CellTime:
 
 def cell_times(reader: StoreReader, study: str) -> list[CellTime]:
     """Return the times of each cell with interventions, in the order of the plan."""
-    groups: dict[tuple, list[tuple[str, int]]] = {}
-    trained: dict[tuple, tuple[int, int]] = {}
-    fired_in: dict[str, list[tuple[float, int]]] = {}
     rows = reader.finished(study, (*CELL, "group"), ("run",))
-    for (*cell, group), members in grouped(rows, lambda row: row[:-1]).items():
-        groups.setdefault(tuple(cell), []).append((group, len(members)))
-        if tuple(cell) not in trained:
-            trained[tuple(cell)] = _epochs_and_firings(reader, min(run for *_, run in members))
-        fired_in.setdefault(group, []).append((trained[tuple(cell)][1], len(members)))
+    cells = grouped(rows, lambda row: row[:4])
+    trained = {cell: _epochs_and_firings(reader, min(run for *_, group, run in members
+                                                     if group == members[0][4]))
+               for cell, members in cells.items()}
     # All runs of a group share its time equally, including those that never fire.
-    fired = {group: _mean(counts) for group, counts in fired_in.items()}
+    fired = {group: fmean(trained[row[:4]][1] for row in members)
+             for group, members in grouped(rows, lambda row: row[4]).items()}
     shares, times = reader.shares(), []
 
     def seconds(group: str, *parts: str) -> float:
         return sum(shares[group].get(f"clustering.{part}", 0.0) for part in parts)
 
-    for key, members in groups.items():
-        epochs, firings = trained[key]
+    for cell, members in cells.items():
+        epochs, firings = trained[cell]
         if firings:
-            dataset, algorithm, pretrained, variant = key
-            parts = {part: _mean([(seconds(group, part) / fired[group], count)
-                                  for group, count in members]) for part in PARTS}
-            whole = _mean([(seconds(group, "training", "centers"), count)
-                           for group, count in members])
+            dataset, algorithm, pretrained, variant = cell
+            groups = [group for *_, group, _ in members]  # one for each run
+            parts = {part: fmean(seconds(group, part) / fired[group] for group in groups)
+                     for part in PARTS}
+            whole = fmean(seconds(group, "training", "centers") for group in groups)
             times.append(
                 CellTime(dataset, algorithm, bool(pretrained), variant, parts, whole / epochs))
     return times
@@ -70,10 +67,6 @@ def _epochs_and_firings(reader: StoreReader, run: str) -> tuple[int, int]:
     fired = reader.history(run, ["fired"]).get("clustering", {}).get("fired")
     return (clustering["fields"]["epochs"] if clustering else 0,
             0 if fired is None else fired.values.tolist().count(1))
-
-
-def _mean(weighted: list[tuple[float, int]]) -> float:
-    return fsum(number * count for number, count in weighted) / sum(count for _, count in weighted)
 
 
 def runtime_tables(reader: StoreReader, study: str) -> list[Table]:

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from ...utils.values import value
 from .. import published
-from ..store.reader import CELL, StoreReader
+from ..store.reader import CELL, StoreReader, grouped
 from . import labels
-from .table import Cell, Row, Table, grouped, plus_minus, signed
+from .table import Cell, Row, Table, plus_minus, signed
 
 BASELINES = "baselines"  # study whose runs are shown above those of other studies
 COLOUR_BASELINES = f"{BASELINES}-of-colours"  # the same for the samples of `best-of-colours`
@@ -47,22 +47,19 @@ def score_tables(reader: StoreReader, study: str, *layouts: Layout) -> list[Tabl
         raise ValueError(f"No run of {study} has finished yet in {reader.path}.")
     finished = f"{count} runs." if count == planned else f"{count} of {planned} runs finished."
     compared = published.as_published(study, reader.protocol(study))
-    return [table for layout, rows in zip(layouts, entries, strict=True) for table in _laid_out(
-        study, layout, rows, _baselines(reader, study, layout), finished, compared=compared)]
-
-
-def _laid_out(study: str, layout: Layout, entries: Sequence[Entry], above: Sequence[Entry],
-              finished: str, *, compared: bool) -> list[Table]:
     tables = []
-    for which, members in _sorted_groups(entries, layout.tables):
-        columns = list(dict.fromkeys(entry[layout.columns] for entry in members))
-        builder = _Builder(published.base_name(study), layout, columns, compared=compared)
-        blocks = [builder.block(block) for _, block in _sorted_groups(members, layout.blocks)]
-        fitting = [entry for entry in above if entry["dataset"] in columns]
-        title = ", ".join([study, *map(labels.value, layout.tables, which),
-                           "/".join(map(labels.measure, layout.measures))])
-        shown = tuple(filter(None, (builder.block(fitting), *blocks, builder.others())))
-        tables.append(Table(title, builder.headings, shown, f"{_note(layout, shown)} {finished}"))
+    for layout, rows in zip(layouts, entries, strict=True):
+        above = _baselines(reader, study, layout)
+        for which, members in _sorted_groups(rows, layout.tables):
+            columns = list(dict.fromkeys(entry[layout.columns] for entry in members))
+            builder = _Builder(published.base_name(study), layout, columns, compared=compared)
+            blocks = [builder.block(block) for _, block in _sorted_groups(members, layout.blocks)]
+            fitting = [entry for entry in above if entry["dataset"] in columns]
+            title = ", ".join([study, *map(labels.value, layout.tables, which),
+                               "/".join(map(labels.measure, layout.measures))])
+            shown = tuple(filter(None, (builder.block(fitting), *blocks, builder.others())))
+            note = f"{_note(layout, shown)} {finished}"
+            tables.append(Table(title, builder.headings, shown, note))
     return tables
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...utils.choices import LABEL_FREE_SCORES as SCORES
-from ..store.reader import StoreReader, spread
+from ..store.reader import StoreReader, grouped, spread
 from . import labels
-from .table import Cell, Row, Table, grouped, number, plus_minus
+from .table import Cell, Row, Table, number, plus_minus
 
 DEFAULT_SCORE = "shared_information"  # by which a fit selects a replica
 SIZES = (1, 2, 5, 10, 20, 50)  # values of n_init

@@ -3,10 +3,9 @@
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ...utils import files
 from ...utils.exceptions import printable
@@ -49,13 +48,6 @@ class Table:
     @property
     def rows(self) -> list[Row]:
         return [row for block in self.blocks for row in block]
-
-
-def grouped(members: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
-    groups: dict[Any, list[Any]] = {}
-    for member in members:
-        groups.setdefault(key(member), []).append(member)
-    return groups
 
 
 def plus_minus(mean: float, spread: float, digits: int = 2) -> str:
