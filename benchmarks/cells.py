@@ -72,7 +72,7 @@ def main() -> None:
                 continue
             found[name] = {"ari": 100 * metrics.ari(types, labels), "clusters": len(np.unique(labels)),
                            "seconds": time.perf_counter() - started}
-        measured[f"draw {seed}"] = {"methods": found, "suggest_k": suggest_k(x).n_clusters}
+        measured[f"draw {seed}"] = {"methods": found, "suggest_k": suggest_k(x).k}
         print(f"draw {seed}: suggest_k {measured[f'draw {seed}']['suggest_k']}, " + ", ".join(
             f"{name} {own['ari']:.1f} ({own['clusters']} clusters, {own['seconds']:.0f} s)" for name, own in found.items()), flush=True)
     settings = {"draws": draws, "sizes": SIZES, "genes": GENES, "markers": MARKERS, "reads": READS}

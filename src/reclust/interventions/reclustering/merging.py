@@ -20,7 +20,7 @@ class MergedKMeans:
     """Reclustering method: k-means, or merged parts where it divides a large group.
 
     K-means prefers clusters of similar size. Where two of its clusters have more than 3 % of their
-    neighbors in each other, parts of clusters are merged instead if that leaves a quarter of it.
+    neighbors in each other, small parts are merged instead if they leave less than a quarter of it.
     """
 
     subsample: int = integer(default=4096, least=1)  # samples that show which parts are connected
