@@ -1,5 +1,6 @@
 """K-means next to a fit."""
 
+import numpy as np
 import pytest
 import torch
 from scipy import sparse
@@ -10,7 +11,7 @@ from support import blobs
 import reclust
 from reclust.data.accept import accept
 from reclust.data.preparation import Preparation
-from reclust.estimators.baseline import k_means_baseline
+from reclust.estimators.baseline import in_common_units, k_means_baseline
 
 X, Y = blobs(n=120)
 
@@ -47,3 +48,15 @@ def test_the_scaling_with_more_structure_is_used():
     assert reclust.metrics.ari(made.labels_, plain) > 0.95
     x = torch.from_numpy((wine.data - wine.data.mean(0)) / wine.data.std(0))
     assert (made.assign(x).numpy() == made.labels_).all()
+
+
+def test_columns_of_one_unit_are_divided_by_one_number_unless_one_of_them_dominates():
+    rng = np.random.default_rng(0)
+    groups = 6 * rng.normal(size=(3, 12))[rng.integers(3, size=300)] + rng.normal(size=(300, 12))
+    pixels = np.column_stack([groups, 0.01 * rng.normal(size=(300, 40)), np.ones(300)])
+    different = groups * np.geomspace(1, 1e4, 12)
+    for X, together in ((pixels, True), (different, False)):
+        found = in_common_units(Preparation.fit(accept(X), standardize=True), X, 3)
+        scale = found.first.scale[np.isfinite(found.first.scale)]
+        assert len(scale) == X.shape[1] - together and (np.ptp(scale) == 0) == together
+        assert found.network_input(X).isfinite().all()

@@ -5,6 +5,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn.functional import interpolate
 
 from ..utils.values import choice, integer, value
 
@@ -73,13 +74,5 @@ def light_is_uneven(images: NDArray) -> bool:
 
 def bicubic(old: int, new: int) -> NDArray[np.float64]:
     """Return the matrix (new, old) that resizes one side as torch does."""
-    a = -0.75
-    place = (np.arange(new) + 0.5) * old / new - 0.5
-    weights = np.zeros((new, old))
-    for step in range(-1, 3):
-        taken = np.floor(place) + step
-        far = np.abs(place - taken)
-        near = ((a + 2) * far - (a + 3)) * far**2 + 1
-        weight = np.where(far <= 1, near, ((far - 5) * far + 8) * far * a - 4 * a)
-        np.add.at(weights, (np.arange(new), taken.clip(0, old - 1).astype(int)), weight)
-    return weights
+    rows = torch.eye(old, dtype=torch.float64)[None, None]
+    return interpolate(rows, size=(new, old), mode="bicubic")[0, 0].numpy()

@@ -1,7 +1,7 @@
 """From accepted samples to what a network sees, learned in `fit` and repeated in `predict`."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -47,13 +47,12 @@ class Preparation:
                 return cls(None, IDENTITY, IDENTITY, encoder=samples.encoder)
             # A feature that was constant in the fit has no trained weights: it stays 0 in predict.
             scaling = z_score(X, constant=np.inf)
-            if samples.encoder is None and are_components(X):
-                common = np.sqrt(np.square(scaling.scale).mean())  # small ones are mostly noise
-                scaling = Scaling(scaling.shift, np.full_like(scaling.scale, common))
-            elif samples.encoder is not None:
+            if samples.encoder is not None:
                 scales = np.array([feature.scale for feature in samples.encoder.features])
                 scaling = Scaling(scaling.shift, np.where(np.isnan(scales), scaling.scale, scales))
-            return cls(None, scaling, IDENTITY, encoder=samples.encoder)
+            found = cls(None, scaling, IDENTITY, encoder=samples.encoder)
+            components = samples.encoder is None and are_components(X)
+            return found.scaled_together() if components else found  # small ones are mostly noise
         first = to_unit_range(X)
         if not standardize:
             return cls(shape, first, IDENTITY if lens.light == "removed" else first.inverse(), lens)
@@ -61,6 +60,13 @@ class Preparation:
         second = z_score(X, cls(shape, first, IDENTITY, lens).before_augmentation,
                          axes=(0, 2, 3), growth=growth)
         return cls(shape, first, second, lens)
+
+    def scaled_together(self) -> "Preparation":
+        """Divide all columns of a table by one number; constant ones stay 0."""
+        shift, scale = self.first.shift, self.first.scale
+        common = np.sqrt(np.square(scale[np.isfinite(scale)]).mean())
+        together = Scaling(shift, np.where(np.isfinite(scale), common, scale))
+        return replace(self, first=together)
 
     @property
     def sample_shape(self) -> tuple[int, ...] | None:

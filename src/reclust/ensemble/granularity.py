@@ -14,7 +14,7 @@ from .members import MIXTURES, mixture_members
 
 GRID = (*range(2, 11), 12, 14, 16, 18, 20, 25, 30, 35, 40, 50, 60, 70, 80, 100, 120, 150, 200)
 NEARLY_PERFECT = 0.95  # agreement of real clusters that methods hardly mistake
-ROUNDING, CLEARLY_LOWER = 0.01, 0.04  # differences of agreement that mean nothing, and much
+ROUNDING, CLEARLY_LOWER = 0.005, 0.04  # differences of agreement that mean nothing, and much
 MARGIN = 0.05  # by which agreement must exceed that of data without clusters
 
 

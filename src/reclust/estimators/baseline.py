@@ -73,6 +73,19 @@ def _weights(preparation: Preparation, width: int) -> Tensor:
     return spread / spread.max().clamp(min=torch.finfo(spread.dtype).tiny)
 
 
+def in_common_units(preparation: Preparation, X: Any, k: int) -> Preparation:
+    """Divide all columns by one number if that shows more structure than standardizing them.
+
+    Columns are not comparable if one of them has most of the variance.
+    """
+    key, weights = draws.fold(draws.key(0), "units"), _weights(preparation, X.shape[1])
+    rows = draws.subset(key, X.shape[0], min(TRIED_ROWS, MAX_NUMBERS // X.shape[1])).numpy()
+    x, squares = preparation.network_input(X[rows]).float(), weights.square()
+    alike = squares.max() < squares.sum() / 2
+    more = alike and structure(x * weights, k, key) > structure(x, k, key)
+    return preparation.scaled_together() if more else preparation
+
+
 def structure(x: Tensor, k: int, key: Tensor) -> float:
     """Return the share of variance that k clusters explain beyond that in shuffled columns."""
     x = x[draws.permutation(key, len(x))[:TRIED_ROWS]]

@@ -32,6 +32,7 @@ from ..training.settings import CLUSTERING, PRETRAINING, Schedule, Settings, che
 from ..training.train import train
 from ..utils.device import choose_device
 from ..utils.values import check_int, expanded
+from .baseline import in_common_units
 from .fitted import FittedClustering, check_labels
 from .presets import Recipe, check_known, recipe, usual_objective
 
@@ -66,7 +67,9 @@ class DeepClustering(FittedClustering):
     lens : Lens, "auto" or None, default="auto"
         Enlarges small images or removes brightness. "auto" is the preset's.
     standardize : bool, default=True
-        Scale each feature, or each channel of images, to mean 0 and standard deviation 1.
+        Scale each feature, or each channel of images, to mean 0 and standard deviation 1. Features
+        are divided by one number instead if k-means finds more structure in them that way, as in
+        pixels.
     n_init : int, optional
         Number of replicas, of which the one with the highest score is kept; 1 except for "best".
     select : callable, optional
@@ -203,6 +206,8 @@ class DeepClustering(FittedClustering):
         recipe = self._recipe(samples.image_shape and samples.image_shape[2], samples.n_samples,
                               suggestion.k if suggestion else self.n_clusters)
         preparation = Preparation.fit(samples, standardize=self.standardize, lens=recipe.lens)
+        if self.standardize and preparation.image_shape is None and samples.encoder is None:
+            preparation = in_common_units(preparation, samples.array, recipe.settings.n_clusters)
         return samples, recipe, preparation, self._inputs(samples, preparation), suggestion
 
     def _train(self, inputs: Inputs, settings: Settings, seeds: list[int], start: Result | None,

@@ -105,7 +105,8 @@ def _rule(x: np.ndarray, inside: np.ndarray, chosen: Sequence[int]) -> list[Cond
     covered, score = np.ones(len(x), bool), 0.0
     candidates = [condition for i in chosen for condition in _candidates(x[:, i], inside, i)]
     while len(rule) < MAX_CONDITIONS and candidates:
-        scores = [_f1(covered & condition.rows, inside) for condition in candidates]
+        both = [covered & condition.rows for condition in candidates]
+        scores = [2 * (rows & inside).sum() / max(1, rows.sum() + inside.sum()) for rows in both]
         best = int(np.argmax(scores))
         if scores[best] < score + GAIN:
             break
@@ -123,10 +124,6 @@ def _candidates(x: np.ndarray, inside: np.ndarray, feature: int) -> list[Conditi
     bounds = [(low, high) for low in lows for high in highs if low <= high]
     bounds.sort(key=lambda pair: np.isfinite(pair).sum())  # of equal ones the simplest
     return [Condition(feature, low, high, (x >= low) & (x <= high)) for low, high in bounds[1:]]
-
-
-def _f1(covered: np.ndarray, inside: np.ndarray) -> float:
-    return float(2 * (covered & inside).sum() / max(1, covered.sum() + inside.sum()))
 
 
 def in_words(rule: Sequence[Condition], features: Sequence[Feature]) -> str:

@@ -49,13 +49,16 @@ def fit_data(model: FittedModel, X: Any, y: Any = None, *, title: str) -> Plain:
     kind, words = comparison.verdict
     images = model.preparation_.image_shape is not None
     seconds = {phase: duration(spent) for phase, spent in result.seconds.items()}
+    suggestion = getattr(model, "suggestion_", None)
     provenance = result.provenance | {"seeds": result.seeds, "seconds": seconds}
     return {
         "title": title, "facts": _facts(fit), "findings": _findings(fit),
         "described": [{name: entry[name] for name in DESCRIBED}
                       for entry in describe(model, samples)],
         "verdict": {"kind": kind, "words": words, "rows": comparison.rows(), "caveat": CAVEAT},
-        "number": _number(model), "tree": _tree(model),
+        "number": None if suggestion is None else {
+            "ks": suggestion.ks, "agreement": suggestion.agreement, "chance": suggestion.chance,
+            "k": suggestion.k, "words": suggestion.answer}, "tree": _tree(model),
         "clusters": _clusters(fit), "samples": _sheet(fit) if images
         else IN_WORDS if samples.texts else _profiles(fit, names),
         "map": _map(fit), "confidence": parts.histogram(fit.confidence),
@@ -214,13 +217,6 @@ def _profiles(fit: FitSample, names: Any) -> Plain:
     names = [f"feature {i}" for i in range(features)] if names is None else names
     return {"kind": "profiles", "clusters": parts.profiles(
         dense_rows(fit.X, fit.rows[some]), fit.labels[some], fit.model.n_clusters_, names)}
-
-
-def _number(model: FittedModel) -> Plain | None:
-    found = getattr(model, "suggestion_", None)
-    return None if found is None else {
-        "ks": found.ks, "agreement": found.agreement, "chance": found.chance, "k": found.k,
-        "words": found.answer}
 
 
 def _tree(model: FittedModel) -> Plain | None:

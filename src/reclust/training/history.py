@@ -40,13 +40,11 @@ History = dict[str, dict[str, Curve]]  # phase -> column -> curve
 def around_resets(columns: Mapping[str, Curve], column: str) -> Curve:
     """Collect a column right before, right after and an epoch after each reset: (m, 3, r, ...)."""
     names = (column, column + AFTER_RESET, "fired")
-    measured, after, marks = (_by_epoch(columns.get(name)) for name in names)
+    measured, after, marks = (
+        dict(zip(columns[name].epochs.tolist(), columns[name].values, strict=True))
+        if name in columns else {} for name in names)
     fired = [epoch for epoch in marks
              if epoch - 1 in measured and epoch in after and epoch in measured]
     values = [np.stack([measured[epoch - 1], after[epoch], measured[epoch]]) for epoch in fired]
     stacked = np.stack(values) if values else np.empty((0, 3, 0))
     return Curve(np.array(fired, dtype=np.int64), stacked)
-
-
-def _by_epoch(curve: Curve | None) -> dict[int, np.ndarray]:
-    return {} if curve is None else dict(zip(curve.epochs.tolist(), curve.values, strict=True))

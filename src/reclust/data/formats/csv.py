@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...utils.exceptions import require, warn
 from ..errors import DataError, check_size, explain_read_errors
@@ -71,9 +70,11 @@ def _read(path: Path, encoding: str, labels: str | None, ids: str | None,
         converters={name: str.strip for name in (labels, ids) if name is not None})
     unnamed = [""] if "" in dialect.names and ids != "" else []
     table = from_frame(frame, labels=labels, ids=ids, drop=[*drop, *unnamed], where=str(path))
-    plain, samples = isinstance(table.samples, np.ndarray), table.samples
+    plain, samples, classes = isinstance(table.samples, np.ndarray), table.samples, table.labels
+    with suppress(ValueError, OverflowError):
+        classes = None if classes is None else classes.astype(np.int64)
     return ReadTable(samples.astype(np.float64, copy=False) if plain else samples,
-                     _as_integers(table.labels), None if ids is None else table.ids,
+                     classes, None if ids is None else table.ids,
                      table.feature_names if dialect.header_lines else None)
 
 
@@ -150,10 +151,3 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return cell.lower() in ("true", "false")
     return True
-
-
-def _as_integers(labels: NDArray[np.str_] | None) -> NDArray[np.str_] | NDArray[np.int64] | None:
-    try:
-        return None if labels is None else labels.astype(np.int64)
-    except (ValueError, OverflowError):
-        return labels
