@@ -25,9 +25,11 @@ from reclust.studies.baselines import (
     run_baselines,
 )
 from reclust.studies.catalog import named
-from reclust.studies.tables.scores import BASELINES, COLOUR_BASELINES
+from reclust.studies.tables.scores import BASELINES
 from reclust.utils.exceptions import require
 from reclust.utils.values import value
+
+COLOUR_BASELINES = f"{BASELINES}-of-colours"  # of the samples of `best-of-colours`
 
 
 @value

@@ -13,11 +13,11 @@ from reclust.studies import published
 from reclust.studies.baselines import EncodedKMeans, PixelKMeans
 from reclust.studies.store.reader import StoreReader
 from reclust.studies.tables import labels
-from reclust.studies.tables.scores import BASELINES, COLOUR_BASELINES
+from reclust.studies.tables.scores import BASELINES
 from reclust.studies.tables.selection import DEFAULT_SCORE, Repetition, mean, repetitions
 from reclust.studies.tables.table import Cell, Row, Table, number, plus_minus
 
-from .baselines import UmapMixture
+from .baselines import COLOUR_BASELINES, UmapMixture
 from .cells import MAIN, PARTIAL
 
 

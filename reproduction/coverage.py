@@ -11,10 +11,11 @@ from reclust.studies.published import FORMS
 from reclust.studies.store.reader import CELL, StoreReader
 from reclust.studies.study import Study
 from reclust.studies.tables import labels
-from reclust.studies.tables.scores import BASELINES, COLOUR_BASELINES
+from reclust.studies.tables.scores import BASELINES
 from reclust.studies.tables.table import Cell, Row, Table
 from reclust.utils.values import to_json
 
+from .baselines import COLOUR_BASELINES
 from .cells import MAIN, OTHER_SEEDS, PARTIAL
 
 CONTRASTIVE = ("contrastive", "self-labeling", "resnet-blocks")

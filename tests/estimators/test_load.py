@@ -353,6 +353,13 @@ def test_one_long_name_makes_no_other_longer(tmp_path):
     assert taken < 64e6 and model.ids_.tolist() == names
 
 
+@pytest.mark.parametrize("field", [{"ids": [["x" * 100_000] + ["a"] * 3000]}, {"suggestion": [[2, 3], ["x" * 100_000] + ["a"] * 3000, None, 5]}])
+def test_long_texts_in_lists_of_lists_make_no_large_arrays(field, tmp_path):
+    path = sealed(tmp_path, "model", lambda h, t: h.update(field))
+    taken, _ = memory_of(lambda: reclust.load(path))
+    assert taken < 64e6
+
+
 def test_loading_never_runs_the_network(tmp_path, monkeypatch):
     path = sealed(tmp_path, "model", lambda h, t: None)
     monkeypatch.setattr(torch.nn.Module, "__call__", lambda *_: pytest.fail("the network ran"))
@@ -368,6 +375,7 @@ def test_loading_never_runs_the_network(tmp_path, monkeypatch):
     (lambda h, t: h.update(sample_shape=[-12]), "cannot be used"),
     (lambda h, t: h.update(seeds=[1] * 3), "names or shapes of its weights differ"),
     (lambda h, t: t.pop("fitted/living"), "cannot be used"),
+    (lambda h, t: t["fitted/labels"].fill_(2**30), "not those of its clusters"),
     (lambda h, t: t.update({"state/centers": t["state/centers"][:0].clone()}), "cannot be used|damaged"),
 ])
 def test_a_model_that_does_not_fit_together_is_refused(tmp_path, change, message):

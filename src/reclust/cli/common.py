@@ -88,10 +88,10 @@ def check_paths(inputs: Iterable[str], outputs: Iterable[str | Path | None],
     beside = ("", "-wal", "-shm", "-journal")  # files of a store
     given = [Path(f"{path}{end}").expanduser() for path in inputs for end in beside]
     images = [image for path in given if path.is_dir() for image in find_images(path)]
-    made = None if folder is None else folder.resolve()
-    taken = {made, *(path.resolve() for path in given + images)}
+    made = None if folder is None else Path(os.path.realpath(folder))
+    taken = {made, *map(Path, map(os.path.realpath, given + images))}  # also links to themselves
     for path in (output for output in outputs if output is not None):
-        output = Path(path).resolve()
+        output = Path(os.path.realpath(path))
         if output in taken and not is_stream(path):
             raise FileExistsError(f"{path} is an input or another output of this command and "
                                   "would be overwritten: choose another name.")
@@ -110,6 +110,8 @@ def is_ours(file: Path) -> bool:
 def read_data(arguments: argparse.Namespace) -> Dataset:
     from ..data import load, names, read
 
+    if not arguments.data:
+        raise ValueError("The name of the data is empty.")
     if arguments.data in names() and not Path(arguments.data).exists():
         options = ", ".join(f"--{name}" for name in (
             "labels", "ids", "drop", "key", "skip-broken", "size")

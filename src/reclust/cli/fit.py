@@ -37,7 +37,7 @@ def add(commands: argparse._SubParsersAction) -> None:
         interrupted="interrupted: run the same command again to continue")
     add_options(fit, *DATA)
     option = fit.add_argument
-    option("-k", "--n-clusters", type=_number, default="auto", metavar="K",
+    option("-k", "--n-clusters", type=number, default="auto", metavar="K",
            help="number of clusters (default: found in the data)")
     option("-o", "--output", default="reclust-output", metavar="FOLDER",
            help="folder for labels, model and report (default: %(default)s)")
@@ -260,12 +260,15 @@ def _predict(arguments: argparse.Namespace) -> None:
 def _show(arguments: argparse.Namespace) -> None:
     from .. import load
     from ..report.card import as_lines, card
+    from ..utils.tensor_file import explain_errors
 
     model = load(arguments.model)
     if arguments.json:
         show([card(model)], as_json=True)
         return
-    for name, text in as_lines(model):
+    with explain_errors(arguments.model):
+        lines = as_lines(model)
+    for name, text in lines:
         print(printable(f"{name:24}{text}"))
 
 
@@ -301,5 +304,5 @@ def _suggest_k(arguments: argparse.Namespace) -> None:
         print(found)
 
 
-def _number(text: str) -> int | str:
+def number(text: str) -> int | str:
     return text if text == "auto" else int(text)

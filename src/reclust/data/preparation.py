@@ -55,7 +55,8 @@ class Preparation:
             return found.scaled_together() if components else found  # small ones are mostly noise
         first = to_unit_range(X)
         if not standardize:
-            return cls(shape, first, IDENTITY if lens.light == "removed" else first.inverse(), lens)
+            back = Scaling(np.asarray(-first.shift / first.scale), np.asarray(1 / first.scale))
+            return cls(shape, first, IDENTITY if lens.light == "removed" else back, lens)
         growth = math.prod(lens.shape(*shape)) / math.prod(shape)
         second = z_score(X, cls(shape, first, IDENTITY, lens).before_augmentation,
                          axes=(0, 2, 3), growth=growth)

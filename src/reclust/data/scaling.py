@@ -12,7 +12,7 @@ from scipy import sparse
 
 from .dataset import dense_rows
 
-CHUNK_SIZE = 2**22  # numbers that are converted to float64 at a time
+CHUNK_SIZE = 2**18  # numbers that are converted to float64 at a time: they fit a core's cache
 THREADS = min(8, os.cpu_count() or 1)  # that convert chunks
 T = TypeVar("T")
 
@@ -23,9 +23,6 @@ class Scaling:
 
     shift: np.ndarray
     scale: np.ndarray
-
-    def inverse(self) -> "Scaling":
-        return Scaling(np.asarray(-self.shift / self.scale), np.asarray(1 / self.scale))
 
     def __call__(self, samples: np.ndarray, dtype: np.dtype | type = np.float64) -> np.ndarray:
         scaled = np.empty(samples.shape, dtype=dtype)
@@ -61,7 +58,7 @@ def z_score(samples: Any, transform: Callable[[np.ndarray], np.ndarray] = IDENTI
 
 def some_rows(X: Any) -> np.ndarray:
     """Return at most ten thousand evenly spread rows in float64, of wide data a thousand."""
-    most = max(1000, min(10_000, CHUNK_SIZE // X.shape[1]))
+    most = max(1000, min(10_000, 2**22 // X.shape[1]))
     return dense_rows(X, slice(None, None, X.shape[0] // most + 1)).astype(np.float64)
 
 

@@ -354,6 +354,8 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         self._keep_clusters(self.nonempty_clusters_)
         for name in ("labels_", "baseline_", "candidates_"):
             getattr(self, name)  # the file is refused if it lacks one
+        if not 0 <= self.labels_.min() <= self.labels_.max() < self.n_clusters_:
+            raise ValueError("its labels are not those of its clusters")
         return self
 
     @property

@@ -99,14 +99,14 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
                                   arrays.get("baseline_weights", np.ones_like(centers[0]))),
             "n_features_in_": header["n_features_in"], "warnings_": header.get("warnings", []),
             "suggestion_": None,
-            "ids_": ids and np.array(ids, object if str in map(type, ids) else None)}
+            "ids_": ids and np.array(ids, None if {*map(type, ids)} <= {int, float} else object)}
         for group, kind in GROUPS.items():
             if stored := with_prefix(tensors, group):  # not in files of version 0.1
                 fitted[f"{group}_"] = kind(**{name: x.numpy() for name, x in stored.items()})
         if header.get("suggestion"):
-            ks, agreement, chance, n_samples = header["suggestion"]
+            ks, agreement, chance, n = header["suggestion"]
             fitted["suggestion_"] = KSuggestion(
-                tuple(ks), np.array(agreement), math.nan if chance is None else chance, n_samples)
+                tuple(ks), np.array(agreement, float), math.nan if chance is None else chance, n)
         if "members" in header:
             fitted["members_"] = [Member(method, view, seed, labels, score)
                                   for (method, view, seed, score), labels

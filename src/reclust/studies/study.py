@@ -249,10 +249,6 @@ class Study:
         return replace(self, name=f"{self.name}-program", protocol=protocol, variants=variants,
                        precision="tf32")
 
-    def in_tf32(self) -> "Study":
-        """Return the study in the precision of the authors' program, under a name of its own."""
-        return replace(self, name=f"{self.name}-tf32", precision="tf32")
-
     def mini(self) -> "Study":
         """Return a small study of the bundled digits that takes minutes on two cores."""
         small = self.protocol.mini()

@@ -95,7 +95,7 @@ def _swept(folder: Path) -> Iterator[None]:
     try:
         with suppress(OSError):  # network file systems do not lock folders
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for left in folder.glob(f".*{'[0-9a-f]' * 16}.tmp"):
+            for left in folder.glob(f".{'[0-9a-f]' * 16}.tmp"):
                 left.unlink(missing_ok=True)
         with suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_SH)

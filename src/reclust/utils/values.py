@@ -79,10 +79,8 @@ def _check(ok: bool, name: str, needed: str, given: Any) -> None:
 
 
 def _checked(check: Callable[[str, Any], Any], default: Any, optional: bool = False) -> Any:
-    def check_unless_none(name: str, given: Any) -> Any:
-        return None if optional and given is None else check(name, given)
-
-    return dataclasses.field(default=default, metadata={"check": check_unless_none})
+    return dataclasses.field(default=default, metadata={"check": lambda name, given: (
+        None if optional and given is None else check(name, given))})
 
 
 class Shorthand(ABC):

@@ -134,6 +134,14 @@ def test_gzipped_text_and_encodings(ending, encoding, tmp_path):
             read(path)
 
 
+def test_names_that_look_like_missing_numbers_are_kept(tmp_path):
+    names = ["NA", "None", "null", "nan", "?", "", " DE ", "=1+1"]
+    found = read(csv(tmp_path, "country,a,b\n" + "".join(f"{name},{i},NA\n" for i, name in enumerate(names))), ids="country", drop=["b"])
+    assert found.ids.tolist() == [name.strip() for name in names]
+    with pytest.raises(DataError, match="4 of 8 labels are missing"):
+        read(csv(tmp_path, "kind,a\n" + "".join(f"{name or 'x'},{i}\n" for i, name in enumerate(["NA", "null", "", "nan", "?", "y", "z", ""]))), labels="kind")
+
+
 @pytest.mark.parametrize("far", [0, 20_000], ids=["in the first row", "far below"])
 def test_excel_on_windows(far, tmp_path):
     path = tmp_path / "x.csv"

@@ -1,6 +1,7 @@
 """Stores read as one say what one store would say; a compact store loses nothing that tables are made from."""
 
 import json
+import sqlite3
 
 import numpy as np
 import pytest
@@ -144,3 +145,13 @@ def test_a_compact_store_is_there_whole_or_not_at_all(whole, tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == []
     compact([whole], tmp_path / "small.sqlite")
     assert [path.name for path in tmp_path.iterdir()] == ["small.sqlite"]
+
+
+def test_a_damaged_store_is_named_not_the_new_one(whole, tmp_path):
+    damaged = tmp_path / "damaged.sqlite"
+    damaged.write_bytes(whole.read_bytes())
+    with sqlite3.connect(damaged) as db:
+        db.execute("UPDATE curves SET points = x'0102'")
+    with pytest.raises(DataError, match=r"store \S+damaged\.sqlite cannot be used"):
+        compact([damaged], tmp_path / "new.sqlite")
+    assert not (tmp_path / "new.sqlite").exists()

@@ -33,14 +33,11 @@ def read_libsvm(path: Path) -> SetPart:
     with explain_read_errors(path):
         values, labels = load_svmlight_file(str(path), n_features=256, dtype=np.float32,
                                             zero_based=False)
-        return SetPart(_to_bytes((values.toarray() + 1) / 2, path), labels.astype(np.int64) - 1)
-
-
-def _to_bytes(values: NDArray[np.floating[Any]], path: Path) -> NDArray[np.uint8]:
-    """Scale [0, 1] to 0..255, truncating as in the usual copies of USPS."""
-    if not (values.min() >= 0 and values.max() <= 1):  # also catches NaN
-        raise DataError(f"{path}: scaled pixels are {values.min()}..{values.max()}; needed: 0..1.")
-    return (values * 255).astype(np.uint8).reshape(-1, 16, 16)
+        pixels = (values.toarray() + 1) / 2
+        if not (pixels.min() >= 0 and pixels.max() <= 1):  # also catches NaN
+            raise DataError(f"{path}: pixels are {pixels.min()}..{pixels.max()}; needed: 0..1.")
+        images = (pixels * 255).astype(np.uint8)  # truncated, as in the usual copies of USPS
+        return SetPart(images.reshape(-1, 16, 16), labels.astype(np.int64) - 1)
 
 
 def _parse_optdigits(path: Path, stream: Any = None) -> SetPart:

@@ -1,5 +1,6 @@
 """The registry of named studies, and the steps of the paper's interventions."""
 
+from dataclasses import replace
 from typing import Any
 
 from ...interventions import Every, KaimingNoise, Recluster, ResetMomentum, SoftReset, Step
@@ -25,7 +26,8 @@ def named(name: str) -> Study:
                          "give a file NAME.toml.")
     study = _CATALOG[known]
     if full != known:
-        study = study.program() if full.endswith("-program") else study.in_tf32()
+        study = study.program() if full.endswith("-program") else replace(
+            study, name=full, precision="tf32")
     return study if name == full else study.mini()
 
 

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -340,7 +341,6 @@ def spread(values: Sequence[float | None]) -> dict[str, float]:
     known = [value for value in values if value is not None]
     if not known:
         return dict.fromkeys(("mean", "std", "stderr", "best"), math.nan)
-    mean = math.fsum(known) / len(known)
-    squares = np.square(np.subtract(known, mean)).tolist()
-    std = math.sqrt(math.fsum(squares) / (len(known) - 1)) if len(known) > 1 else math.nan
-    return {"mean": mean, "std": std, "stderr": std / math.sqrt(len(known)), "best": max(known)}
+    std = stdev(known) if len(known) > 1 else math.nan
+    return {"mean": fmean(known), "std": std, "stderr": std / math.sqrt(len(known)),
+            "best": max(known)}

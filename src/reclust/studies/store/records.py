@@ -91,7 +91,8 @@ def compact(stores: Paths, path: str | os.PathLike[str], *, every: int = 10,
               ("contents", f"hash IN ({contents})", "hash"),
               ("arrays", f"group_key IN ({planned}) AND name NOT IN {LARGE_ARRAYS}",
                "group_key, name"))
-    with tempfile.TemporaryDirectory() as folder, schema.explain_errors(path):
+    names = ", ".join(map(str, stores))
+    with tempfile.TemporaryDirectory() as folder, schema.explain_errors(names):
         whole = Path(folder) / path.name
         with gathered(stores) as reader, Store(whole) as store, store._transaction() as db:
             known = {name for (name,) in reader._db.execute("SELECT DISTINCT name FROM curves")}

@@ -12,7 +12,6 @@ from . import labels
 from .table import Cell, Row, Table, plus_minus, signed
 
 BASELINES = "baselines"  # study whose runs are shown above those of other studies
-COLOUR_BASELINES = f"{BASELINES}-of-colours"  # the same for the samples of `best-of-colours`
 AVERAGE = "average"
 SPREADS = {"stderr": "Mean ± standard error of the runs",
            "std": "Mean ± standard deviation of the runs", "best": "Best run"}
