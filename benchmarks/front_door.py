@@ -2,6 +2,7 @@
 
     pip install umap-learn evoc            methods that are not installed are left out
     python benchmarks/front_door.py tables tables.npz           X and y of each table as NAME/X, NAME/y; standardized for the others
+    python benchmarks/front_door.py tables FOLDER               NAME.csv of each table, classes in the last column
     python benchmarks/front_door.py texts FOLDER                NAME.npz of each set, with unit-length embeddings E and classes y
     python benchmarks/front_door.py images FOLDER --sets usps   NAME.npz of each set, with images and labels; "digits" is scikit-learn's
     python benchmarks/front_door.py speed                       random rows: 1,000 x 20 and 20,000 x 384
@@ -79,9 +80,14 @@ BESIDE = {
 
 
 def tables(path: Path) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    stored, rng = np.load(path), np.random.default_rng(0)
-    for name in sorted({key.split("/")[0] for key in stored}):
-        X, y = stored[f"{name}/X"], stored[f"{name}/y"]
+    if path.is_dir():
+        files = {file.stem: np.loadtxt(file, delimiter=",", skiprows=1) for file in path.glob("*.csv")}
+        stored = {name: (rows[:, :-1], rows[:, -1].astype(int)) for name, rows in files.items()}
+    else:
+        file = np.load(path)
+        stored = {name: (file[f"{name}/X"], file[f"{name}/y"]) for name in {key.split("/")[0] for key in file}}
+    rng = np.random.default_rng(0)
+    for name, (X, y) in sorted(stored.items()):
         rows = np.sort(rng.permutation(len(X))[:MAX_ROWS])
         yield name, X[rows], y[rows]
 

@@ -392,6 +392,8 @@ SECTIONS: list[tuple[str, str, str, Callable[[dict[str, Any]], str]]] = [
     ("Augmentation", "augmentation", "benchmarks/augmentation.py", augmentation),
     ("Precomputed embeddings", "embeddings", "benchmarks/embeddings.py", embeddings),
     ("Reclust on tables", "front_door_tables", "benchmarks/front_door.py tables tables.npz --efforts normal quick", front_door),
+    ("Reclust on tables of R packages", "front_door_r_tables",
+     "benchmarks/front_door.py tables FOLDER --efforts normal quick --record front_door_r_tables", front_door),
     ("Reclust on mixed columns", "mixed_tables", "benchmarks/mixed_tables.py", mixed_tables),
     ("Reclust on texts", "front_door_texts", "benchmarks/front_door.py texts FOLDER", front_door),
     ("Reclust on images", "front_door_images_cuda_*", "benchmarks/front_door.py images FOLDER --only-ours --repetitions 5",

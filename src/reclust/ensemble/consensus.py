@@ -1,6 +1,6 @@
 """One clustering from many: a vote, smoothed over neighbors."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import torch
@@ -10,6 +10,10 @@ from torch import Tensor
 from .. import draws, metrics
 from ..geometry import nearest_neighbors
 from ..interventions.reclustering.kmeans import KMeans
+from ..interventions.reclustering.mixture import GaussianMixture
+
+Clustering = Callable[[Tensor, int, Tensor], Tensor]
+"""Rows (n, d), number of clusters and key -> labels (n,)."""
 
 
 def neighbor_graph(views: Iterable[Tensor], k: int = 10) -> sparse.csr_matrix:
@@ -23,12 +27,22 @@ def neighbor_graph(views: Iterable[Tensor], k: int = 10) -> sparse.csr_matrix:
     return sparse.diags(1 / np.asarray(total.sum(1)).ravel()) @ total
 
 
+def by_kmeans(x: Tensor, k: int, key: Tensor) -> Tensor:
+    return KMeans().fit(x, k, key).labels
+
+
+def by_mixture(x: Tensor, k: int, key: Tensor) -> Tensor:
+    """Cluster by the likeliest of three Gaussian mixtures in at most 20 leading columns."""
+    found = zip(*GaussianMixture(3, 1e-2, max_iter=60).labels(x[:, :20], k, key), strict=True)
+    return max(found, key=lambda each: (len(each[0].unique()), each[1]))[0]  # no empty clusters
+
+
 def consensus(labels: np.ndarray, n_clusters: int, graph: sparse.csr_matrix | None = None, *,
-              seed: int = 0) -> np.ndarray:
+              cluster: Clustering = by_kmeans, seed: int = 0) -> np.ndarray:
     """Combine the labels of members (m, n) into one clustering, (n,).
 
-    A sample is described by the cluster it has in each member. K-means in the leading principal
-    components of that finds the groups of samples that most members keep together, whatever they
+    A sample is described by the cluster it has in each member. In the leading principal components
+    of that, the groups of samples that most members keep together are clusters, whatever members
     call them. With a graph samples are first averaged with their neighbors, twice.
     """
     member = memberships(labels)
@@ -39,7 +53,7 @@ def consensus(labels: np.ndarray, n_clusters: int, graph: sparse.csr_matrix | No
     for _ in range(0 if graph is None else 2):
         votes = (votes + graph @ votes) / 2
     key = draws.fold(draws.key(seed), "consensus")
-    return KMeans().fit(torch.from_numpy(votes), n_clusters, key).labels.numpy()
+    return cluster(torch.from_numpy(votes), n_clusters, key).numpy()
 
 
 def agreement(labels: np.ndarray, k: int, graph: sparse.csr_matrix | None = None) -> float:

@@ -83,9 +83,10 @@ def mixture_members(views: Mapping[str, np.ndarray], covariance: str,
     x = torch.from_numpy(np.stack([principal_components(view, columns)
                                    for view in views.values()])).to(device)
     for seed in seeds:
-        labels = mixture.labels(x, k, draws.key([seed] * len(x), device=device))[:, 0]
-        for name, view_labels in zip(views, labels.cpu().numpy(), strict=True):
-            yield Member(f"mixture, {covariance} covariance", name, seed, view_labels)
+        found = mixture.labels(x, k, draws.key([seed] * len(x), device=device))
+        labels, likelihood = (tensor[:, 0].cpu().numpy() for tensor in found)
+        for name, own, score in zip(views, labels, likelihood.tolist(), strict=True):
+            yield Member(f"mixture, {covariance} covariance", name, seed, own, score)
 
 
 def mixed_type_members(rows: np.ndarray, features: Sequence[Feature], views: Mapping[str, Tensor],

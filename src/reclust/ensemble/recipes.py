@@ -10,27 +10,22 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from ..data.augmentation.affine import Augmentation, SwapValues
+from ..data.augmentation.affine import Augmentation
 from ..data.encoding import FLAG_SCALE, Feature
-from ..data.inputs import Inputs, ResidentInputs
+from ..data.inputs import Inputs
 from ..geometry import nearest_neighbors
 from ..representations import Neighbors
 from ..training.settings import Settings
 from ..utils import choices
 from . import members
-from .consensus import neighbor_graph, normalized_cut
-from .members import MIXTURES, Member, MemberTraining, neighbor_settings, voters
+from .consensus import Clustering, by_kmeans, by_mixture, neighbor_graph, normalized_cut
+from .members import Member, MemberTraining, neighbor_settings, voters
 from .selection import SharedInformation
 from .views import principal_components, table_views
 
 Stage = tuple[str, Callable[[], Iterable[Member]]]
 EMBEDDING_COLUMNS = 128
 CUT_TOLERANCE = 0.02
-
-TABLE_NETWORKS: list[tuple[str, Neighbors, Augmentation | None]] = [
-    ("standardized", Neighbors((128,), 8, "student"), None),
-    ("clipped", Neighbors((128,), 8, "student"), None),
-    ("clipped", Neighbors((128,), 32), SwapValues(0.2))]
 
 EMBEDDING_NETWORKS = [(10, Neighbors((512,), 64, temperature=0.5)),
                       (30, Neighbors((512,), 64, temperature=0.2))]
@@ -54,11 +49,13 @@ class EnsembleRecipe:
     """Stages, each of which makes some members, and a graph of neighbors (n, n).
 
     With `by_cut`, members that separate many more neighbors than the best one do not vote.
+    `cluster` finds the consensus among the votes.
     """
 
     stages: list[Stage]
     graph: sparse.csr_matrix | None = None
     by_cut: bool = False
+    cluster: Clustering = by_kmeans
 
     def votes(self, members: Sequence[Member]) -> np.ndarray:
         """Return the labels of the members that vote, (m, n)."""
@@ -71,27 +68,18 @@ class EnsembleRecipe:
 
 def table_recipe(rows: np.ndarray, effort: Effort, seed: int, training: MemberTraining,
                  features: Sequence[Feature] = ()) -> EnsembleRecipe:
-    """Mixtures and neighbor networks on several views of a table (n, d)."""
+    """Mixtures on several views of a table (n, d); of each view the likelier half votes."""
     k, device = training.n_clusters, training.device
     views, seeds = table_views(rows, scales(rows, features)), range(seed, seed + effort.seeds)
     tensors = {name: torch.from_numpy(view).float().to(device) for name, view in views.items()}
     used = {name: view for name, view in views.items() if name != "ranks"}
-    stages: list[Stage] = [
-        (f"mixtures, {covariance} covariance", partial(
-            members.mixture_members, used, covariance, k, seeds, device))
-        for covariance in MIXTURES]
     graph = neighbor_graph(tensors.values())
-    if mostly_categories(features):  # networks and Gaussian mixtures do worse on these
+    if mostly_categories(features):  # Gaussian mixtures do worse on these
         return EnsembleRecipe([("mixtures of numbers and categories", partial(
             members.mixed_type_members, rows, features, tensors, k, seeds))], graph)
-    networks = range(seed, seed + effort.networks)
-    for view, network, augment in TABLE_NETWORKS if networks else ():
-        settings = neighbor_settings(network, k, len(rows), steps=effort.steps, augment=augment,
-                                     batch_size=128)
-        stages.append(("neighbor networks", partial(
-            members.trained_members, ResidentInputs(tensors[view]), settings, networks,
-            f"neighbor network, {network.kernel} kernel", view, training)))
-    return EnsembleRecipe(stages, graph)
+    return EnsembleRecipe([
+        ("mixtures", partial(members.mixture_members, used, "full", k, [one], device))
+        for one in range(seed, seed + 2 * effort.seeds)], graph, cluster=by_mixture)
 
 
 def embedding_recipe(rows: np.ndarray, effort: Effort, seed: int,

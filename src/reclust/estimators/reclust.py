@@ -172,7 +172,7 @@ class Reclust(FittedClustering):
                     recipe = make(flat, effort, seed, training)
                 members = self._members(recipe.stages, execution.time_budget)
                 labels = recipe.votes(members)
-                voted = consensus(labels, k, recipe.graph, seed=seed)
+                voted = consensus(labels, k, recipe.graph, cluster=recipe.cluster, seed=seed)
                 targets = (np.eye(k)[voted] + vote_shares(labels, voted, k)) / 2
                 spent = time.monotonic() - training.started
                 steps = effort.steps * 5 // 2 if kind == "embeddings" else effort.steps

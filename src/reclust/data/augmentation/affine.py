@@ -93,18 +93,6 @@ class Noise:
         return x
 
 
-@value
-class SwapValues:
-    """Replace a share of the values of a table by those of another row of the batch."""
-
-    share: float = number(default=0.2, least=0, most=1)
-
-    def __call__(self, x: Tensor, keys: Tensor) -> Tensor:
-        check_keys(x, keys, sample_dims=1)
-        swapped = draws.uniform(draws.fold(keys, "swap"), x.shape[-1:]) < self.share
-        return x.roll(1, -2).where(swapped, x)
-
-
 def perturbation_of(sample_shape: tuple[int, ...]) -> Augmentation:
     """Return a small change that should not affect clusters, for tables or images."""
     return Noise() if len(sample_shape) == 1 else Affine()

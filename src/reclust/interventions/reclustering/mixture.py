@@ -43,13 +43,15 @@ class GaussianMixture:
         return means.to(z.dtype).reshape(*z.shape[:-2], k, z.shape[-1])
 
     @torch.no_grad()
-    def labels(self, z: Tensor, k: int, key: Tensor) -> Tensor:
-        """Return the labels that each restart gives: (..., n, d) -> (..., s, n)."""
-        x, _, moments, _ = self._fit(z, k, key)
+    def labels(self, z: Tensor, k: int, key: Tensor) -> tuple[Tensor, Tensor]:
+        """Return labels (..., s, n) and the mean log-likelihood (..., s) of each restart."""
+        x, _, moments, likelihood = self._fit(z, k, key)
         weights = self._log_density(moments, *x.shape[1:])
         parts = [(self._features(part) @ weights.flatten(1, 2).mT).unflatten(-1, weights.shape[1:3])
                  for part in x.split(_piece(x, weights[0, ..., 0].numel()), dim=1)]
-        return torch.cat(parts, 1).argmax(-1).mT.reshape(*z.shape[:-2], self.restarts, -1)
+        labels = torch.cat(parts, 1).argmax(-1).mT
+        return (labels.reshape(*z.shape[:-2], self.restarts, -1),
+                likelihood.reshape(*z.shape[:-2], self.restarts))
 
     @torch.no_grad()
     def _fit(self, z: Tensor, k: int, key: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
