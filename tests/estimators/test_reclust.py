@@ -190,6 +190,13 @@ def test_clusters_of_very_different_size_in_principal_components():
     assert metrics.ari(y, Reclust(5, random_state=0).fit_predict(X)) > 0.98
 
 
+def test_a_column_of_years_makes_rows_of_equal_length_but_no_embeddings():
+    rng = np.random.default_rng(0)
+    table, unit = rng.normal(size=(100, 12)), rng.normal(size=(100, 12))
+    assert kind_of(accept(np.column_stack([rng.integers(2010, 2015, 100), table]))) == "table"
+    assert kind_of(accept(unit / np.linalg.norm(unit, axis=1, keepdims=True))) == "embeddings"
+
+
 def test_more_columns_than_rows():
     wide, _ = blobs(60)
     X = wide @ np.random.default_rng(0).normal(size=(wide.shape[1], 100)) + np.random.default_rng(1).normal(size=(60, 100))

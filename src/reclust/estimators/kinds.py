@@ -39,7 +39,9 @@ def _looks_like_embeddings(X: Any) -> bool:
         return X.shape[1] > MAX_COLUMNS
     some = some_rows(X)
     lengths, spread = np.linalg.norm(some, axis=1), some.std(0)
-    if are_components(X) or (some.shape[1] > 8 and lengths.std() < 1e-3 * lengths.mean()):
+    equal = some.shape[1] > 8 and lengths.std() < 1e-3 * lengths.mean()
+    longest = np.linalg.norm(some, axis=0).max() / np.linalg.norm(some)  # one column, as of years
+    if are_components(X) or (equal and longest < 0.7):
         return True
     similar = spread.max() < 10 * np.median(spread) and (some != 0).mean() > 0.95
     return some.shape[1] >= 128 and len(X) >= 2 * some.shape[1] and bool(similar)
