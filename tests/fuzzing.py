@@ -38,6 +38,7 @@ import reclust
 from reclust import IDEC, Autoencoder, Checkpoint, ConvAutoencoder, Curve, Reclust, Result, train
 from reclust.data import read
 from reclust.data.accept import accept
+from reclust.report.card import card
 from reclust.studies import Outcome, PlannedRun, Store, StoreReader, export
 from reclust.studies.tables import render, tables
 from reclust.training.checkpoint import TrainingState
@@ -391,7 +392,8 @@ def use(path, rng):
     """Read what a file holds, all of it, as commands do."""
     if path.suffix == ".model":
         model = reclust.load(path)
-        return model.labels_, model.baseline_, model.candidates_
+        json.dumps(card(model)), model._repr_mimebundle_()
+        return model.labels_, model.baseline_, model.candidates_, model.cut(1), model.cut(2)
     if path.suffix == ".result":
         return Result.load(path).model(0)
     if path.suffix == ".checkpoint":

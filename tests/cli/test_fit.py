@@ -47,6 +47,18 @@ def test_predict_matches_columns_by_name(table, tmp_path, capsys):
     assert capsys.readouterr().out == (tmp_path / "out" / "labels.csv").read_text()
 
 
+@pytest.mark.filterwarnings("ignore::reclust.ReclustWarning")
+def test_what_fails_with_a_model_names_its_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    X, _ = blobs(n=60)
+    np.save("x.npy", X)
+    reclust.Reclust(3, effort="quick", random_state=0).fit(X).save("a.model")
+    monkeypatch.setattr("reclust.report.card.card", lambda model: {"seconds": object()})
+    monkeypatch.setattr(reclust.Reclust, "assign", lambda *_: {}["damaged"])
+    for command, told in ((["show", "a.model", "--json"], "a.model cannot be used: TypeError"), (["predict", "a.model", "x.npy"], "a.model cannot predict x.npy: KeyError")):
+        assert main(command) == 1 and capsys.readouterr().err.startswith(f"reclust: error: {told}")
+
+
 def test_fit_and_predict_match_the_estimator(table, tmp_path, capsys):
     out = tmp_path / "out"
     given = ["fit", str(table), "-k", "4", "-o", str(out), "--labels", "group", "--ids", "name", "--seed", "0",

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import sqlite3
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ import warnings
 from types import SimpleNamespace
 
 import pytest
+from fuzzing import make_store
 from studies.tiny import same_table, tiny_study
 
 import reclust
@@ -150,3 +152,46 @@ def test_tables_and_figures_of_a_study(tmp_path, monkeypatch, capsys):
     assert main(["figure", "s.sqlite", "-o", "all"]) == 1
     told = capsys.readouterr()
     assert "all: 0 figures" in told.out and re.fullmatch("no runs for: learning-curves, .* tells which study to run\n", told.err)
+
+
+WRONG = {  # a change of a store, and commands that it must not break without a word about the file
+    "UPDATE runs SET state = 'failed', error = NULL": ["study status --failures"],
+    "UPDATE runs SET state = 'failed', error = ''": ["study status --failures"],
+    "UPDATE runs SET seconds = 9e999": ["study status"],
+    "UPDATE plan SET seed = x'00ff'; UPDATE runs SET state = 'failed'": ["study status --json --failures"],
+    "UPDATE runs SET acc = NULL": ["report -o r.html --no-figures", "table"],
+    "DELETE FROM arrays": ["report -o r.html --no-figures"],
+    "UPDATE studies SET spec = '{\"kind\":\"Study\",\"fields\":3}'": ["report -o r.html --no-figures", "table", "study export -o folder"],
+    "UPDATE plan SET study = ''; UPDATE studies SET name = ''": ["report -o r.html --no-figures"],
+    "UPDATE curves SET name = 'embedding' WHERE name = 'loss'; UPDATE curves SET name = 'centers' WHERE name = 'accuracy'": ["report -o r.html"],
+}
+
+
+@pytest.mark.parametrize(("change", "commands"), WRONG.items(), ids=WRONG)
+def test_wrong_values_in_a_store_are_told_with_its_name(change, commands, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    make_store(tmp_path / "s.sqlite")
+    with sqlite3.connect("s.sqlite") as connection:
+        connection.execute("DELETE FROM plan WHERE study = 't'")
+        connection.execute("DELETE FROM studies WHERE name = 't'")
+        connection.executescript(change)
+    for command in commands:
+        words = command.split()
+        code = main([*words, "--store", "s.sqlite"] if words[0] == "study" else [words[0], "s.sqlite", *words[1:]])
+        told = capsys.readouterr().err
+        assert code == 0 or told.startswith("reclust: error: The store s.sqlite cannot be used: ") or "s.sqlite has no" in told, (command, told)
+
+
+def test_what_is_wrong_with_a_command_is_not_blamed_on_the_store(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    make_store(tmp_path / "s.sqlite")
+    for words, message in (("table --study x", "has no study 'x'"), ("figure radar -o r.doc", "study run|no known format"), ("figure x", "there is no figure 'x'")):
+        name, *rest = words.split()
+        assert main([name, "s.sqlite", *rest]) == 1
+        told = capsys.readouterr().err
+        assert re.search(message, told) and "cannot be used" not in told
+
+
+def test_a_study_needs_a_name():
+    with pytest.raises(ValueError, match="A name must be text and not empty"):
+        tiny_study(name="")

@@ -177,7 +177,7 @@ def test_a_text_of_hdf5_cannot_claim_more_than_the_file(options, tmp_path):
         read(tmp_path / "x.h5")
 
 
-def test_hdf5_with_huge_chunks_or_deep_groups_is_refused_at_once(tmp_path, monkeypatch):
+def test_hdf5_with_huge_chunks_deep_groups_or_many_links_is_refused_at_once(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "anndata", sys)  # is not asked
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "chunk.h5", "w") as file:
@@ -186,7 +186,12 @@ def test_hdf5_with_huge_chunks_or_deep_groups_is_refused_at_once(tmp_path, monke
         file.create_dataset("X", (10**5, 10**5), "f4", chunks=True)
     with h5py.File(tmp_path / "deep.h5", "w") as file:
         file["/".join("g" * 500)] = np.zeros((3, 4))
-    for name, problem in (("chunk.h5", "claims to hold"), ("whole.h5ad", "claims to hold"), ("deep.h5", "more than 50 levels deep")):
+    with h5py.File(tmp_path / "links.h5", "w", libver="latest") as file:
+        file["data"] = np.zeros((3, 4))
+        for i in range(11_000):
+            file[f"{i}"] = file["data"]
+    for name, problem in (("chunk.h5", "claims to hold"), ("whole.h5ad", "claims to hold"), ("deep.h5", "over 50 levels deep"),
+                          ("links.h5", "over 10000 arrays")):
         with pytest.raises(DataError, match=problem):
             read(tmp_path / name)
 

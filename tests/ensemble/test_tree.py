@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from scipy.cluster.hierarchy import is_valid_linkage
+from scipy.cluster.hierarchy import cut_tree, is_valid_linkage, linkage
 from sklearn.datasets import make_blobs
 from support import blobs
 
@@ -38,6 +38,23 @@ def test_clusters_are_between_their_parts_and_what_they_merge_into():
     assert len({*zip(cut(tree, 4), cluster_of, strict=True)}) == 4
     two = cut(tree, 2)
     assert {frozenset(cluster_of[two == side].tolist()) for side in (0, 1)} == {frozenset({0, 1}), frozenset({2, 3})}
+
+
+@pytest.mark.parametrize("decimals", [0, 1, 16])  # few give ties
+def test_cuts_are_those_of_scipy(decimals):
+    rng = np.random.default_rng(decimals)
+    for n in (2, 3, 10, 60):
+        tree = linkage(rng.random((n, 2)).round(decimals), "average")
+        for k in range(1, n + 1):
+            np.testing.assert_array_equal(cut(tree, k), cut_tree(tree, k).ravel())
+    assert cut(np.zeros((0, 4)), 1).tolist() == [0]
+
+
+def test_cutting_takes_time_that_grows_with_the_tree():
+    """A chain is the deepest tree; scipy's cut takes minutes."""
+    n = 20_000
+    chain = np.c_[np.r_[0, np.arange(n, 2 * n - 2)], np.arange(1, n), np.arange(n - 1), np.arange(2, n + 1)].astype(float)
+    np.testing.assert_array_equal(cut(chain, 3), np.r_[np.zeros(n - 2), 1, 2])
 
 
 @pytest.mark.parametrize("model", [Reclust(3, effort="quick", random_state=0), IDEC(3, epochs=2, pretrain_epochs=1, intervention=None, random_state=0)])

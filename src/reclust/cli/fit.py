@@ -236,6 +236,7 @@ def _print_summary(arguments: argparse.Namespace, dataset: Dataset, model: Any, 
 def _predict(arguments: argparse.Namespace) -> None:
     from .. import load
     from ..data.formats.images import holds_images
+    from ..utils.tensor_file import explain_errors
 
     if Path(arguments.model).is_dir():
         arguments.model = str(Path(arguments.model) / "model.reclust")
@@ -244,7 +245,8 @@ def _predict(arguments: argparse.Namespace) -> None:
     if holds_images(arguments.data):
         arguments.size = model.preparation_.image_shape
     dataset = read_data(arguments)
-    rows = _label_rows(model, dataset)
+    with explain_errors(arguments.model, f"cannot predict {arguments.data}"):
+        rows = _label_rows(model, dataset)
     table = csv_text(rows)
     if arguments.json:
         show([{"id": str(name), "cluster": int(label), "confidence": float(confidence)}
@@ -263,10 +265,9 @@ def _show(arguments: argparse.Namespace) -> None:
     from ..utils.tensor_file import explain_errors
 
     model = load(arguments.model)
-    if arguments.json:
-        show([card(model)], as_json=True)
-        return
     with explain_errors(arguments.model):
+        if arguments.json:
+            return show([card(model)], as_json=True)
         lines = as_lines(model)
     for name, text in lines:
         print(printable(f"{name:24}{text}"))

@@ -7,6 +7,7 @@ import logging
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -191,20 +192,29 @@ def _by_reason(failures: Sequence[studies.Failure]) -> Iterator[tuple[str, studi
         yield f"{run.dataset} {run.algorithm} {run.variant}, seed {run.seed}{more}", run
 
 
+@contextmanager
+def _reading(path: str) -> Iterator[studies.StoreReader]:
+    """Open a store; what wrong values in it raise becomes one sentence that names the file."""
+    from ..studies.store.schema import explain_errors
+
+    with explain_errors(Path(path)), studies.StoreReader(path) as store:
+        yield store
+
+
 def _status(arguments: argparse.Namespace) -> int:
-    with studies.StoreReader(arguments.store) as store:
+    with _reading(arguments.store) as store:
         statuses, failures = store.status(arguments.study), store.failures(arguments.study)
-    rows = [{**asdict(status), "waiting": status.waiting} for status in statuses]
-    for row in rows:
-        if not arguments.json:
-            row["time"] = duration(row.pop("seconds"))
-        elif arguments.failures:
-            row["failures"] = [asdict(failure) for failure in failures
-                               if failure.study == row["study"]]
-    show(rows, as_json=arguments.json, empty="no study was planned yet")
-    if arguments.failures and not arguments.json:
-        for example, failure in _by_reason(failures):
-            print(printable(f"\n{failure.study} {example}:\n{failure.error.rstrip()}"))
+        rows = [{**asdict(status), "waiting": status.waiting} for status in statuses]
+        for row in rows:
+            if not arguments.json:
+                row["time"] = duration(row.pop("seconds"))
+            elif arguments.failures:
+                row["failures"] = [asdict(failure) for failure in failures
+                                   if failure.study == row["study"]]
+        show(rows, as_json=arguments.json, empty="no study was planned yet")
+        if arguments.failures and not arguments.json:
+            for example, failure in _by_reason(failures):
+                print(printable(f"\n{failure.study} {example}:\n{failure.error.rstrip()}"))
     return 1 if failures else 0
 
 
@@ -226,30 +236,28 @@ def _compact(arguments: argparse.Namespace) -> None:
 
 
 def _export(arguments: argparse.Namespace) -> None:
-    with studies.StoreReader(arguments.store) as store:
+    with _reading(arguments.store) as store:
         written = studies.export(store, arguments.output, kind=arguments.format)
     show([{"file": str(path)} for path in written], as_json=arguments.json)
 
 
-def _table(arguments: argparse.Namespace) -> int:
+def _table(arguments: argparse.Namespace) -> None:
     from ..studies.tables import render, tables, write
 
     common.check_paths([arguments.store], [arguments.output])
-    with studies.StoreReader(arguments.store) as store:
+    with _reading(arguments.store) as store:
         names = [arguments.study] if arguments.study else [
             status.study for status in store.status()
             if status.finished and not status.study.startswith("baselines")]
         result = [table for name in names for table in tables(store, name)]
     if not result:
-        print(f"reclust: error: {arguments.store} has no finished runs yet", file=sys.stderr)
-        return 1
+        raise ValueError(f"{arguments.store} has no finished runs yet")
     if arguments.output:
         write(result, arguments.output)
         print(f"{arguments.output}: {len(result)} tables")
     else:
         bold = ("\033[1m", "\033[0m") if sys.stdout.isatty() else ("*", "*")
         print(render(result, EXTENSIONS[arguments.format], bold=bold), end="")
-    return 0
 
 
 def _figure(arguments: argparse.Namespace) -> int:
@@ -267,7 +275,7 @@ def _figure(arguments: argparse.Namespace) -> int:
     common.check_paths([arguments.store], files, None if to_file else path)
     if not to_file:
         path.mkdir(parents=True, exist_ok=True)
-    with studies.StoreReader(arguments.store) as store:
+    with _reading(arguments.store) as store:
         if arguments.name:
             draw(store, arguments.name, files[0], choice)
             print(files[0])
@@ -292,7 +300,7 @@ def _report(arguments: argparse.Namespace) -> None:
     output = Path(arguments.output)
     if output.is_file() and output.stat().st_size and not common.is_ours(output):
         raise FileExistsError(f"{output} is no report of reclust: choose another name (-o).")
-    with studies.StoreReader(arguments.store) as store:
+    with _reading(arguments.store) as store:
         report(store, arguments.output, data=arguments.folder, title=arguments.title,
                figures=arguments.figures, progress=progress())
     print(f"{arguments.output}: {Path(arguments.output).stat().st_size / 1e6:.1f} MB")

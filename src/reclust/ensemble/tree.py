@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import torch
-from scipy.cluster.hierarchy import cut_tree, linkage
+from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 from torch import Tensor
 
@@ -58,5 +58,15 @@ def cluster_tree(similar: np.ndarray, leaves: np.ndarray, cluster_of: np.ndarray
 
 
 def cut(tree: np.ndarray, k: int) -> np.ndarray:
-    """Return the cluster of each leaf if there are k, (L,)."""
-    return cut_tree(tree, k).ravel() if len(tree) else np.zeros(1, dtype=np.int64)
+    """Return the cluster of each leaf if there are k, (L,), numbered by their first leaves."""
+    n = len(tree) + 1
+    pairs, nodes = tree[:, :2].astype(int).tolist(), [2 * n - 2]
+    for node in nodes:  # down from the root
+        nodes += reversed(pairs[node - n]) if node >= n else ()
+    upwards = [node for node in reversed(nodes) if node >= n]
+    merges = sorted(upwards, key=lambda node: tree[node - n, 2])[: n - k]
+    top = np.arange(2 * n - 1)
+    for node in reversed(merges):
+        top[pairs[node - n]] = top[node]
+    _, first, numbers = np.unique(top[:n], return_index=True, return_inverse=True)
+    return first.argsort().argsort()[numbers]

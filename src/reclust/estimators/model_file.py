@@ -65,9 +65,7 @@ def write_model(path: str | os.PathLike[str], estimator: str, parameters: dict[s
         header["members"] = [[member.method, member.view, member.seed, member.score]
                              for member in members]
         arrays["fitted/members"] = np.stack([member.labels for member in members])
-    for name in SCALINGS:
-        which, field = name.split(".")
-        arrays[f"scaling/{name}"] = getattr(getattr(preparation, which), field)
+    arrays |= {f"scaling/{name}": operator.attrgetter(name)(preparation) for name in SCALINGS}
     tensors |= {name: torch.from_numpy(np.ascontiguousarray(array).copy())
                 for name, array in arrays.items()}
     tensor_file.write(path, "model", header, tensors)
@@ -78,12 +76,11 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
     header, tensors = tensor_file.read(path, "model")
     with tensor_file.explain_errors(path):
         arrays = {name: tensor.numpy() for name, tensor in with_prefix(tensors, "fitted").items()}
-        shift, scale, shift_after, scale_after = (tensors[f"scaling/{name}"].numpy()
-                                                  for name in SCALINGS)
+        scalings = [tensors[f"scaling/{name}"].numpy() for name in SCALINGS]
         shape = None if header["image_shape"] is None else tuple(header["image_shape"])
         # Early files of version 0.1 have neither a lens nor ids.
         lens = from_json(header["lens"]) if "lens" in header else Lens()
-        if shape and tuple(header["sample_shape"]) != lens.shape(*shape):
+        if lens.shape(*shape or (1, 1, 3)) != tuple(header["sample_shape"]) and shape:
             raise ValueError(f"its network is not made for images {shape}")
         centers, ids = arrays["baseline_centers"], header.get("ids")
         fitted: dict[str, Any] = {name: arrays[stored] for name, stored in ARRAYS.items()
@@ -92,13 +89,12 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
             "result_": Result.unpack(header, tensors),
             "best_replica_": operator.index(header["best_replica"]),
             "scores": [math.nan if score is None else score for score in header["scores"]],
-            "preparation_": Preparation(shape, Scaling(shift, scale),
-                                        Scaling(shift_after, scale_after), lens,
-                                        from_json(header.get("encoder"))),
+            "preparation_": Preparation(shape, Scaling(*scalings[:2]), Scaling(*scalings[2:]),
+                                        lens, from_json(header.get("encoder"))),
             "baseline_": Baseline(arrays["baseline_labels"], centers, header["baseline_inertia"],
                                   arrays.get("baseline_weights", np.ones_like(centers[0]))),
-            "n_features_in_": header["n_features_in"], "warnings_": header.get("warnings", []),
-            "suggestion_": None,
+            "n_features_in_": header["n_features_in"], "suggestion_": None,
+            "warnings_": [*map(str, header.get("warnings", []))],
             "ids_": ids and np.array(ids, None if {*map(type, ids)} <= {int, float} else object)}
         for group, kind in GROUPS.items():
             if stored := with_prefix(tensors, group):  # not in files of version 0.1
@@ -108,7 +104,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[
             fitted["suggestion_"] = KSuggestion(
                 tuple(ks), np.array(agreement, float), math.nan if chance is None else chance, n)
         if "members" in header:
-            fitted["members_"] = [Member(method, view, seed, labels, score)
+            fitted["members_"] = [Member(method, view, seed, labels, float(score))
                                   for (method, view, seed, score), labels
                                   in zip(header["members"], arrays["members"], strict=True)]
         if header["feature_names_in"]:

@@ -90,8 +90,6 @@ def class_words(texts: Sequence[str], labels: np.ndarray) -> dict[int, list[str]
 
 
 def _informative(x: np.ndarray, labels: np.ndarray, features: Sequence[Feature]) -> list[int]:
-    if not features:
-        return []
     means = np.stack([x[labels == cluster].mean(0) for cluster in np.unique(labels)])
     sizes = np.unique(labels, return_counts=True)[1]
     explained = sizes @ np.square(means - x.mean(0)) / np.maximum(x.var(0) * len(x), 1e-300)

@@ -64,7 +64,8 @@ def fit_data(model: FittedModel, X: Any, y: Any = None, *, title: str) -> Plain:
         "map": _map(fit), "confidence": parts.histogram(fit.confidence),
         "ratio": None if fit.ratio is None else parts.histogram(fit.ratio),
         "used": len(fit.rows) if len(fit.rows) < fit.X.shape[0] else None,
-        "curves": _curves(fit), "replicas": _replicas(fit), "known": _known(fit),
+        "curves": _curves(fit), "replicas": _replicas(fit),
+        "known": None if fit.classes is None else _known(fit.classes, model),
         "settings": [*(parts.records(model.preparation_.lens, "lens") if images else []),
                      *parts.records(result.settings[model.best_replica_])],
         "provenance": parts.records(provenance), "about": [
@@ -262,9 +263,7 @@ def _replicas(fit: FitSample) -> Plain:
             "agreement": None if fit.agreement is None else parts.histogram(fit.agreement, bins=10)}
 
 
-def _known(fit: FitSample) -> Plain | None:
-    if fit.classes is None:
-        return None
-    deep, plain = fit.model.labels_, fit.model.baseline_.labels_
-    return {"deep": metrics.scores(fit.classes, deep), "plain": metrics.scores(fit.classes, plain),
-            "confusion": parts.confusion(fit.classes, deep)}
+def _known(classes: np.ndarray, model: FittedModel) -> Plain:
+    return {"deep": metrics.scores(classes, model.labels_),
+            "plain": metrics.scores(classes, model.baseline_.labels_),
+            "confusion": parts.confusion(classes, model.labels_)}

@@ -166,9 +166,8 @@ def run_baselines(baselines: Baselines, store: Store, conditions: Conditions, *,
 
 
 def _outcome(method: BaselineMethod, run: PlannedRun, inputs: BaselineInput) -> Outcome:
-    precision = "float32"
-    if method.pretrained:  # train or load encoders before measuring time
-        precision = inputs.encoders.provenance.get("precision", "?")
+    precision = (inputs.encoders.provenance.get("precision", "?") if method.pretrained
+                 else "float32")  # before measuring time, since this may train the encoders
     start = time.perf_counter()
     labels = method.labels(inputs, run.seed)[None]
     return Outcome(

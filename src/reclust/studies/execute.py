@@ -119,9 +119,8 @@ class _Watch:
 
 
 def _run_group(group: Group, conditions: Conditions, stop: StopRequested, tick: Tick) -> Outcome:
-    start = None
-    if group.pretraining is not None:
-        start = pretrained(group.pretraining, conditions, stop=stop, tick=tick)
+    start = None if group.pretraining is None else pretrained(
+        group.pretraining, conditions, stop=stop, tick=tick)
     sample = group.protocol.sample(group.dataset, conditions.data)
     with _quiet(conditions):
         watch = _Watch(conditions, stop, lambda cost: tick(cost, group.dataset), *group.stage_costs)

@@ -179,8 +179,8 @@ class Study:
         for variant in self.variants:
             check_part("Each of variants", variant, Variant)
         for name in (self.name, *(variant.name for variant in self.variants)):
-            if not isinstance(name, str):
-                raise ValueError(f"A name must be text, got {name!r}.")
+            if not isinstance(name, str) or not name:
+                raise ValueError(f"A name must be text and not empty, got {name!r}.")
         for name, values in (("datasets", self.datasets), ("algorithms", self.algorithms),
                              ("pretrained", self.pretrained), ("seeds", self.seeds),
                              ("names of variants", [variant.name for variant in self.variants])):

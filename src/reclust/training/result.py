@@ -204,9 +204,9 @@ class Result:
             sample_shape=check_ints("sample_shape", header["sample_shape"], 1),
             **{kind: with_prefix(tensors, kind) for kind in KINDS},
             labels=tensors["labels"].numpy() if "labels" in tensors else None,
-            history=unpack_history(tensors), seconds=header["seconds"],
-            failed={replica: (phase, epoch) for replica, phase, epoch in header["failed"]},
-            provenance=header["provenance"])
+            history=unpack_history(tensors), provenance=dict(header["provenance"]),
+            seconds={part: float(spent) for part, spent in header["seconds"].items()},
+            failed={replica: (phase, epoch) for replica, phase, epoch in header["failed"]})
         if not isinstance(result.settings[0].representation, NotStored):
             # A custom representation perhaps cannot be built on the meta device.
             with suppress(NotImplementedError, RuntimeError), _CallLimit(len(tensors)):

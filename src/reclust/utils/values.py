@@ -248,16 +248,20 @@ def is_missing(cell: Any) -> bool:
 
 
 def records(value: Any, name: str = "") -> list[tuple[str, str]]:
-    """Flatten settings or provenance to pairs of a dotted name and a text."""
-    value = expanded(value)
+    """Flatten settings, also as JSON, or provenance to pairs of a dotted name and a text."""
+    value, kind = expanded(value), ""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return ([(name, type(value).__name__)] if name else []) + records(parts, name)
-    if isinstance(value, (list, tuple)) and any(map(dataclasses.is_dataclass, value)):
+        value, kind = parts, type(value).__name__
+    elif isinstance(value, Mapping) and value.keys() in ({"kind", "fields"}, {"mapping"}):
+        value, kind = value.get("fields", value.get("mapping")), value.get("kind", "")
+    if isinstance(value, (list, tuple)) and any(
+            isinstance(part, Mapping) or dataclasses.is_dataclass(part) for part in value):
         value = dict(enumerate(value, 1))
     if isinstance(value, Mapping):
-        return [line for key, part in value.items()
-                for line in records(part, f"{name}.{key}".lstrip("."))]
+        return [(name, kind)] * bool(name and kind) + [
+            line for key, part in value.items()
+            for line in records(part, f"{name}.{key}".lstrip("."))]
     return [(name, _text(value))]
 
 

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from support import memory_of
 
 from reclust import ReclustWarning
 from reclust.data import DataError, read
@@ -38,6 +39,13 @@ def test_long_lines_of_names(tmp_path):
     names = [f"ENSG{i:011d}" for i in range(9000)]
     found = read(csv(tmp_path, ",".join(names) + "\n" + 4 * f"{','.join(['1'] * 9000)}\n"))
     assert found.samples.shape == (4, 9000) and found.feature_names == tuple(names)
+
+
+def test_tables_of_many_columns_take_little_memory(tmp_path):
+    X, names = np.arange(60_000).reshape(3, 20_000) % 7, [f"g{i}" for i in range(20_000)]
+    path = csv(tmp_path, "\n".join([",".join(names), *(",".join(map(str, row)) for row in X)]))
+    taken, found = memory_of(lambda: read(path))
+    assert taken < 100e6 and (found.samples == X).all() and found.feature_names == tuple(names)
 
 
 def test_cells_longer_than_the_csv_module_reads(tmp_path):

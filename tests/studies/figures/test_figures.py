@@ -391,7 +391,7 @@ def test_missing_data_says_what_to_run(tmp_path, store):
             figure(empty, "controls", Choice(study="sensitivity-mini"))
     with pytest.raises(MissingData, match="no dataset among gtsrb"):
         figure(store, "runtime", Choice(datasets=("gtsrb",)))
-    with pytest.raises(ValueError, match="no figure 'x': choose among learning-curves"):
+    with pytest.raises(ValueError, match="no figure 'x', only learning-curves"):
         figure(store, "x")
     with pytest.raises(ValueError, match="use one of .pdf, .svg, .png"):
         draw(store, "radar", tmp_path / "a.txt", Choice(study="acc-table"))

@@ -227,6 +227,18 @@ def test_exported_tables_hold_the_same_numbers(store, tmp_path):
         np.testing.assert_allclose(read(curves)["accuracy"], store.curves("s")["accuracy"], rtol=1e-6)
 
 
+@pytest.mark.parametrize("values", [("auto", 0.5), (True, 2), ([1, "x"], None), (2**70, {"a": 1})])
+def test_factors_of_several_types_are_exported_as_text(values, store, tmp_path):
+    pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    store.plan("s", "spec", [*planned("a", study_factor=values[0]), *planned("b", study_factor=values[1])])
+    for group in "ab":
+        store.add(outcome(group))
+    in_csv, in_parquet = (export(store, tmp_path / kind, kind=kind)[0] for kind in ("csv", "parquet"))
+    found = pandas.read_parquet(in_parquet)["keep"]
+    assert found.tolist() == pandas.read_csv(in_csv, dtype={"keep": str})["keep"].tolist() or values[1] is None
+    assert found.dropna().map(type).eq(str).all() and found.notna().sum() == (R if values[1] is None else 2 * R)
+
+
 def test_files_that_are_no_stores_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="study run"):
         StoreReader(tmp_path / "none")

@@ -166,11 +166,8 @@ def jitter(x: Tensor, jitters: Jitters) -> Tensor:
     turn = rank + 2 * (rank > hue)  # 0, 1, 2 before the shift, 3, 4, 5 after it
     every_turn = torch.arange(6, device=x.device).reshape(6, *(1,) * turn.dim())
     fades = torch.where(turn == every_turn, fade, 0).to(x.dtype)
-    for i in range(3):
-        x = blend(x, fades[i])
-    x = shift_hue(x, jitters.hue)
-    for i in range(3, 6):
-        x = blend(x, fades[i])
+    for i in range(6):
+        x = blend(shift_hue(x, jitters.hue) if i == 3 else x, fades[i])
     return x
 
 

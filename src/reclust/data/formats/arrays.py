@@ -16,7 +16,7 @@ from ...utils.exceptions import require
 from ..errors import DataError, check_size, explain_read_errors, listed
 
 NUMERIC = "biuf"  # kinds of dtype that hold numbers
-_DEPTH = 50
+_DEPTH, _NAMES = 50, 10_000  # most levels and names in a file of HDF5
 _REFERENCE, _DEFLATE, _SHUFFLE = 16, 1, 2  # bytes of a text's place, and numbers of HDF5's filters
 _CHUNK = 2**24  # bytes of a chunk of text, which is kept while parts of it are read
 
@@ -49,14 +49,13 @@ def open_hdf5(path: Path) -> Iterator[dict[str, Any]]:
         links: dict[str, Any] = {}
 
         def visit(name: str, link: Any) -> bool | None:
-            links[name] = link
-            return name.count("/") > _DEPTH or None  # which are looked up from the first group
+            links[name] = link  # each is looked up from the first group
+            return name.count("/") > _DEPTH or len(links) > _NAMES or None
 
         if file.visititems_links(visit):
-            raise DataError(f"{path}: groups are nested more than {_DEPTH} levels deep.")
-        objects = {name: file[name] for name, link in links.items()
-                   if isinstance(link, h5py.HardLink)}
-        arrays = {name: found for name, found in objects.items() if isinstance(found, h5py.Dataset)}
+            raise DataError(f"{path} is over {_DEPTH} levels deep or has over {_NAMES} arrays.")
+        arrays = {name: found for name, link in links.items() if isinstance(link, h5py.HardLink)
+                  and isinstance(found := file[name], h5py.Dataset)}
         outside = [name for name, link in links.items() if isinstance(link, h5py.ExternalLink)]
         outside += [name for name, found in arrays.items() if found.is_virtual or found.external]
         if outside:

@@ -17,8 +17,6 @@ from ..errors import DataError, check_size, explain_read_errors
 from .tables import ReadTable, check_names, from_frame
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
-_MISSING = ("", "?", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND",
-            "1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")  # not ids
 # Lines from which delimiter, header and decimal mark are guessed, if they are not too long.
 _HEAD, _HEAD_CHARACTERS = 50, 2**21
 
@@ -68,12 +66,10 @@ def _read(path: Path, encoding: str, labels: str | None, ids: str | None,
     frame = pandas.read_csv(
         path, encoding=encoding, sep=dialect.delimiter, decimal=dialect.decimal, header=None,
         names=dialect.names, skiprows=dialect.header_lines, index_col=False, skipinitialspace=True,
-        low_memory=False, **{} if is_new else {"float_precision": "round_trip"},
-        keep_default_na=False, na_values={name: _MISSING for name in dialect.names if name != ids},
-        dtype={} if ids is None else {ids: str},
-        converters={} if labels is None else {labels: str.strip})
+        na_values=["?"], low_memory=False, **{} if is_new else {"float_precision": "round_trip"},
+        converters={labels: str.strip, ids: str.encode}).copy()  # b"NA" stays; joins the columns
     if ids is not None:
-        frame[ids] = frame[ids].str.strip()
+        frame[ids] = frame[ids].str.decode("utf-8").str.strip()
     unnamed = [""] if "" in dialect.names and ids != "" else []
     table = from_frame(frame, labels=labels, ids=ids, drop=[*drop, *unnamed], where=str(path))
     plain, samples, classes = isinstance(table.samples, np.ndarray), table.samples, table.labels

@@ -157,9 +157,12 @@ def _pixels(path: Path, *, size: tuple[int, int], gray: bool) -> NDArray[Any]:
     upright = require("PIL.ImageOps", purpose="Reading images").exif_transpose
     with explain_read_errors(path), image.open(path, formats=list(FORMATS)) as opened:
         upright(opened, in_place=True)
-        deep = opened.mode.startswith("I")
+        shown, deep = opened, opened.mode.startswith("I")
+        if _has_alpha(opened):  # on white, since the color under full transparency is arbitrary
+            shown = opened.convert("RGBA")
+            shown = image.alpha_composite(image.new("RGBA", shown.size, "white"), shown)
         converted = (image.fromarray(_sixteen_bits(opened, path)) if deep
-                     else _on_white(opened).convert("L" if gray else "RGB"))
+                     else shown.convert("L" if gray else "RGB"))
         if (converted.height, converted.width) != size:
             converted = converted.resize(size[::-1], image.Resampling.BILINEAR)
         values = np.asarray(converted)
@@ -176,15 +179,6 @@ def _sixteen_bits(opened: Any, path: Path) -> NDArray[np.float32]:
         raise DataError(f"{path} has values {values.min()}..{values.max()}; needed: 0..65535. "
                         "Convert it, or read it yourself and give an array (n, h, w).")
     return values.astype(np.float32) / np.float32(257)
-
-
-def _on_white(opened: Any) -> Any:
-    """Put the image on white: the color under full transparency is arbitrary."""
-    image = require("PIL.Image", purpose="Reading images")
-    if not _has_alpha(opened):
-        return opened
-    visible = opened.convert("RGBA")
-    return image.alpha_composite(image.new("RGBA", visible.size, "white"), visible)
 
 
 def _has_alpha(opened: Any) -> bool:

@@ -80,30 +80,31 @@ def row_numbers(frame: Any) -> list[str]:
     """Return columns that count the rows, or are named like ids and differ in every row."""
     if len(frame.columns) < 2 or len(frame) < FEW_ROWS:
         return []
+    numbers = frame.loc[:, _are_numeric(frame)]
+    named = np.array([bool(_ID_NAMES.fullmatch(str(name).strip())) for name in numbers], bool)
+    some = (np.diff(_values(numbers[:FEW_ROWS]), axis=0) == 1).all(axis=0) | named
+    x = _values(numbers.loc[:, some]).astype(np.float64)
+    counted = (np.diff(x, axis=0) == 1).all(0) & (len(x) >= MANY_ROWS or np.isin(x[0], (0, 1)))
+    unique = np.array([len(np.unique(column)) == len(column) for column in x.T], bool)
+    whole = (x == np.round(x)).all(axis=0)
+    return list(numbers.columns[some][whole & (counted | (named[some] & unique))])
+
+
+def _are_numeric(frame: Any) -> NDArray[np.bool_]:
+    """Tell which columns have a type of numbers or truths."""
     types = require("pandas", purpose="Reading DataFrames").api.types
-
-    def numbers_rows(name: Any) -> bool:
-        cells = frame[name]
-        if not types.is_numeric_dtype(cells.dtype) or cells.isna().any():
-            return False
-        column = cells.to_numpy(dtype=np.float64)
-        steady = (np.diff(column[:MANY_ROWS]) == 1).all() and (np.diff(column) == 1).all()
-        whole = bool((column == np.round(column)).all())
-        return whole and bool(
-            steady if steady and (len(column) >= MANY_ROWS or column[0] in (0, 1))
-            else _ID_NAMES.fullmatch(str(name).strip()) and len(np.unique(column)) == len(column))
-
-    return [name for name in frame.columns if numbers_rows(name)]
+    known = {kind: types.is_numeric_dtype(kind) or types.is_bool_dtype(kind)
+             for kind in {*frame.dtypes}}
+    return np.array([known[kind] for kind in frame.dtypes], dtype=bool)
 
 
 def _not_numeric(frame: Any, where: str) -> dict[str, str]:
     """Return the columns that do not hold numbers, with a cell or the type of each."""
-    types = require("pandas", purpose="Reading DataFrames").api.types
     wrong = {}
-    for i, (name, kind) in enumerate(frame.dtypes.items()):
-        if types.is_numeric_dtype(kind) or types.is_bool_dtype(kind):
+    for (name, kind), numeric in zip(frame.dtypes.items(), _are_numeric(frame), strict=True):
+        if numeric:
             continue
-        cells = [cell for cell in frame.iloc[:, i] if not is_missing(cell)]
+        cells = [cell for cell in frame[name] if not is_missing(cell)]
         if kind.kind == "O" and kind.name != "category" and all(
                 isinstance(cell, (Real, Decimal, np.bool_)) for cell in cells):
             continue

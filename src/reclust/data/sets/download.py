@@ -28,13 +28,10 @@ class RemoteFile:
 
     def verify(self, path: Path) -> None:
         algorithm, _, expected = (self.checksum or "md5:unknown").partition(":")
-        digest = hashlib.new(algorithm, usedforsecurity=False)
-        with open(path, "rb") as stream:
-            while block := stream.read(_BLOCK):
-                digest.update(block)
-        if digest.hexdigest() != expected:
-            raise DataError(f"{path} is damaged or another file: its {algorithm} is "
-                            f"{digest.hexdigest()}, not {expected}; delete it to download it.")
+        found = hashlib.new(algorithm, path.read_bytes(), usedforsecurity=False).hexdigest()
+        if found != expected:
+            raise DataError(f"{path} is damaged or another file: its {algorithm} is {found}, not "
+                            f"{expected}; delete it to download it.")
 
 
 def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ..study import Group, Pretraining
 from .local import Attempts
 
 POLL_SECONDS = 1.0
+_import_ray = partial(require, "ray", purpose="Running studies on a cluster", extra="cluster")
 
 
 @value
@@ -99,10 +101,6 @@ class RayCluster:
                     yield task, attempt
                 elif isinstance(attempt, bytes):
                     _save(attempt, task, conditions)
-
-
-def _import_ray() -> Any:
-    return require("ray", purpose="Running studies on a cluster", extra="cluster")
 
 
 def _pretrain(pretraining: Pretraining, conditions: Conditions) -> bytes | Attempt:

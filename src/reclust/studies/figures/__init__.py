@@ -43,7 +43,7 @@ def figure(reader: StoreReader, name: str, choice: Choice = Choice()) -> Figure:
     """Draw a matplotlib figure, or raise `MissingData` if the store lacks what it shows."""
     matplotlib = require("matplotlib", purpose="Drawing figures", extra="plot")
     if name not in FIGURES:
-        raise ValueError(f"There is no figure {name!r}: choose among {', '.join(FIGURES)}.")
+        raise ValueError(f"{reader.path}: there is no figure {name!r}, only {', '.join(FIGURES)}.")
     spec = FIGURES[name]
     with matplotlib.rc_context(STYLE):
         return spec.draw(Runs.select(reader, spec, choice), choice)

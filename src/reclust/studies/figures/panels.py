@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...data.errors import DataError
 from ...utils.exceptions import require
 from ...utils.files import write_bytes
 from ..tables import labels
@@ -135,7 +136,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Save as .pdf, .svg or .png, the same bytes each time."""
     path = Path(path)
     if path.suffix not in _UNDATED:
-        raise ValueError(f"{path.name} has no known format: use one of {', '.join(_UNDATED)}.")
+        raise DataError(f"{path.name} has no known format: use one of {', '.join(_UNDATED)}.")
     write_bytes(path, rendered(figure, path.suffix))
 
 

@@ -127,7 +127,7 @@ def _run(store: StoreReader, row: Mapping[str, Any], pools: Mapping[str, _Unique
         if row["state"] == "finished":
             provenance = dict(store.provenance(row["run"]))
             provenance.pop("finished_at", None)
-            settings = _settings_lines(json.loads(store.plain_settings(row["run"])))
+            settings = page.records(json.loads(store.plain_settings(row["run"])))
             entry |= {"settings": pools["settings"].position(tuple(settings)),
                       "provenance": pools["provenance"].position(tuple(page.records(provenance)))}
         if isinstance(row["error"], str):
@@ -135,18 +135,6 @@ def _run(store: StoreReader, row: Mapping[str, Any], pools: Mapping[str, _Unique
         return entry
 
     return pools["runs"].position(row["run"], make)
-
-
-def _settings_lines(stored: Any, name: str = "") -> list[tuple[str, str]]:
-    """Flatten stored settings as `page.records` does values, without importing their classes."""
-    if isinstance(stored, list) and any(isinstance(part, dict) for part in stored):
-        stored = {"mapping": dict(enumerate(stored, 1))}
-    if not isinstance(stored, dict):
-        return page.records(stored, name)
-    lines = [(name, stored["kind"])] if name and "kind" in stored else []
-    for key, part in stored["fields" if "kind" in stored else "mapping"].items():
-        lines += _settings_lines(part, f"{name}.{key}".lstrip("."))
-    return lines
 
 
 def _lines(names: Iterable[str]) -> list[str]:

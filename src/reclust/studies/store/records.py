@@ -105,9 +105,8 @@ def compact(stores: Paths, path: str | os.PathLike[str], *, every: int = 10,
             for (group,) in reader._db.execute(f"{planned} GROUP BY 1 ORDER BY 1").fetchall():
                 insert(db, "curves", list(_smaller_curves(reader, group, every, curves)))
         with Store(whole) as store:  # one file without a log
-            for statement in ("PRAGMA journal_mode = DELETE", f"PRAGMA page_size = {PAGE_BYTES}",
-                              "VACUUM"):
-                store._db.execute(statement)
+            store._db.executescript(
+                f"PRAGMA journal_mode = DELETE; PRAGMA page_size = {PAGE_BYTES}; VACUUM;")
         write_bytes(path, whole.read_bytes())
 
 

@@ -219,11 +219,12 @@ def export(store: StoreReader, folder: str | os.PathLike[str], *,
             taken = [other.resolve() for other in (store.path, *written)]
             if path.parent != folder or path.resolve() in taken:
                 raise ValueError(f"{store.path}: {study!r} or {name!r} cannot be that of a file.")
-            text = {column: frame[column].map(no_formula) for column in frame
-                    if kind == "csv" and frame[column].dtype.kind == "O"}
-            write_bytes(path, frame.to_parquet(index=False) if kind == "parquet" else frame.assign(
-                **text).rename(columns=no_formula).to_csv(
-                    index=False, quoting=csv.QUOTE_NONNUMERIC).encode())
+            write = no_formula if kind == "csv" else str  # Parquet needs one type in a column
+            frame = frame.assign(**{column: frame[column].map(write, na_action="ignore")
+                                    for column in frame if frame[column].dtype.kind == "O"})
+            write_bytes(path, frame.to_parquet(index=False) if kind == "parquet" else
+                        frame.rename(columns=no_formula).to_csv(
+                            index=False, quoting=csv.QUOTE_NONNUMERIC).encode())
             written.append(path)
     return written
 

@@ -3,7 +3,7 @@
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +28,11 @@ class Cell:
     aside: str = ""
     numbers: Mapping[str, float | str] = field(default_factory=dict)
     best: bool = False
+
+    def shown(self, escape: Callable[[str], str], bold: str, aside: str) -> str:
+        """Put the escaped texts into the forms of bold text and of what stands beside it."""
+        text, beside = escape(self.text), aside.format(escape(self.aside)) if self.aside else ""
+        return (bold.format(text) if self.best else text) + beside
 
 
 @dataclass(frozen=True)
@@ -70,11 +75,6 @@ def number(value: float, digits: int = 2) -> Cell:
 def markdown(table: Table) -> str:
     """Render as a GitHub table; the best cells are bold, columns of numbers aligned right."""
 
-    def shown(cell: Cell) -> str:
-        text = _markdown(cell.text)
-        aside = f" ({_markdown(cell.aside)})" if cell.aside else ""
-        return (f"**{text}**" if cell.best else text) + aside
-
     def piped(cells: Iterable[str]) -> str:
         return f"| {' | '.join(cells)} |"
 
@@ -82,20 +82,17 @@ def markdown(table: Table) -> str:
                for i in range(len(table.columns) - 1)]
     lines = [f"**{_markdown(table.title)}**", "", piped(map(_markdown, table.columns)),
              piped(["---", *("---:" if right else "---" for right in numeric)])]
-    lines += [piped([_markdown(row.label), *map(shown, row.cells)]) for row in table.rows]
+    lines += [piped([_markdown(row.label), *(
+        cell.shown(_markdown, "**{}**", " ({})") for cell in row.cells)]) for row in table.rows]
     return "\n".join([*lines, *(["", _markdown(table.note)] if table.note else []), ""])
 
 
 def latex(table: Table) -> str:
     """Render as a `table` environment for the booktabs package, with rules between blocks."""
-
-    def shown(cell: Cell) -> str:
-        text = _latex(cell.text)
-        aside = rf" {{\scriptsize ({_latex(cell.aside)})}}" if cell.aside else ""
-        return (rf"\textbf{{{text}}}" if cell.best else text) + aside
-
-    blocks = ["\n".join(" & ".join([_latex(row.label), *map(shown, row.cells)]) + r" \\"
-                        for row in block) for block in table.blocks]
+    forms = r"\textbf{{{}}}", r" {{\scriptsize ({})}}"
+    blocks = ["\n".join(" & ".join([
+        _latex(row.label), *(cell.shown(_latex, *forms) for cell in row.cells)]) + r" \\"
+        for row in block) for block in table.blocks]
     caption = _latex(f"{table.title}. {table.note}".strip())
     return "\n".join([
         r"\begin{table}", r"\centering", rf"\caption{{{caption}}}",
