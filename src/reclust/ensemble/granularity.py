@@ -121,14 +121,13 @@ def candidate_ks(n_samples: int, least: int = 2, most: int | None = None) -> tup
 
 def labelings(views: Mapping[str, np.ndarray], k: int, seed: int, device: torch.device, *,
               mixtures: bool) -> np.ndarray:
-    """Cluster every view (n, d) with k-means, and with mixtures if asked to: labels (m, n)."""
-    members = [member.labels for covariance in MIXTURES if mixtures
-               for member in mixture_members(views, covariance, k, [seed], device)]
-    for view in views.values():
-        x = torch.from_numpy(view).float().to(device)
-        found = KMeans(n_init=3).fit(x, k, draws.key(seed, device=device))
-        members.append(found.labels.cpu().numpy())
-    return np.stack(members)
+    """Cluster every view (n, d), with two kinds of mixtures or with k-means: labels (m, n)."""
+    if mixtures:
+        return np.stack([member.labels for covariance in MIXTURES
+                         for member in mixture_members(views, covariance, k, [seed], device)])
+    key, kmeans = draws.key(seed, device=device), KMeans(n_init=3)
+    return np.stack([kmeans.fit(torch.from_numpy(view).float().to(device), k, key).labels.cpu()
+                     for view in views.values()])
 
 
 def without_clusters(rows: np.ndarray, draw: int) -> np.ndarray:
