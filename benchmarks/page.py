@@ -171,6 +171,13 @@ def hundred_million(measured: dict[str, Any]) -> str:
             f"{measured['gigabytes_at_most']:.2f} GB at most, {measured['gigabytes_before']:.2f} GB of them before the fit.")
 
 
+def photos(measured: dict[str, Any]) -> str:
+    rows = [[draw, f"{seen['ari']:.1f}", str(seen["clusters"]), f"{seen['seconds']:.0f}"] for draw, seen in measured.items()]
+    return ("The command `reclust fit photos/` on 500 photos of five traffic signs in sun and shadow, without the number of clusters; "
+            f"mean ARI {mean([seen['ari'] for seen in measured.values()]):.1f}.\n\n" +
+            table(["photos", "ARI", "clusters", "seconds"], rows))
+
+
 def soak(measured: dict[str, Any]) -> str:
     return (f"Two hundred times in one process: fit with a checkpoint, save, load, predict. Memory is {measured['gb_after_warm_up']:.3f} GB after "
             f"the first tenth and {measured['gb_at_the_end']:.3f} GB at the end, {measured['growth']:.3f} times as much.")
@@ -405,6 +412,7 @@ SECTIONS: list[tuple[str, str, str, Callable[[dict[str, Any]], str]]] = [
       for kind, more in (("tables", ""), ("texts", ""), ("images", " --sets digits optdigits usps mnist gtsrb --rows 10000"))),
     ("Probabilities and outliers", "doubtful", "benchmarks/doubtful.py tables.npz", doubtful),
     ("Clusters of uneven size", "uneven_images", "benchmarks/uneven.py images FOLDER --sets digits optdigits", uneven),
+    ("Photos", "photos", "benchmarks/photos.py gtsrb.npz", photos),
     ("Simulated cells", "cells", "benchmarks/cells.py", cells),
     ("Import", "import_time", "benchmarks/import_time.py", import_time),
 ]
