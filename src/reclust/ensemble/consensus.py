@@ -12,8 +12,7 @@ from ..geometry import nearest_neighbors
 from ..interventions.reclustering.kmeans import KMeans
 from ..interventions.reclustering.mixture import GaussianMixture
 
-Clustering = Callable[[Tensor, int, Tensor], Tensor]
-"""Rows (n, d), number of clusters and key -> labels (n,)."""
+Clustering = Callable[[Tensor, int, Tensor], Tensor]  # rows (n, d), k and key -> labels (n,)
 
 
 def neighbor_graph(views: Iterable[Tensor], k: int = 10) -> sparse.csr_matrix:

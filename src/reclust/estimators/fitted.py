@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from scipy.cluster.hierarchy import is_valid_linkage
 from sklearn import base
 from sklearn.utils import ClassifierTags, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -24,7 +23,7 @@ from ..data.preparation import Preparation
 from ..data.texts import accept_texts, is_texts
 from ..ensemble.granularity import KSuggestion
 from ..ensemble.outliers import OUTLYING, ClusterShapes
-from ..ensemble.tree import MAX_PARTS, cluster_tree, cut, parts_of, similarity
+from ..ensemble.tree import cluster_tree, cut, parts_of, similarity
 from ..objectives import soft_assignment
 from ..report.drift import Reference
 from ..training.checkpoint import Checkpoint
@@ -353,24 +352,6 @@ class FittedClustering(Reporting, base.ClassNamePrefixFeaturesOutMixin, base.Tra
         self.__dict__.update(fitted)
         self._adopt(self.result_, self.preparation_, scores, self.best_replica_)
         self._keep_clusters(self.nonempty_clusters_)
-        labels, k, encoder = self.labels_, self.n_clusters_, self.preparation_.encoder
-        shape, width = self.result_.sample_shape, math.prod(self.result_.sample_shape)
-        fits = (0 <= labels.min() <= labels.max() < k and len(self.candidates_) > 0
-                and self.baseline_.labels_.shape == labels.shape
-                and (encoder is None or len(encoder.features) == width))
-        if fits and {"tree_", "reference_", "shapes_"} & {*vars(self)}:  # not of version 0.1
-            tree, reference = self.tree_, self.reference_
-            fits = (k <= len(tree) + 1 <= MAX_PARTS * k
-                    and (not len(tree) or is_valid_linkage(tree))
-                    and cut(tree, 1)[self.leaves_].shape == labels.shape
-                    and reference.sizes.shape == (k,) and reference.means.shape == (k, width)
-                    and self.shapes_.center.shape == (width,))
-        if fits and hasattr(self, "shapes_"):
-            sample = np.zeros((1, *(self.preparation_.image_shape or shape)))
-            x = self.preparation_.network_input(sample)
-            fits = x.shape == (1, *shape) and self.shapes_.score(x.flatten(1)).shape == (1,)
-        if not fits:
-            raise ValueError("its parts do not fit together")
         return self
 
     @property

@@ -1,9 +1,14 @@
 """Loading fitted estimators from files."""
 
+import math
 import os
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from scipy.cluster.hierarchy import is_valid_linkage
+
+from ..ensemble.tree import MAX_PARTS, cut
 from ..representations import Representation
 from ..utils import tensor_file
 from ..utils.values import NotStored
@@ -58,4 +63,25 @@ def load(path: str | os.PathLike[str], *, representation: Representation | None 
             raise ValueError(f"it was fitted with a custom {custom.what}, which cannot be saved; "
                              "pass the same as load(path, representation=…).")
         fitted["embed_"] = embed
-        return FittedClustering.subclasses[estimator](**parameters).restore(fitted)
+        model = FittedClustering.subclasses[estimator](**parameters).restore(fitted)
+        if not _fits_together(model):
+            raise ValueError("its parts do not fit together")
+        return model
+
+
+def _fits_together(model: FittedClustering) -> bool:
+    """Tell whether the parts of a model have shapes and values that belong together."""
+    labels, k, preparation = model.labels_, model.n_clusters_, model.preparation_
+    shape, width = model.result_.sample_shape, math.prod(model.result_.sample_shape)
+    fits = (0 <= labels.min() <= labels.max() < k and len(model.candidates_) > 0
+            and model.baseline_.labels_.shape == labels.shape
+            and (preparation.encoder is None or len(preparation.encoder.features) == width))
+    if not fits or not {"tree_", "reference_", "shapes_"} & {*vars(model)}:  # of version 0.1
+        return fits
+    tree, reference = model.tree_, model.reference_
+    x = preparation.network_input(np.zeros((1, *(preparation.image_shape or shape))))
+    return (k <= len(tree) + 1 <= MAX_PARTS * k and (not len(tree) or is_valid_linkage(tree))
+            and cut(tree, 1)[model.leaves_].shape == labels.shape
+            and reference.sizes.shape == (k,) and reference.means.shape == (k, width)
+            and model.shapes_.center.shape == (width,) and x.shape == (1, *shape)
+            and model.shapes_.score(x.flatten(1)).shape == (1,))

@@ -32,8 +32,7 @@ from .kinds import augmentation_for, flat_rows, kind_of, lens_for
 
 MAX_ROWS, NETWORK_ROWS = 1_000, 5_000  # that are clustered for each number; that networks learn
 MAX_EMBEDDED = 2_000
-NETWORKS = 4
-DRAWS = 5  # of data without clusters
+NETWORKS, DRAWS = 4, 5  # that embed images; of data without clusters
 
 
 def suggest_k(X: Any, *, least: int = 2, most: int | None = None, kind: str = "auto",
