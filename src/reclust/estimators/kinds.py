@@ -40,8 +40,8 @@ def _looks_like_embeddings(X: Any) -> bool:
     some = some_rows(X)
     lengths, spread = np.linalg.norm(some, axis=1), some.std(0)
     equal = some.shape[1] > 8 and lengths.std() < 1e-3 * lengths.mean()
-    longest = np.linalg.norm(some, axis=0).max() / np.linalg.norm(some)  # one column, as of years
-    if are_components(X) or (equal and longest < 0.7):
+    one_column = np.linalg.norm(some, axis=0).max() > 0.7 * np.linalg.norm(some)  # as of years
+    if are_components(X) or (equal and not one_column):
         return True
     similar = spread.max() < 10 * np.median(spread) and (some != 0).mean() > 0.95
     return some.shape[1] >= 128 and len(X) >= 2 * some.shape[1] and bool(similar)
