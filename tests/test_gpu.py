@@ -26,6 +26,7 @@ from reclust import (
 from reclust.data.augmentation.affine import Affine
 from reclust.estimators import presets
 from reclust.interventions import GaussianMixture, KMedoids, MergedKMeans
+from reclust.representations.layers import mean_squared_error
 from reclust.training.engine.adam import Adam, Leaf
 from reclust.training.engine.compilation import Captured
 from reclust.training.self_label import self_label
@@ -100,7 +101,7 @@ def test_resumed_equals_uninterrupted(tmp_path, phase, epoch, seeds):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-@pytest.mark.parametrize("shape", [(1, 5, 7), (3, 256, 1000), (2, 130, 33)])
+@pytest.mark.parametrize("shape", [(1, 5, 7), (3, 256, 1000), (2, 130, 33), (1, 3000, 9)])
 def test_triton_kernels_compute_what_torch_does(dtype, shape, monkeypatch):
     torch.manual_seed(0)
     y, grad = torch.randn(2, *shape, device="cuda", dtype=torch.float64).to(dtype)
@@ -110,14 +111,29 @@ def test_triton_kernels_compute_what_torch_does(dtype, shape, monkeypatch):
         active, running = kernels.bias_relu_(y.clone(), bias), [torch.ones_like(bias) for _ in range(3)]
         norm = kernels.batch_norm_relu(y, running[0], bias, *running[1:])
         norm += (*running[1:], *kernels.batch_norm_relu_backward(grad, y, running[0], bias, *norm[1:]))
-        return (*norm, active, *kernels.relu_backward(grad, active), kernels.squared_norms([grad, y]), kernels.squared_error(y, bias.unsqueeze(1).expand(shape)),
-                kernels.squared_error_backward(y, bias.unsqueeze(1).expand(shape), bias[:, 0]))
+        return (*norm, active, *kernels.relu_backward(grad, active), kernels.column_sums(grad), kernels.squared_norms([grad, y]))
 
     fast = computed()
     monkeypatch.setattr(kernels, "triton", lambda like: None)
     close = {torch.float32: 1e-5, torch.float64: 1e-12, torch.bfloat16: 2e-2}[dtype]
     for one, other in zip(fast, computed(), strict=True):
         torch.testing.assert_close(one.double(), other.double(), rtol=close, atol=10 * close)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_squared_error_and_its_gradient_are_torchs(dtype, monkeypatch):
+    torch.manual_seed(0)
+    x, output = torch.randn(2, 3, 50, 70, device="cuda")
+    output = output.to(dtype).requires_grad_()
+
+    def computed():
+        losses = torch.func.vmap(mean_squared_error)(output, x)
+        return losses, *torch.autograd.grad(3 * losses[0] + losses[1:].sum(), output)
+
+    fast = computed()
+    monkeypatch.setattr(kernels, "triton", lambda like: None)
+    for one, other in zip(fast, computed(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-2 if dtype == torch.bfloat16 else 1e-5, atol=1e-6)
 
 
 def test_not_a_number_stays_one():

@@ -134,7 +134,8 @@ def test_an_interrupted_end_is_written_again_and_other_files_stay(table, tmp_pat
 
 def test_a_first_answer_comes_early(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("reclust.estimators.reclust.EFFORTS", {"quick": Effort(1, 0, 20), "normal": Effort(1, 1, 20)})
-    np.save(tmp_path / "x.npy", blobs(n=120)[0])
+    X = blobs(n=120)[0]
+    np.save(tmp_path / "x.npy", X / np.linalg.norm(X, axis=1, keepdims=True))
     assert main(["fit", str(tmp_path / "x.npy"), "-k", "4", "-o", str(tmp_path / "out"), "--seed", "0", "--device", "cpu"]) == 0
     first, estimate, result, *_ = capsys.readouterr().out.splitlines()
     assert first.startswith("first answer, after") and "clusters of 30, 30, 30, 30" in first

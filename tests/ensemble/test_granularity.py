@@ -24,7 +24,7 @@ def test_numbers_to_try(n, range_, ks):
 
 @pytest.mark.parametrize(("agreement", "k"), [
     ((0.9, 0.2, 0.7, 0.8, 0.6), 5),  # (0.7 + 0.8 + 0.6) / 3 is the highest mean of three
-    ((1.0, 0.96, 1.0, 0.8, 0.6), 4), ((1.0, 0.5, 0.5, 0.5, 0.96), 6), ((0.5, 1.0, 0.5, 0.951, 0.6), 3), ((0.9, 0.8, 0.7, 0.6, 0.5), 2)])
+    ((1.0, 0.96, 1.0, 0.8, 0.6), 4), ((1.0, 0.5, 0.5, 0.5, 0.985), 6), ((1.0, 0.5, 0.5, 0.5, 0.96), 2), ((0.5, 1.0, 0.5, 0.951, 0.6), 3), ((0.9, 0.8, 0.7, 0.6, 0.5), 2)])
 def test_the_largest_perfect_number_or_the_highest_peak_wins(agreement, k):
     found = KSuggestion((2, 3, 4, 5, 6), np.array(agreement), 0.3, 100)
     assert found.k == k and found.at_k == agreement[k - 2] and found.clear
@@ -41,7 +41,7 @@ def test_agreement_as_without_clusters_is_no_evidence(agreed, chance, clear):
 
 
 def test_larger_numbers_are_looked_at_if_one_is_nearly_perfect():
-    larger = KSuggestion((2, 3, 4, 5), np.array([0.98, 0.955, 0.96, 0.5]), 0.95, 100).larger
+    larger = KSuggestion((2, 3, 4, 5), np.array([0.99, 0.955, 0.965, 0.5]), 0.95, 100).larger
     assert larger is not None and larger.ks == (3, 4, 5) and larger.k == 4
     assert KSuggestion((2, 3, 4), np.array([0.98, 0.94, 0.9]), 0.95, 100).larger is None
 
@@ -53,11 +53,11 @@ def test_agreement_is_the_mean_index_with_the_consensus():
     assert agreement(labels, 3) == pytest.approx(np.mean([adjusted_rand_score(agreed, member) for member in labels]))
 
 
-def test_every_view_is_clustered_by_every_method():
+def test_every_view_is_clustered():
     X, _ = blobs(60, 4, 3)
     views = {"a": X.astype(np.float64), "b": np.arcsinh(X)}
     assert labelings(views, 3, 0, CPU, mixtures=False).shape == (2, 60)
-    assert labelings(views, 3, 0, CPU, mixtures=True).shape == (4, 60)
+    assert labelings(views, 3, 0, CPU, mixtures=True).shape == (2, 60)
 
 
 def test_rows_without_clusters_have_the_same_covariance():

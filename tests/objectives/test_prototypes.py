@@ -173,6 +173,21 @@ def test_a_resumed_run_keeps_the_neighbors_of_its_start(tmp_path):
     assert equal(train(X, settings, seeds=(0, 1), checkpoint=Checkpoint(tmp_path / "run", every=1)), whole)
 
 
+def test_secu_forgets_the_centers_before_a_reset(monkeypatch):
+    restarted, restart = [], SeCuObjective.restart
+
+    def watched(self, state):
+        restarted.append((state["centers"] - state["previous"]).abs().max().item())
+        return restart(self, state)
+
+    monkeypatch.setattr(SeCuObjective, "restart", watched)
+    settings = small_settings(objective=SeCuObjective(), intervention=BRB(2), clustering=replace(PAIRS, views=("clean", "clean")))
+    train(X, settings, seeds=[0, 1])
+    assert len(restarted) == 4 and min(restarted) > 0  # two replicas at two epochs
+    state = restart(SeCuObjective(), {"centers": torch.ones(3, 2), "previous": torch.zeros(3, 2), "dual": torch.ones(3)})
+    assert state["previous"].eq(1).all() and not state["dual"].any()
+
+
 @pytest.mark.parametrize("objective", [SCANObjective(), SeCuObjective()], ids=["scan", "secu"])
 def test_heads_on_given_features_with_and_without_brb(objective):
     """Features of another model, clustered by a small network on top of them, with neighbors among the features."""

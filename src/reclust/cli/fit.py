@@ -155,22 +155,22 @@ def _first_answer(model: Any, dataset: Dataset, file: Path, started: float) -> N
     import numpy as np
     from sklearn.base import clone
 
-    from ..ensemble.recipes import mostly_categories
+    from ..data.accept import accept
+    from ..estimators.kinds import kind_of
 
     if getattr(model, "effort", "quick") == "quick":
         return
     quick_started = time.monotonic()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit gives the same warnings
+        if kind_of(accept(dataset, image_shape=model.image_shape)) == "table":
+            return  # whose fit takes seconds
         quick = clone(model).set_params(effort="quick").fit(dataset)
     seconds = time.monotonic() - quick_started
     write_text(file, csv_text(_label_rows(quick, dataset)))
-    sizes, encoder = ", ".join(map(str, np.bincount(quick.labels_))), quick.preparation_.encoder
-    without_networks = encoder is not None and mostly_categories(encoder.features)
-    times = 1.5 if without_networks else TIMES_QUICK[model.effort]
-    after = duration(time.monotonic() - started)
-    common.tell(f"first answer, after {after}: clusters of {sizes}, in {file}\n"
-                f"the fit takes about {duration(times * seconds)}", sys.stdout)
+    sizes, after = ", ".join(map(str, np.bincount(quick.labels_))), time.monotonic() - started
+    common.tell(f"first answer, after {duration(after)}: clusters of {sizes}, in {file}\n"
+                f"the fit takes about {duration(TIMES_QUICK[model.effort] * seconds)}", sys.stdout)
 
 
 def _model(arguments: argparse.Namespace, *, images: bool) -> Any:

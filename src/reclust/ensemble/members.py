@@ -33,9 +33,8 @@ from .views import principal_components, scaled_views
 MAX_ITER = 60  # of mixtures of numbers and categories
 REGULARIZATION = 0.2  # added to variances, since many columns hold few distinct numbers
 PRIOR = 2.0  # rows like the whole table that are added to each cluster's categories
-# Principal components in which covariances can be estimated from few rows, and the mixture.
-MIXTURES = {"full": (20, GaussianMixture(1, regularization=1e-2, max_iter=60)),
-            "diagonal": (30, GaussianMixture(1, 1e-3, max_iter=60, covariance="diagonal"))}
+COLUMNS, MIXED_COLUMNS = 20, 30  # principal components, for covariances or variances alone
+MIXTURE = GaussianMixture(1, regularization=1e-2, max_iter=60)
 
 
 @dataclass(frozen=True)
@@ -76,17 +75,17 @@ def kmeans_members(x: Tensor, view: str, k: int, seeds: Sequence[int]) -> Iterat
         yield Member("k-means", view, seed, labels.cpu().numpy())
 
 
-def mixture_members(views: Mapping[str, np.ndarray], covariance: str,
-                    k: int, seeds: Sequence[int], device: torch.device) -> Iterator[Member]:
+def mixture_members(views: Mapping[str, np.ndarray], k: int, seeds: Sequence[int],
+                    device: torch.device, starts: int = 1) -> Iterator[Member]:
     """Cluster every view (n, d) with Gaussian mixtures."""
-    columns, mixture = MIXTURES[covariance]
-    x = torch.from_numpy(np.stack([principal_components(view, columns)
+    x = torch.from_numpy(np.stack([principal_components(view, COLUMNS)
                                    for view in views.values()])).to(device)
+    mixture = replace(MIXTURE, starts=starts)
     for seed in seeds:
         found = mixture.labels(x, k, draws.key([seed] * len(x), device=device))
         labels, likelihood = (tensor[:, 0].cpu().numpy() for tensor in found)
         for name, own, score in zip(views, labels, likelihood.tolist(), strict=True):
-            yield Member(f"mixture, {covariance} covariance", name, seed, own, score)
+            yield Member("mixture", name, seed, own, score)
 
 
 def mixed_type_members(rows: np.ndarray, features: Sequence[Feature], views: Mapping[str, Tensor],
@@ -98,7 +97,7 @@ def mixed_type_members(rows: np.ndarray, features: Sequence[Feature], views: Map
     scales = np.array([feature.scale for feature in features])[~discrete]
     numbers = scaled_views(rows[:, ~discrete], scales)
     for name, view in views.items():
-        z = principal_components(numbers[name], MIXTURES["diagonal"][0])
+        z = principal_components(numbers[name], MIXED_COLUMNS)
         for seed in seeds:
             start = KMeans().fit(view, k, draws.key(seed, device=view.device)).labels.cpu().numpy()
             labels = mixed_type_mixture(z, levels, start, k)

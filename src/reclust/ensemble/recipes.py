@@ -78,7 +78,7 @@ def table_recipe(rows: np.ndarray, effort: Effort, seed: int, training: MemberTr
         return EnsembleRecipe([("mixtures of numbers and categories", partial(
             members.mixed_type_members, rows, features, tensors, k, seeds))], graph)
     return EnsembleRecipe([
-        ("mixtures", partial(members.mixture_members, used, "full", k, [one], device))
+        ("mixtures", partial(members.mixture_members, used, k, [one], device))
         for one in range(seed, seed + 2 * effort.seeds)], graph, cluster=by_mixture)
 
 

@@ -32,6 +32,8 @@ from .kinds import augmentation_for, flat_rows, kind_of, lens_for
 
 MAX_ROWS, NETWORK_ROWS = 1_000, 5_000  # that are clustered for each number; that networks learn
 MAX_EMBEDDED = 2_000
+FEW, FADED = 10, 0.8  # numbers of clusters to try in any case, and agreement that is not enough
+VIEWS = ("clipped", "winsorized", "correlated")  # in which outliers are no clusters
 NETWORKS, DRAWS = 4, 5  # that embed images; of data without clusters
 
 
@@ -90,7 +92,9 @@ def suggest(samples: SampleSet, kind: str, least: int, most: int | None, device:
         for k in ks:
             measured.append(agreement_on(k))
             bar.update()
-        found = KSuggestion(ks, np.array(measured), float("nan"), len(rows))
+            if is_table and k > FEW and max(measured[-2:]) < FADED * max(measured):
+                break  # no larger number has ever agreed better again
+        found = KSuggestion(ks[: len(measured)], np.array(measured), float("nan"), len(rows))
         if mostly_categories(features):
             return found
         shuffled = granularity.without_clusters
@@ -113,7 +117,7 @@ def _table_agreement(rows: np.ndarray, features: Sequence[Feature], seed: int,
     views = table_views(rows, scales(rows, features))
     tensors = {name: torch.from_numpy(view).float() for name, view in views.items()}
     graph = neighbor_graph(tensors.values())
-    used = {name: view for name, view in views.items() if name != "ranks"}
+    used = {name: views[name] for name in VIEWS}
 
     def agreement_on(k: int) -> float:
         if mostly_categories(features):

@@ -81,6 +81,13 @@ def has_update(objective: Objective) -> bool:
     return getattr(type(objective), "update", None) is not GradientOnly.update
 
 
+@runtime_checkable
+class RestartedObjective(Protocol):
+    """Objective whose state besides the centers starts anew when an intervention moves them."""
+
+    def restart(self, state: State) -> State: ...
+
+
 class Staged:
     """Mixin for objectives of a stage after clustering, whose epochs are recorded as `stage`."""
 

@@ -128,6 +128,9 @@ class SeCuObjective(_Prototypes):
         return {"centers": centers.clone(), "previous": centers.clone(),
                 "dual": torch.zeros_like(centers[..., 0])}
 
+    def restart(self, state: State) -> State:
+        return self.init(state["centers"])
+
     def members(self, state: State, z: Tensor) -> Tensor:
         """One-hot labels by the similarity averaged over views: (V, B, d) -> (B, k)."""
         labels = (cosines(z, state["centers"]).mean(0) + state["dual"]).argmax(-1)

@@ -82,7 +82,7 @@ class _Linear(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
         x, weight = ctx.saved_tensors
-        return *_gradients(ctx, grad, x, weight), grad.sum(-2)
+        return *_gradients(ctx, grad, x, weight), kernels.column_sums(grad)
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor) -> tuple[Tensor, int]:
@@ -179,7 +179,7 @@ class _SquaredError(torch.autograd.Function):
 
     @staticmethod
     def forward(output: Tensor, x: Tensor) -> Tensor:
-        return kernels.squared_error(output, x)
+        return kernels.triton(x).squared_error(output.contiguous(), x.contiguous())
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
@@ -189,9 +189,11 @@ class _SquaredError(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         output, x = ctx.saved_tensors
-        return kernels.squared_error_backward(output, x, grad), None
+        fast = kernels.triton(x)
+        return fast.squared_error_backward(output.contiguous(), x.contiguous(), grad), None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor) -> tuple[Tensor, int]:
-        stacks = (tensor.squeeze(1) for tensor in _stack(info, in_dims, inputs))  # stacks of one
+        # Tensors of each replica are stacks of one.
+        stacks = (tensor.squeeze(1) for tensor in _stack(info, in_dims, inputs))
         return _SquaredError.apply(*stacks).unsqueeze(1), 0

@@ -2,6 +2,7 @@
 
 from functools import cache
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,16 +22,22 @@ def bias_relu_(y: Tensor, bias: Tensor) -> Tensor:
 
 def relu_backward(grad: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Return the gradient of a ReLU's input, and its sum over the batch, given its output y."""
-    if fast := triton(y):
+    if fast := _by_columns(y):
         return fast.relu_backward(grad.contiguous(), y)
     through = torch.ops.aten.threshold_backward(grad, y, 0)
     return through, through.sum(-2)
 
 
+def column_sums(grad: Tensor) -> Tensor:
+    """Sum over the batch: (..., B, o) -> (..., o)."""
+    fast = _by_columns(grad)
+    return grad.sum(-2) if fast is None else fast.column_sums(grad.contiguous())
+
+
 def batch_norm_relu(y: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor,
                     running_var: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Normalize y (..., B, o) over the batch, scale, shift, clip at 0; move running statistics."""
-    if fast := triton(y):
+    if fast := _by_columns(y):
         return fast.batch_norm_relu(y.contiguous(), weight, bias, running_mean, running_var,
                                     momentum=NORM_MOMENTUM, eps=NORM_EPS)
     exact = y.to(running_mean.dtype)
@@ -45,7 +52,7 @@ def batch_norm_relu(y: Tensor, weight: Tensor, bias: Tensor, running_mean: Tenso
 def batch_norm_relu_backward(grad: Tensor, y: Tensor, weight: Tensor, bias: Tensor, mean: Tensor,
                              scale: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of y, weight and bias, given mean and scale of the forward pass."""
-    if fast := triton(y):
+    if fast := _by_columns(y):
         return fast.batch_norm_relu_backward(grad.contiguous(), y.contiguous(), weight, bias, mean,
                                              scale)
     normal = (y.to(mean.dtype) - mean.unsqueeze(-2)) * scale.unsqueeze(-2)
@@ -67,22 +74,13 @@ def squared_norms(gradients: list[Tensor]) -> Tensor:
     return torch.stack(norms).square().sum(0)
 
 
-def squared_error(output: Tensor, x: Tensor) -> Tensor:
-    """Sum squared differences for each replica: (r, ...), (r, ...) -> (r,)."""
-    if fast := triton(output):
-        return fast.squared_error(output.contiguous(), x.contiguous())
-    return (output.to(x.dtype) - x).square().flatten(1).sum(1)
+def _by_columns(y: Tensor) -> Any:
+    fast = triton(y)
+    return None if fast is None or y.shape[-2] > fast.MOST_ROWS else fast
 
 
-def squared_error_backward(output: Tensor, x: Tensor, grad: Tensor) -> Tensor:
-    """Return the gradient of `squared_error` for `output`, given that of the sums, (r,)."""
-    if fast := triton(output):
-        return fast.squared_error_backward(output.contiguous(), x.contiguous(), grad)
-    scale = 2 * grad.reshape(-1, *[1] * (x.ndim - 1))
-    return (output.to(x.dtype) - x).mul_(scale).to(output.dtype)
-
-
-def triton(like: Tensor) -> ModuleType | None:
+def triton(like: Tensor) -> Any:
+    """Return the module `triton_kernels` for tensors on a GPU, None if it cannot be used."""
     return _load() if like.is_cuda else None
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 BLOCK = 1024
 NORM_BLOCK = 8192
+COLUMN_BLOCK, MOST_ROWS = 8192, 2048  # numbers in a block of whole columns, and their length
 LEAVES = 32  # tensors of each kind that one launch takes
 
 
@@ -33,55 +34,61 @@ def bias_relu_(y: Tensor, bias: Tensor) -> None:
 
 
 @triton.jit
+def _column_block(batch, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Return where some whole columns of a replica lie, and what is computed for each of them."""
+    replica = tl.program_id(1).to(tl.int64)
+    row, column = tl.arange(0, ROWS), tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    at = (replica * batch + row)[:, None] * width + column[None, :]
+    known = column < width
+    return at, (row < batch)[:, None] & known[None, :], replica * width + column, known
+
+
+def _by_columns(kernel: Any, like: Tensor, *tensors: Tensor | None, **constants: float) -> None:
+    batch, width = like.shape[-2:]
+    rows = triton.next_power_of_2(batch)
+    columns = max(1, min(32, COLUMN_BLOCK // rows))
+    grid = (triton.cdiv(width, columns), like.numel() // (batch * width))
+    kernel[grid](*tensors, batch, width, ROWS=rows, COLUMNS=columns, EXACT=_exact(like),
+                 num_warps=8, **constants)
+
+
+@triton.jit
 def _relu_backward(grad, y, through, sums, batch, width, ROWS: tl.constexpr,
                    COLUMNS: tl.constexpr, EXACT: tl.constexpr):
-    replica = tl.program_id(1).to(tl.int64)
-    column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
-    total = tl.zeros((COLUMNS,), EXACT)
-    for first in range(0, batch, ROWS):
-        row = first + tl.arange(0, ROWS)
-        inside = (row < batch)[:, None] & (column < width)[None, :]
-        at = (replica * batch + row)[:, None] * width + column[None, :]
-        value = tl.load(grad + at, inside, other=0)
-        passed = tl.where(tl.load(y + at, inside, other=0) <= 0, 0, value)
+    at, inside, place, known = _column_block(batch, width, ROWS, COLUMNS)
+    passed = tl.load(grad + at, inside, other=0)
+    if y is not None:
+        passed = tl.where(tl.load(y + at, inside, other=0) <= 0, 0, passed)
         tl.store(through + at, passed, inside)
-        total += tl.sum(passed.to(EXACT), 0)
-    tl.store(sums + replica * width + column, total, column < width)
+    tl.store(sums + place, tl.sum(passed.to(EXACT), 0), known)
 
 
 def relu_backward(grad: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    through = torch.empty_like(y)
-    exact = torch.float64 if y.dtype == torch.float64 else torch.float32
-    *replicas, batch, width = y.shape
-    sums = torch.empty(*replicas, width, dtype=exact, device=y.device)
-    grid = (triton.cdiv(width, 32), sums.numel() // width)
-    _relu_backward[grid](grad, y, through, sums, batch, width, ROWS=128, COLUMNS=32,
-                         EXACT=_exact(y), num_warps=8)
+    through, sums = torch.empty_like(y), _sums(y)
+    _by_columns(_relu_backward, y, grad, y, through, sums)
     return through, sums
+
+
+def column_sums(grad: Tensor) -> Tensor:
+    sums = _sums(grad)
+    _by_columns(_relu_backward, grad, grad, None, None, sums)
+    return sums
+
+
+def _sums(like: Tensor) -> Tensor:
+    exact = torch.promote_types(like.dtype, torch.float32)
+    return torch.empty(*like.shape[:-2], like.shape[-1], dtype=exact, device=like.device)
 
 
 @triton.jit
 def _batch_norm_relu(y, weight, bias, running_mean, running_var, out, means, scales, batch, width,
                      MOMENTUM: tl.constexpr, EPS: tl.constexpr, ROWS: tl.constexpr,
                      COLUMNS: tl.constexpr, EXACT: tl.constexpr):
-    replica = tl.program_id(1).to(tl.int64)
-    column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
-    known, place = column < width, replica * width + column
-    mean = tl.zeros((COLUMNS,), EXACT)
-    for first in range(0, batch, ROWS):  # later passes find the columns in the cache
-        row = first + tl.arange(0, ROWS)
-        inside = (row < batch)[:, None] & known[None, :]
-        at = (replica * batch + row)[:, None] * width + column[None, :]
-        mean += tl.sum(tl.load(y + at, inside, other=0).to(EXACT), 0)
-    mean /= batch
-    var = tl.zeros((COLUMNS,), EXACT)
-    for first in range(0, batch, ROWS):
-        row = first + tl.arange(0, ROWS)
-        inside = (row < batch)[:, None] & known[None, :]
-        at = (replica * batch + row)[:, None] * width + column[None, :]
-        centered = tl.load(y + at, inside, other=0).to(EXACT) - mean[None, :]
-        var += tl.sum(tl.where(inside, centered * centered, 0), 0)
-    var /= batch
+    at, inside, place, known = _column_block(batch, width, ROWS, COLUMNS)
+    value = tl.load(y + at, inside, other=0).to(EXACT)
+    mean = tl.sum(value, 0) / batch
+    centered = tl.where(inside, value - mean[None, :], 0)
+    var = tl.sum(centered * centered, 0) / batch
     scale = 1 / tl.sqrt(var + EPS)
     tl.store(means + place, mean, known)
     tl.store(scales + place, scale, known)
@@ -90,70 +97,42 @@ def _batch_norm_relu(y, weight, bias, running_mean, running_var, out, means, sca
     moved = tl.load(running_var + place, known, other=0)
     tl.store(running_var + place, moved + MOMENTUM * (var * batch / (batch - 1) - moved), known)
     factor, shift = tl.load(weight + place, known, other=0), tl.load(bias + place, known, other=0)
-    for first in range(0, batch, ROWS):
-        row = first + tl.arange(0, ROWS)
-        inside = (row < batch)[:, None] & known[None, :]
-        at = (replica * batch + row)[:, None] * width + column[None, :]
-        normal = (tl.load(y + at, inside, other=0).to(EXACT) - mean[None, :]) * scale[None, :]
-        value = normal * factor[None, :] + shift[None, :]
-        tl.store(out + at, tl.where(value <= 0, 0, value), inside)  # written so that NaN stays
+    value = centered * scale[None, :] * factor[None, :] + shift[None, :]
+    tl.store(out + at, tl.where(value <= 0, 0, value), inside)  # written so that NaN stays
 
 
 @triton.jit
 def _batch_norm_relu_backward(grad, y, weight, bias, means, scales, y_grad, weight_grad, bias_grad,
                               batch, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
                               EXACT: tl.constexpr):
-    replica = tl.program_id(1).to(tl.int64)
-    column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
-    known, place = column < width, replica * width + column
+    at, inside, place, known = _column_block(batch, width, ROWS, COLUMNS)
     factor, shift = tl.load(weight + place, known, other=0), tl.load(bias + place, known, other=0)
     mean, scale = tl.load(means + place, known, other=0), tl.load(scales + place, known, other=0)
-    total, product = tl.zeros((COLUMNS,), EXACT), tl.zeros((COLUMNS,), EXACT)
-    for first in range(0, batch, ROWS):
-        row = first + tl.arange(0, ROWS)
-        inside = (row < batch)[:, None] & known[None, :]
-        at = (replica * batch + row)[:, None] * width + column[None, :]
-        normal = (tl.load(y + at, inside, other=0).to(EXACT) - mean[None, :]) * scale[None, :]
-        passed = normal * factor[None, :] + shift[None, :] > 0
-        through = tl.where(passed, tl.load(grad + at, inside, other=0).to(EXACT), 0)
-        total += tl.sum(through, 0)
-        product += tl.sum(through * normal, 0)
+    normal = (tl.load(y + at, inside, other=0).to(EXACT) - mean[None, :]) * scale[None, :]
+    passed = normal * factor[None, :] + shift[None, :] > 0
+    through = tl.where(passed, tl.load(grad + at, inside, other=0).to(EXACT), 0)
+    total, product = tl.sum(through, 0), tl.sum(through * normal, 0)
     tl.store(bias_grad + place, total, known)
     tl.store(weight_grad + place, product, known)
-    for first in range(0, batch, ROWS):
-        row = first + tl.arange(0, ROWS)
-        inside = (row < batch)[:, None] & known[None, :]
-        at = (replica * batch + row)[:, None] * width + column[None, :]
-        normal = (tl.load(y + at, inside, other=0).to(EXACT) - mean[None, :]) * scale[None, :]
-        passed = normal * factor[None, :] + shift[None, :] > 0
-        through = tl.where(passed, tl.load(grad + at, inside, other=0).to(EXACT), 0)
-        shared = (total[None, :] + normal * product[None, :]) / batch
-        tl.store(y_grad + at, (through - shared) * (factor * scale)[None, :], inside)
+    shared = (total[None, :] + normal * product[None, :]) / batch
+    tl.store(y_grad + at, (through - shared) * (factor * scale)[None, :], inside)
 
 
 def batch_norm_relu(y: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor,
                     running_var: Tensor, *, momentum: float,
                     eps: float) -> tuple[Tensor, Tensor, Tensor]:
     out, mean, scale = torch.empty_like(y), torch.empty_like(weight), torch.empty_like(weight)
-    _columns(_batch_norm_relu, y, weight.contiguous(), bias.contiguous(), running_mean, running_var,
-             out, mean, scale, like=y, MOMENTUM=momentum, EPS=eps)
+    _by_columns(_batch_norm_relu, y, y, weight.contiguous(), bias.contiguous(), running_mean,
+                running_var, out, mean, scale, MOMENTUM=momentum, EPS=eps)
     return out, mean, scale
 
 
 def batch_norm_relu_backward(grad: Tensor, y: Tensor, weight: Tensor, bias: Tensor, mean: Tensor,
                              scale: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     y_grad, weight_grad, bias_grad = (torch.empty_like(tensor) for tensor in (y, weight, bias))
-    _columns(_batch_norm_relu_backward, grad, y, weight.contiguous(), bias.contiguous(), mean,
-             scale, y_grad, weight_grad, bias_grad, like=y)
+    _by_columns(_batch_norm_relu_backward, y, grad, y, weight.contiguous(), bias.contiguous(), mean,
+                scale, y_grad, weight_grad, bias_grad)
     return y_grad, weight_grad, bias_grad
-
-
-def _columns(kernel: Any, *tensors: Tensor, like: Tensor, **constants: float) -> None:
-    """Run a kernel on blocks of columns of each replica."""
-    batch, width = like.shape[-2:]
-    grid = (triton.cdiv(width, 32), like.numel() // (batch * width))
-    kernel[grid](*tensors, batch, width, ROWS=128, COLUMNS=32, EXACT=_exact(like), num_warps=8,
-                 **constants)
 
 
 @triton.jit

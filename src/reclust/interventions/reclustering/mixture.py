@@ -1,21 +1,20 @@
 """Gaussian mixtures by expectation maximization, batched, on any device.
 
 The log-density of a Gaussian is a product of its parameters with the features 1, x and x_i x_j for
-i <= j (for i = j only if the covariance is diagonal), and its new parameters come from their means,
-so both steps are one product with the features (n, f) for all restarts of a problem.
+i <= j, and its new parameters come from their means, so both steps are one product with the
+features (n, f) for all restarts of a problem.
 
 Shapes: p problems, s restarts, n samples, d features, k components; moments (p, s, k, f).
 """
 
 import math
 from collections.abc import Iterable
-from typing import Literal
 
 import torch
 from torch import Tensor
 
 from ... import draws
-from ...utils.values import choice, integer, number, value
+from ...utils.values import integer, number, value
 from .kmeans import KMeans
 
 _NUMBERS = {"cpu": 2**18, "cuda": 2**24}  # held at a time; on a CPU they should fit the cache
@@ -30,7 +29,7 @@ class GaussianMixture:
     regularization: float = number(default=1e-5, least=0)
     max_iter: int = integer(default=100, least=1)
     tol: float = number(default=1e-3, least=0)
-    covariance: Literal["full", "diagonal"] = choice("full", "diagonal", default="full")
+    starts: int = integer(default=1, least=1)  # of k-means before each restart, the best is taken
 
     def __call__(self, z: Tensor, k: int, key: Tensor) -> Tensor:
         """Return the means of the best restart of each problem: (..., n, d) -> (..., k, d)."""
@@ -56,7 +55,7 @@ class GaussianMixture:
     @torch.no_grad()
     def _fit(self, z: Tensor, k: int, key: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return centered problems (p, n, d), their shift, moments and likelihood (p, s)."""
-        kmeans = KMeans(n_init=1)
+        kmeans = KMeans(n_init=self.starts)
         labels = torch.stack([kmeans.fit(z, k, draws.fold(key, "mixture", i)).labels
                               for i in range(self.restarts)], -2)
         x = z.reshape(-1, *z.shape[-2:]).double()
@@ -110,17 +109,11 @@ class GaussianMixture:
             likelihood += density.sum((1, 3))
         return total, likelihood / n
 
-    def _pairs(self, d: int, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Return the features i, j whose products are used."""
-        if self.covariance == "diagonal":
-            return (torch.arange(d, device=device),) * 2
-        i, j = torch.triu_indices(d, d, device=device)
-        return i, j
-
     def _features(self, x: Tensor) -> Tensor:
         """Compute features: (p, n, d) -> (p, n, f)."""
-        i, j = self._pairs(x.shape[-1], x.device)
-        return torch.cat([torch.ones_like(x[..., :1]), x, x[..., i] * x[..., j]], -1)
+        i, j = torch.triu_indices(*x.shape[-1:] * 2, device=x.device)
+        return torch.cat([torch.ones_like(x[..., :1]), x,
+                          x.index_select(-1, i) * x.index_select(-1, j)], -1)
 
     def _gather(self, x: Tensor, member: Tensor) -> Tensor:
         """Sum features by responsibility: (p, n, d), (p, n, s, k) -> (p, s, k, f)."""
@@ -128,7 +121,7 @@ class GaussianMixture:
 
     def _log_density(self, moments: Tensor, n: int, d: int) -> Tensor:
         """Return coefficients of features for the log of weight times density, (p, s, k, f)."""
-        i, j = self._pairs(d, moments.device)
+        i, j = torch.triu_indices(d, d, device=moments.device)
         mass, mean = moments[..., :1].clamp(min=1e-14), _means(moments, d)
         covariance = moments.new_zeros(*moments.shape[:-1], d, d)
         second = moments[..., 1 + d :] / mass - mean[..., i] * mean[..., j]

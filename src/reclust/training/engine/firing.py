@@ -10,6 +10,7 @@ from torch import Tensor
 from ...interventions import Intervention, Peers, Target
 from ...interventions.target import Clock
 from ...objectives import Objective
+from ...objectives.base import RestartedObjective
 from ...utils.values import same
 from ..settings import Settings
 from .adam import Adam
@@ -48,7 +49,16 @@ class InterventionRunner:
             if intervention.fires(epoch):
                 target = self.target(which, self.replicas.state["centers"])
                 fired[which] = intervention(epoch, replace(target, memory=memory))
+        for replica in np.flatnonzero(fired).tolist():
+            self._restart(self.replicas.objectives[replica], replica)
         return fired
+
+    def _restart(self, objective: Objective, replica: int) -> None:
+        """Let an objective forget what it knows of the centers before."""
+        if isinstance(objective, RestartedObjective):
+            own = {name: stack.detach()[replica] for name, stack in self.replicas.state.items()}
+            for name, tensor in objective.restart(own).items():
+                own[name].copy_(tensor)
 
     def target(self, which: slice, centers: Tensor) -> Target:
         """Everything that an intervention on these neighboring replicas may change."""
