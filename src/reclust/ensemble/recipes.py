@@ -139,9 +139,10 @@ def embedding_rows(rows: np.ndarray, device: torch.device) -> Tensor:
 
 
 def embedding_settings(k: int, n_samples: int, effort: Effort) -> Iterator[tuple[str, Settings]]:
+    steps = min(effort.steps * 5 // 2, max(100, n_samples // 2))  # few rows are learned sooner
     for neighbors, network in EMBEDDING_NETWORKS:
         yield f"{neighbors} neighbors", neighbor_settings(
-            network, k, n_samples, steps=effort.steps * 5 // 2, lr=1e-3, neighbors=neighbors)
+            network, k, n_samples, steps=steps, lr=1e-3, neighbors=neighbors)
 
 
 def image_settings(k: int, inputs: Inputs, augment: Augmentation, effort: Effort) -> Settings:
