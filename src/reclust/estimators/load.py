@@ -1,5 +1,6 @@
 """Loading fitted estimators from files."""
 
+import json
 import math
 import os
 from dataclasses import replace
@@ -9,6 +10,7 @@ import numpy as np
 from scipy.cluster.hierarchy import is_valid_linkage
 
 from ..ensemble.tree import MAX_PARTS, cut
+from ..report.card import card
 from ..representations import Representation
 from ..utils import tensor_file
 from ..utils.values import NotStored
@@ -66,6 +68,7 @@ def load(path: str | os.PathLike[str], *, representation: Representation | None 
         model = FittedClustering.subclasses[estimator](**parameters).restore(fitted)
         if not _fits_together(model):
             raise ValueError("its parts do not fit together")
+        json.dumps(card(model))  # raises for values that no fit has
         return model
 
 
