@@ -164,7 +164,7 @@ def _first_answer(model: Any, dataset: Dataset, file: Path, started: float) -> N
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit gives the same warnings
         if kind_of(accept(dataset, image_shape=model.image_shape)) == "table":
-            return  # whose fit takes seconds
+            return  # its fit takes seconds
         quick = clone(model).set_params(effort="quick").fit(dataset)
     seconds = time.monotonic() - quick_started
     write_text(file, csv_text(_label_rows(quick, dataset)))

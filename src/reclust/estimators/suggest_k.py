@@ -93,7 +93,7 @@ def suggest(samples: SampleSet, kind: str, least: int, most: int | None, device:
             measured.append(agreement_on(k))
             bar.update()
             if is_table and k > FEW and max(measured[-2:]) < FADED * max(measured):
-                break  # no larger number has ever agreed better again
+                break  # larger numbers hardly agree better again
         found = KSuggestion(ks[: len(measured)], np.array(measured), float("nan"), len(rows))
         if mostly_categories(features):
             return found
